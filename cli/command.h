@@ -1,0 +1,48 @@
+/* What a command is, and what all commands share: errors, units, output. Used by luasample.c, record/ and report/. */
+#ifndef LS_CLI_COMMAND_H
+#define LS_CLI_COMMAND_H
+
+#include <popt.h>
+#include <stdint.h>
+
+/* One command. help, the man page check and the shell completions are made from this table. */
+struct ls_command {
+        const char *name;               /* "record" */
+        const char *summary;            /* one line, for luasample --help */
+        const char *usage;              /* "[OPTION...] [--] CMD [ARG...]" */
+        const struct poptOption *options;
+        int (*run)(int argc, const char **argv);        /* argv[0] is the name; returns the exit status */
+};
+
+/* The table of luasample.c, ended by name NULL. */
+extern const struct ls_command *const ls_commands[];
+
+/* Runs the command that argv names; --version, --help, help CMD, and the suggestion for a mistyped name. */
+int ls_main(int argc, const char **argv);
+
+#define LS_EXIT_USAGE 129               /* bad usage, as git and perf have it */
+#define LS_EXIT_FAIL  1                 /* could not do it */
+#define LS_EXIT_NOEXEC 126              /* the program cannot be executed */
+#define LS_EXIT_NOCMD  127              /* the program was not found */
+
+/* "luasample: ..." on stderr, one line: what failed, on what, what to do. Control characters are made visible. */
+void ls_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void ls_warning(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Times: "1ms", "250us", "10s", "2m", "1.5ms"; a bare number is in default_unit ("ms", "s"). Writes ns. Returns 0 or
+ * -EINVAL / -ERANGE. */
+int ls_parse_duration(const char *text, const char *default_unit, uint64_t *ret_ns);
+/* Sizes: "64K", "2M", "1G", bytes. */
+int ls_parse_size(const char *text, uint64_t *ret_bytes);
+
+/* Opens a popt context for a command with -h/--help added; prints usage errors itself. */
+poptContext ls_options_begin(const struct ls_command *cmd, int argc, const char **argv, int posix_me_harder);
+/* Next option's val; -1 at the end; on a bad option prints one line and returns -2 (exit with LS_EXIT_USAGE). --help is
+ * handled: prints and returns -3 (exit 0). */
+int ls_options_next(const struct ls_command *cmd, poptContext ctx);
+
+/* Flushes stdout at exit and turns a failed write into an error line and status: EPIPE silently to 128+SIGPIPE
+ * semantics as git has, ENOSPC and others to LS_EXIT_FAIL. Returns the status to exit with. */
+int ls_finish_stdout(int status);
+
+#endif

@@ -1,0 +1,59 @@
+/* Messages to the user on stderr: one line each, control characters made visible. Used by all commands. */
+#include "cli/command.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Names from traces and command lines may hold escape sequences: they are shown, not obeyed. Line ends too, so that a
+ * message stays one line. */
+static void put_visible(FILE *f, const char *s)
+{
+        for (; *s; s++) {
+                unsigned char c = (unsigned char)*s;
+
+                if (c == '\n')
+                        fputs("\\n", f);
+                else if (c == '\t')
+                        fputs("\\t", f);
+                else if (c < 0x20 || c == 0x7f)
+                        fprintf(f, "\\x%02x", c);
+                else
+                        fputc(c, f);
+        }
+}
+
+static void message(const char *kind, const char *fmt, va_list ap)
+{
+        char text[4096];
+        int n = vsnprintf(text, sizeof(text), fmt, ap);
+
+        if (n < 0)
+                snprintf(text, sizeof(text), "%s", fmt);
+        else if ((size_t)n >= sizeof(text))
+                memcpy(text + sizeof(text) - 4, "...", 4);
+        fflush(stdout);
+        flockfile(stderr);
+        fprintf(stderr, "luasample: %s", kind);
+        put_visible(stderr, text);
+        fputc('\n', stderr);
+        funlockfile(stderr);
+}
+
+void ls_error(const char *fmt, ...)
+{
+        va_list ap;
+
+        va_start(ap, fmt);
+        message("", fmt, ap);
+        va_end(ap);
+}
+
+void ls_warning(const char *fmt, ...)
+{
+        va_list ap;
+
+        va_start(ap, fmt);
+        message("warning: ", fmt, ap);
+        va_end(ap);
+}

@@ -1,0 +1,11 @@
+/* The pager of commands with long output, as git has it. Used by cli/output.c. */
+#ifndef LS_CLI_PAGER_H
+#define LS_CLI_PAGER_H
+
+/* When stdout is a terminal, puts LUASAMPLE_PAGER, PAGER or less between it and us. */
+void ls_pager_start(void);
+/* Ends our side of the pipe and waits until the user quits. Does nothing without a pager. Returns 1 when there was
+ * one. */
+int ls_pager_finish(void);
+
+#endif

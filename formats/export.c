@@ -1,0 +1,10 @@
+/* The table of exporters. */
+#include "formats/export.h"
+
+#include <stddef.h>
+
+const struct ls_exporter *const ls_exporters[] = {
+        &ls_export_callgrind,
+        &ls_export_collapsed,
+        NULL,
+};

@@ -1,0 +1,329 @@
+/* Exporter "callgrind": the call graph for kcachegrind and callgrind_annotate.
+ *
+ * Under recursion one sample must not count twice. The readers take the inclusive cost of a function to be the sum of
+ * the costs of the calls to it. So each sample is charged, for each function in its stack, to the one call by which
+ * the function was entered first; deeper calls of the same function are listed with no cost. A function that is called
+ * and is also the root of stacks gets a call from "[root]", so that its sum is whole. */
+#include "formats/calltree.h"
+#include "formats/escape.h"
+#include "formats/export.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cost {                           /* self cost of a line of a function */
+        uint32_t function, line;
+        uint64_t ticks;
+};
+
+struct edge {                           /* calls from a line of a function to another function */
+        uint32_t caller, line, callee;
+        uint64_t ticks;                 /* inclusive cost charged to this call */
+        uint64_t seen;                  /* ticks during which the call was on the stack, recursion too */
+};
+
+struct graph {
+        const struct ls_export *in;
+        const struct ls_profile *p;
+        struct cost *costs;
+        struct edge *edges;
+        size_t n_costs, n_edges;
+        uint64_t *noline;               /* [n_functions] self ticks without a line */
+        uint64_t samples, us;           /* sums of what was written */
+        uint8_t *fl_named, *fn_named;   /* names that were written already */
+        uint32_t last_line;
+        int has_last;
+};
+
+static int by_cost(const void *a, const void *b)
+{
+        const struct cost *x = a, *y = b;
+
+        if (x->function != y->function)
+                return x->function < y->function ? -1 : 1;
+        return x->line < y->line ? -1 : x->line > y->line;
+}
+
+static int by_edge(const void *a, const void *b)
+{
+        const struct edge *x = a, *y = b;
+
+        if (x->caller != y->caller)
+                return x->caller < y->caller ? -1 : 1;
+        if (x->line != y->line)
+                return x->line < y->line ? -1 : 1;
+        return x->callee < y->callee ? -1 : x->callee > y->callee;
+}
+
+static uint32_t function_of(const struct ls_profile *p, uint32_t stack)
+{
+        return p->locations[p->stacks[stack].location].function;
+}
+
+/* "[root]" has the number after the last function. */
+static uint32_t root_function(const struct ls_profile *p)
+{
+        return p->n_functions;
+}
+
+/* Self ticks by location and without a line; *ret_self by stack. */
+static int sum_cells(struct graph *g, uint64_t **ret_self)
+{
+        const struct ls_profile *p = g->p;
+        uint64_t *by_location = calloc((size_t)p->n_locations + 1, sizeof(*by_location));
+        uint64_t *self = calloc((size_t)p->n_stacks + 1, sizeof(*self));
+
+        g->noline = calloc((size_t)p->n_functions + 1, sizeof(*g->noline));
+        g->costs = malloc(((size_t)p->n_locations + p->n_functions + 1) * sizeof(*g->costs));
+        if (!by_location || !self || !g->noline || !g->costs) {
+                free(by_location);
+                free(self);
+                return -ENOMEM;
+        }
+        for (size_t i = 0; i < g->in->n_cells; i++) {
+                const struct ls_export_cell *c = &g->in->cells[i];
+
+                self[c->stack] += c->ticks;
+                if (c->noline)
+                        g->noline[function_of(p, c->stack)] += c->ticks;
+                else
+                        by_location[p->stacks[c->stack].location] += c->ticks;
+        }
+        for (uint32_t i = 0; i < p->n_locations; i++)
+                if (by_location[i])
+                        g->costs[g->n_costs++] = (struct cost){ p->locations[i].function, p->locations[i].line,
+                                                                by_location[i] };
+        for (uint32_t i = 0; i < p->n_functions; i++)
+                if (g->noline[i])
+                        g->costs[g->n_costs++] = (struct cost){ i, 0, g->noline[i] };
+        free(by_location);
+        qsort(g->costs, g->n_costs, sizeof(*g->costs), by_cost);
+        *ret_self = self;
+        return 0;
+}
+
+/* Ticks that each call is charged with, by the stack it leads to: those of a function's first entry, else 0. */
+static int charge_entries(const struct ls_profile *p, const uint64_t *totals, uint64_t *charged)
+{
+        uint32_t *first = calloc((size_t)p->n_stacks + 1, sizeof(*first));
+        uint32_t *next = calloc((size_t)p->n_stacks + 1, sizeof(*next));
+        uint32_t *on_path = calloc((size_t)p->n_functions + 1, sizeof(*on_path));
+        int r = first && next && on_path ? 0 : -ENOMEM;
+
+        for (uint32_t i = p->n_stacks; !r && i-- > 1;) {
+                if (!totals[i])
+                        continue;
+                next[i] = first[p->stacks[i].parent];
+                first[p->stacks[i].parent] = i;
+        }
+        for (uint32_t at = 0; !r;) {
+                uint32_t child = first[at];
+
+                if (child) {
+                        first[at] = next[child];
+                        if (on_path[function_of(p, child)]++ == 0)
+                                charged[child] = totals[child];
+                        at = child;
+                } else if (at) {
+                        on_path[function_of(p, at)]--;
+                        at = p->stacks[at].parent;
+                } else {
+                        break;
+                }
+        }
+        free(first);
+        free(next);
+        free(on_path);
+        return r;
+}
+
+/* Merges neighbours that are the same call. */
+static void merge_edges(struct graph *g)
+{
+        size_t n = 0;
+
+        qsort(g->edges, g->n_edges, sizeof(*g->edges), by_edge);
+        for (size_t i = 0; i < g->n_edges; i++) {
+                if (n && by_edge(&g->edges[n - 1], &g->edges[i]) == 0) {
+                        g->edges[n - 1].ticks += g->edges[i].ticks;
+                        g->edges[n - 1].seen += g->edges[i].seen;
+                } else {
+                        g->edges[n++] = g->edges[i];
+                }
+        }
+        g->n_edges = n;
+}
+
+static int make_edges(struct graph *g, const uint64_t *self)
+{
+        const struct ls_profile *p = g->p;
+        uint64_t *totals = ls_stack_totals(p, self);
+        uint64_t *charged = calloc((size_t)p->n_stacks + 1, sizeof(*charged));
+        uint8_t *called = calloc((size_t)p->n_functions + 1, 1);
+        size_t n = 0;
+        int r = totals && charged && called ? charge_entries(p, totals, charged) : -ENOMEM;
+
+        for (uint32_t i = 1; !r && i < p->n_stacks; i++) {
+                if (totals[i])
+                        n++;
+                if (totals[i] && p->stacks[i].parent)
+                        called[function_of(p, i)] = 1;
+        }
+        if (!r) {
+                g->edges = malloc((n + 1) * sizeof(*g->edges));
+                r = g->edges ? 0 : -ENOMEM;
+        }
+        for (uint32_t i = 1; !r && i < p->n_stacks; i++) {
+                uint32_t parent = p->stacks[i].parent;
+                const struct ls_location *from = &p->locations[p->stacks[parent].location];
+
+                if (!totals[i] || (!parent && !called[function_of(p, i)]))
+                        continue;
+                g->edges[g->n_edges++] = (struct edge){
+                        .caller = parent ? from->function : root_function(p), .line = parent ? from->line : 0,
+                        .callee = function_of(p, i), .ticks = charged[i], .seen = totals[i],
+                };
+        }
+        if (!r)
+                merge_edges(g);
+        free(totals);
+        free(charged);
+        free(called);
+        return r;
+}
+
+/* "fl=(3) /path/app.lua" the first time, then "fl=(3)". All that is no Lua source is in the file "???". */
+static void put_file(FILE *out, struct graph *g, const char *key, uint32_t function)
+{
+        const struct ls_profile *p = g->p;
+        uint32_t source = function < p->n_functions ? p->functions[function].source : 0;
+        uint32_t id = source ? source : p->n_sources;
+
+        fprintf(out, "%s=(%u)", key, id);
+        if (!g->fl_named[id]) {
+                struct ls_str path = ls_source_path(&p->sources[source]);
+                char *text = source && path.len ? ls_visible(path.s, path.len) : NULL;
+
+                fprintf(out, " %s", text ? text : source ? g->in->labels->source[source] : "???");
+                free(text);
+                g->fl_named[id] = 1;
+        }
+        fputc('\n', out);
+}
+
+static void put_function(FILE *out, struct graph *g, const char *key, uint32_t function)
+{
+        fprintf(out, "%s=(%u)", key, function);
+        if (!g->fn_named[function]) {
+                fprintf(out, " %s", function < g->p->n_functions ? g->in->labels->function[function] : "[root]");
+                g->fn_named[function] = 1;
+        }
+        fputc('\n', out);
+}
+
+/* A position and its costs; the position as the distance to the one before, where that is shorter. */
+static void put_cost(FILE *out, struct graph *g, uint32_t line, uint64_t ticks, int is_self)
+{
+        uint64_t us = (uint64_t)((unsigned __int128)ticks * g->in->interval_ns / 1000);
+
+        if (!g->has_last)
+                fprintf(out, "%u", line);
+        else if (line == g->last_line)
+                fputc('*', out);
+        else if (line > g->last_line)
+                fprintf(out, "+%u", line - g->last_line);
+        else
+                fprintf(out, "-%u", g->last_line - line);
+        fprintf(out, " %" PRIu64 " %" PRIu64 "\n", ticks, us);
+        g->last_line = line;
+        g->has_last = 1;
+        if (is_self) {
+                g->samples += ticks;
+                g->us += us;
+        }
+}
+
+static uint32_t first_line(const struct ls_profile *p, uint32_t function)
+{
+        return function < p->n_functions ? p->functions[function].first_line : 0;
+}
+
+/* One function: its lines, then its calls. */
+static void put_block(FILE *out, struct graph *g, uint32_t function, size_t *cost, size_t *edge)
+{
+        fputc('\n', out);
+        put_file(out, g, "fl", function);
+        put_function(out, g, "fn", function);
+        g->has_last = 0;
+        for (; *cost < g->n_costs && g->costs[*cost].function == function; ++*cost)
+                put_cost(out, g, g->costs[*cost].line, g->costs[*cost].ticks, 1);
+        for (; *edge < g->n_edges && g->edges[*edge].caller == function; ++*edge) {
+                const struct edge *e = &g->edges[*edge];
+
+                put_file(out, g, "cfi", e->callee);
+                put_function(out, g, "cfn", e->callee);
+                fprintf(out, "calls=%" PRIu64 " %u\n", e->seen, first_line(g->p, e->callee));
+                put_cost(out, g, e->line, e->ticks, 0);
+        }
+}
+
+static void put_info(FILE *out, const struct ls_profile *p, const char *what, const char *key)
+{
+        struct ls_str s = ls_profile_str(p, key);
+        char *text = s.len ? ls_visible(s.s, s.len) : NULL;
+
+        if (text)
+                fprintf(out, "%s: %s\n", what, text);
+        free(text);
+}
+
+static void put_graph(FILE *out, struct graph *g)
+{
+        size_t cost = 0, edge = 0;
+        uint64_t pid = ls_profile_u64(g->p, "pid", 0);
+
+        fprintf(out, "# callgrind format\nversion: 1\ncreator: luasample %s\n", LS_VERSION);
+        if (pid)
+                fprintf(out, "pid: %" PRIu64 "\n", pid);
+        put_info(out, g->p, "cmd", "command");
+        fprintf(out, "positions: line\nevents: Samples Microseconds\n");
+        for (uint32_t f = 0; f <= root_function(g->p); f++) {
+                if ((cost < g->n_costs && g->costs[cost].function == f) ||
+                    (edge < g->n_edges && g->edges[edge].caller == f))
+                        put_block(out, g, f, &cost, &edge);
+        }
+        fprintf(out, "\ntotals: %" PRIu64 " %" PRIu64 "\n", g->samples, g->us);
+}
+
+static int callgrind_write(FILE *out, const struct ls_export *in)
+{
+        struct graph g = { .in = in, .p = in->profile };
+        uint64_t *self = NULL;
+        int r = sum_cells(&g, &self);
+
+        if (!r)
+                r = make_edges(&g, self);
+        if (!r) {
+                g.fl_named = calloc((size_t)g.p->n_sources + 1, 1);
+                g.fn_named = calloc((size_t)g.p->n_functions + 1, 1);
+                r = g.fl_named && g.fn_named ? 0 : -ENOMEM;
+        }
+        if (!r)
+                put_graph(out, &g);
+        free(self);
+        free(g.costs);
+        free(g.edges);
+        free(g.noline);
+        free(g.fl_named);
+        free(g.fn_named);
+        return r;
+}
+
+const struct ls_exporter ls_export_callgrind = {
+        .name = "callgrind",
+        .suffix = ".callgrind",
+        .help = "call graph, for kcachegrind and callgrind_annotate",
+        .write = callgrind_write,
+};

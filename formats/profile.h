@@ -1,0 +1,117 @@
+/* The resolved profile: what a trace says, checked and complete, with every id valid. Views and exporters read only
+ * this. Built by formats/trace_reader.c from a file that may be growing, cut, damaged or hostile.
+ *
+ * Every id in a sample block and in these tables indexes its array safely: an id whose definition is lost was
+ * replaced by the reserved entry 0 of that table where that means "none", and for stacks by lost_stack. */
+#ifndef LS_FORMATS_PROFILE_H
+#define LS_FORMATS_PROFILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/wire/kinds.h"
+
+struct ls_str { const char *s; uint32_t len; };         /* also zero-terminated after len; never NULL */
+
+struct ls_source {
+        struct ls_str name;             /* chunk name as Lua has it */
+        struct ls_str path;             /* absolute path, empty = not a file */
+        uint64_t size, text_hash;       /* of the file or text; 0 = not known */
+        struct ls_str text;             /* from the trace; empty = not in the trace */
+};
+
+struct ls_function {
+        uint8_t kind, flags;            /* enum ls_function_kind, LS_FUNCF_* */
+        uint8_t name_rank;              /* enum ls_name_rank */
+        uint32_t source, mapping;       /* 0 = none */
+        uint32_t first_line, last_line;
+        uint64_t hash, offset;
+        struct ls_str name;             /* best name, empty = anonymous */
+};
+
+struct ls_location { uint32_t function, line; };        /* line 0 = none */
+struct ls_stack { uint32_t parent, location, depth; };  /* parent < own id; 0 = root's parent; depth from 1 */
+struct ls_zone { uint32_t parent; struct ls_str name; };
+struct ls_process { uint32_t pid; struct ls_str name; };
+struct ls_thread { uint32_t process, tid; struct ls_str name; uint64_t cpu_ns; };
+struct ls_vm { uint32_t process, number; struct ls_str runtime; };
+struct ls_coroutine { uint32_t vm, function, generation; };
+struct ls_mapping { struct ls_str path; uint64_t start, end, file_offset; struct ls_str build_id; };
+struct ls_event { uint32_t id; struct ls_str name, unit; int sampled; uint64_t period_ns; uint64_t rows, sum; };
+struct ls_clocks { uint64_t monotonic_ns, realtime_ns, boottime_ns; };
+struct ls_region { uint64_t time_ns, cpu_ns; uint32_t thread; int begin; struct ls_str name; };
+struct ls_info { struct ls_str key; int is_u64; uint64_t u64; struct ls_str str; };
+
+struct ls_damage {                      /* a chunk that could not be read */
+        uint64_t chunk, offset, bytes;  /* its number, where it starts, how long it is (to the next good one) */
+        const char *why;                /* "checksum does not match", "cut short", ... */
+        uint64_t ticks;                 /* weight of its samples as the index says, 0 = not known */
+};
+
+/* table(T, n): array with count; entry 0 is always there and means "none". */
+#define LS_TABLE(type, name) struct type *name; uint32_t n_##name
+
+struct ls_profile {
+        LS_TABLE(ls_source, sources);
+        LS_TABLE(ls_function, functions);
+        LS_TABLE(ls_location, locations);
+        LS_TABLE(ls_stack, stacks);
+        LS_TABLE(ls_zone, zones);
+        LS_TABLE(ls_process, processes);
+        LS_TABLE(ls_thread, threads);
+        LS_TABLE(ls_vm, vms);
+        LS_TABLE(ls_coroutine, coroutines);
+        LS_TABLE(ls_mapping, mappings);
+        struct ls_event *events; uint32_t n_events;     /* these from 0, no "none" entry */
+        struct ls_clocks *clocks; uint32_t n_clocks;
+        struct ls_region *regions; uint32_t n_regions;
+        struct ls_info *infos; uint32_t n_infos;        /* the last value of each key */
+        struct ls_str *notices; uint32_t n_notices;
+        struct ls_damage *damages; uint32_t n_damages;
+        uint32_t lost_stack;            /* stack of one pseudo frame "[definition lost]" */
+        uint64_t lost_ticks;            /* ticks on lost_stack; known after ls_profile_samples */
+        uint64_t file_size;
+        uint32_t n_chunks;
+        int complete;                   /* an index ended the file; 0 = still growing, or cut */
+        uint64_t interval_ns;
+        uint64_t recorded_ticks;        /* sum of the weights of all cpu rows that can be read */
+        uint64_t recorded_samples;      /* of these, rows without LS_SAMPLE_CONT */
+        void *priv;                     /* the reader's */
+};
+
+/* Opens and checks path ("-" = stdin), reads all dictionaries. Returns 0, or -errno; then *ret_error is a static or
+ * formatted sentence that says what is wrong, to stand after "PATH: " (never NULL, owned by the library until the next
+ * call). Damaged chunks are no error: they are listed in damages. */
+int ls_profile_open(const char *path, struct ls_profile **ret_profile, const char **ret_error);
+void ls_profile_close(struct ls_profile *p);    /* takes NULL */
+
+/* A run of sample rows in columns. Columns live until the callback returns. */
+struct ls_sample_block {
+        uint32_t n;
+        uint64_t chunk;                 /* number of its chunk */
+        const uint32_t *stack;
+        const uint32_t *weight;
+        const uint64_t *time_ns;        /* NULL unless asked for: LS_COL_TIME */
+        const uint8_t *vmstate, *flags, *event;
+        const uint32_t *zone, *thread, *vm, *coroutine;
+        /* 1 = the whole column holds one value, as most do: a loop may then skip it */
+        uint8_t same_vmstate, same_flags, same_event, same_zone, same_thread, same_vm, same_coroutine;
+};
+#define LS_COL_TIME 1u
+typedef int (*ls_sample_fn)(void *ctx, const struct ls_sample_block *block);    /* non-zero stops and is returned */
+
+/* Streams all readable sample rows in file order. Can be called again. columns: LS_COL_* beyond the rest. */
+int ls_profile_samples(struct ls_profile *p, unsigned columns, ls_sample_fn fn, void *ctx);
+
+/* Typed view of one record for `luasample dump`: calls fn for every record of every chunk, in file order, damage
+ * included, with its fields already formatted as key and value. */
+struct ls_dump_field { const char *key; int is_u64; uint64_t u64; struct ls_str str; };
+typedef int (*ls_dump_fn)(void *ctx, uint64_t chunk, uint64_t offset, const char *record_kind,
+                          const struct ls_dump_field *fields, unsigned n_fields);
+int ls_profile_dump(struct ls_profile *p, ls_dump_fn fn, void *ctx);
+
+/* The value of an INFO key, or def / "" when it is not there. */
+uint64_t ls_profile_u64(const struct ls_profile *p, const char *key, uint64_t def);
+struct ls_str ls_profile_str(const struct ls_profile *p, const char *key);
+
+#endif

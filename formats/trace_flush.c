@@ -1,0 +1,464 @@
+/* From the writer's memory to the file: definition chunks, sample chunks, checkpoints, the index, and what happens
+ * when a write fails. Called by trace_writer.c. */
+#include "formats/record.h"
+#include "formats/writer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#define RECORD_ROWS 16384u              /* most rows of a definition record, so that chunks can be cut between */
+#define WRITE_WAIT_MS 1000              /* for a pipe that is full and does not block */
+
+/* Which rows: not in the file; not in a checkpoint; all; all but stacks and locations. */
+enum select { PENDING, SINCE, ALL, SMALL };
+
+/* One try to write it all. What was written of a chunk that did not fit is cut off where that is possible; else it is
+ * left for readers to skip. */
+int ls_writer_write(struct ls_trace_writer *w, const void *bytes, size_t len)
+{
+        const char *p = bytes;
+        size_t done = 0;
+        int r = 0;
+
+        while (done < len) {
+                ssize_t n = write(w->fd, p + done, len - done);
+
+                if (n > 0) {
+                        done += (size_t)n;
+                } else if (n < 0 && errno == EAGAIN) {
+                        struct pollfd pfd = { w->fd, POLLOUT, 0 };
+
+                        if (poll(&pfd, 1, WRITE_WAIT_MS) == 0) {
+                                r = -EAGAIN;
+                                break;
+                        }
+                } else if (n == 0 || errno != EINTR) {
+                        r = n < 0 ? -errno : -ENOSPC;
+                        break;
+                }
+        }
+        if (r && done && w->seekable && lseek(w->fd, -(off_t)done, SEEK_CUR) >= 0 &&
+            !ftruncate(w->fd, lseek(w->fd, 0, SEEK_CUR)))
+                done = 0;
+        w->size += done;
+        return r;
+}
+
+/* The chunk in out joins those that the next parity chunk covers. */
+static void parity_add(struct ls_trace_writer *w, uint32_t number)
+{
+        struct ls_buf *x = &w->parity;
+
+        if (x->len < w->out.len) {
+                size_t more = w->out.len - x->len;
+                uint8_t *p = ls_buf_room(x, more);
+
+                if (!p)
+                        return;
+                memset(p, 0, more);
+                x->len += more;
+        }
+        for (size_t i = 0; i < w->out.len; i++)
+                x->data[i] ^= w->out.data[i];
+        ls_buf_add(&w->parity_numbers, &number, sizeof(number));
+        w->parity_sum += w->out.len;
+}
+
+static void parity_reset(struct ls_trace_writer *w)
+{
+        w->parity.len = w->parity_numbers.len = 0;
+        w->parity.failed = w->parity_numbers.failed = 0;
+        w->parity_sum = 0;
+}
+
+/* Writes the chunk that lies in raw and extra, and empties these. */
+static int put_chunk(struct ls_trace_writer *w, uint8_t type, uint8_t flags, uint64_t ticks)
+{
+        struct ls_chunk_header h = { .type = type, .flags = flags, .number = w->number };
+        struct ls_index_row row = { w->number, w->size, 0, type, ticks };
+        int r = ls_chunk_make(&w->out, w->zstd, &h, &w->extra, &w->raw);
+
+        w->raw.len = w->extra.len = w->chunk_rows = 0;
+        w->raw.failed = w->extra.failed = w->body.failed = 0;
+        if (!r)
+                r = ls_writer_write(w, w->out.data, w->out.len);
+        if (r) {
+                w->number += w->size != row.offset;     /* a piece of it stays: its number is used up */
+                return r;
+        }
+        row.size = w->out.len;
+        w->number++;
+        w->since_full += w->out.len;
+        w->since_checkpoint++;
+        if (type == LS_CHUNK_DEFINITIONS) {
+                w->definition_bytes += w->out.len;
+                parity_add(w, (uint32_t)row.number);
+        }
+        ls_buf_add(&w->index, &row, sizeof(row));
+        return 0;
+}
+
+static struct ls_dict *dict_of(struct ls_trace_writer *w, unsigned kind)
+{
+        return kind == LS_REC_STRING ? &w->strings.dict : &w->dict[kind];
+}
+
+/* After a try to write a definition chunk: what was in it is in the file, or is not. */
+static void settle(struct ls_trace_writer *w, uint8_t type, int written)
+{
+        for (unsigned k = 0; k < LS_KINDS; k++) {
+                struct ls_dict *d = dict_of(w, k);
+                uint8_t clear = LS_ROW_STAGED;
+
+                if (ls_schemas[k].rows == LS_ROWS_DENSE && written) {
+                        if (d->staged > d->written)
+                                d->written = d->staged;
+                        if (type == LS_CHUNK_CHECKPOINT && d->staged > d->kept)
+                                d->kept = d->staged;
+                }
+                if (ls_schemas[k].rows != LS_ROWS_KEYED)
+                        continue;
+                if (written)
+                        clear |= LS_ROW_DIRTY | (type == LS_CHUNK_CHECKPOINT ? LS_ROW_NEW : 0);
+                for (uint32_t i = 0; i < d->n; i++)
+                        if (d->state[i] & LS_ROW_STAGED)
+                                d->state[i] &= (uint8_t)~clear;
+        }
+}
+
+static int put_definitions(struct ls_trace_writer *w, uint8_t type)
+{
+        int r = 0;
+
+        if (w->raw.len || w->raw.failed) {
+                r = put_chunk(w, type, 0, 0);
+                settle(w, type, !r);
+        }
+        return r;
+}
+
+static void put_record(struct ls_trace_writer *w, unsigned kind, uint32_t first, uint32_t count)
+{
+        ls_record_end(&w->raw, kind, &w->body);
+        ls_buf_varint(&w->extra, kind);
+        ls_buf_varint(&w->extra, first);
+        ls_buf_varint(&w->extra, count);
+        w->chunk_rows += count;
+}
+
+static int chunk_is_full(const struct ls_trace_writer *w)
+{
+        return w->raw.len >= LS_FLUSH_BYTES || w->extra.len > 200 || w->chunk_rows > LS_MAX_ROWS / 2;
+}
+
+/* Columns of rows [from, from + n) of a dense kind, or of the n ids at ids of a keyed one. */
+static void put_columns(struct ls_trace_writer *w, const struct ls_dict *d, uint32_t from, const uint32_t *ids,
+                        uint32_t n)
+{
+        for (unsigned c = 0; c < d->ncol; c++) {
+                if (ls_columns[d->kind][c].type == LS_TYPE_BYTES)
+                        continue;
+                for (uint32_t i = 0; i < n; i++)
+                        w->scratch[i] = ls_dict_row(d, ids ? ids[i] : from + i)[c];
+                ls_column_put(&w->body, c, ls_columns[d->kind][c].encoding, from, w->scratch, n);
+        }
+}
+
+/* Rows of the strings from id on that make about one piece. */
+static uint32_t strings_piece(const struct ls_trace_writer *w, uint32_t from, uint32_t most)
+{
+        size_t bytes = 0;
+        uint32_t n = 0;
+
+        while (n < most && bytes < LS_FLUSH_BYTES / 2)
+                bytes += ls_dict_row(&w->strings.dict, from + n++)[0];
+        return n;
+}
+
+static int put_dense(struct ls_trace_writer *w, unsigned kind, enum select select, uint8_t type)
+{
+        struct ls_dict *d = dict_of(w, kind);
+        uint32_t from = select == PENDING ? d->written : select == SINCE ? d->kept : 0;
+        int r;
+
+        d->staged = from;
+        while (from < d->n) {
+                uint32_t n = d->n - from < RECORD_ROWS ? d->n - from : RECORD_ROWS;
+
+                if (kind == LS_REC_STRING)
+                        n = strings_piece(w, from + 1, n);
+                ls_record_begin(&w->body, from + 1, n);
+                put_columns(w, d, from + 1, NULL, n);
+                if (kind == LS_REC_STRING) {
+                        uint64_t start = ls_dict_row(d, from + 1)[1];
+                        const uint64_t *last = ls_dict_row(d, from + n);
+
+                        ls_column_put_bytes(&w->body, LS_C_STRING_BYTES, w->strings.bytes + start,
+                                            last[0] + last[1] - start);
+                }
+                put_record(w, kind, from + 1, n);
+                d->staged = from += n;
+                if (chunk_is_full(w) && (r = put_definitions(w, type)))
+                        return r;
+        }
+        return 0;
+}
+
+static int put_keyed(struct ls_trace_writer *w, unsigned kind, enum select select, uint8_t type)
+{
+        struct ls_dict *d = &w->dict[kind];
+        uint8_t want = select == PENDING ? LS_ROW_DIRTY : select == SINCE ? LS_ROW_NEW : LS_ROW_SEEN;
+        uint32_t ids[1024], n = 0;
+        int r;
+
+        for (uint32_t id = 1; id <= d->n + 1; id++) {
+                if (id <= d->n && (d->state[id - 1] & want)) {
+                        d->state[id - 1] |= LS_ROW_STAGED;
+                        ids[n++] = id;
+                }
+                if (n == 0 || (id <= d->n && n < 1024))
+                        continue;
+                ls_record_begin(&w->body, 0, n);
+                put_columns(w, d, 0, ids, n);
+                put_record(w, kind, 0, n);
+                n = 0;
+                if (chunk_is_full(w) && (r = put_definitions(w, type)))
+                        return r;
+        }
+        return 0;
+}
+
+/* Texts are large and repeated in no checkpoint: a lost one costs an annotation, not a name. */
+static int put_texts(struct ls_trace_writer *w)
+{
+        while (w->text_rows.len) {
+                const struct ls_text_row *rows = (const void *)w->text_rows.data;
+                uint32_t all = (uint32_t)(w->text_rows.len / sizeof(*rows)), n = 0;
+                size_t bytes = 0;
+                int r;
+
+                while (n < all && n < RECORD_ROWS && bytes < LS_FLUSH_BYTES / 2)
+                        bytes += rows[n++].len;
+                ls_record_begin(&w->body, 0, n);
+                for (unsigned c = 0; c < LS_C_TEXT_BYTES; c++) {
+                        for (uint32_t i = 0; i < n; i++)
+                                w->scratch[i] = ((const uint32_t *)&rows[i])[c];
+                        ls_column_put(&w->body, c, LS_ENC_VARINT, 0, w->scratch, n);
+                }
+                ls_column_put_bytes(&w->body, LS_C_TEXT_BYTES, w->texts.data, bytes);
+                put_record(w, LS_REC_TEXT, 0, n);
+                r = put_definitions(w, LS_CHUNK_DEFINITIONS);
+                if (r)
+                        return r;
+                w->text_rows.len -= n * sizeof(*rows);
+                w->texts.len -= bytes;
+                memmove(w->text_rows.data, rows + n, w->text_rows.len);
+                memmove(w->texts.data, w->texts.data + bytes, w->texts.len);
+        }
+        return 0;
+}
+
+static int in_checkpoint(unsigned kind, enum select select)
+{
+        if (select == SMALL && (kind == LS_REC_STACK || kind == LS_REC_LOCATION))
+                return 0;
+        return kind != LS_REC_AGGREGATE && kind != LS_REC_SPAN && kind != LS_REC_LINECOUNT;
+}
+
+static int put_all(struct ls_trace_writer *w, enum select select, uint8_t type)
+{
+        int r = 0;
+
+        for (unsigned k = 0; k < LS_KINDS; k++)
+                dict_of(w, k)->staged = 0;
+        for (unsigned k = 0; k < LS_KINDS && !r; k++) {
+                if (select != PENDING && !in_checkpoint(k, select))
+                        continue;
+                if (ls_schemas[k].rows == LS_ROWS_DENSE)
+                        r = put_dense(w, k, select, type);
+                else if (ls_schemas[k].rows == LS_ROWS_KEYED)
+                        r = put_keyed(w, k, select, type);
+        }
+        if (!r && select == PENDING)
+                r = put_texts(w);
+        if (!r)
+                r = put_definitions(w, type);
+        w->raw.len = w->extra.len = w->chunk_rows = 0;
+        if (r)
+                settle(w, type, 0);
+        return r;
+}
+
+/* Times become sixteenths of the interval from the first row's time, each rounded for itself, so that no error adds
+ * up. Rows of several threads may be out of order: differences have a sign. */
+static void round_times(struct ls_trace_writer *w, uint64_t base)
+{
+        uint64_t *t = w->columns[LS_C_SAMPLE_TIME];
+
+        for (uint32_t i = 0; i < w->nrows; i++) {
+                __int128 d = (__int128)(int64_t)(t[i] - base) * 16 + w->interval_ns / 2;
+                __int128 q = d / w->interval_ns;
+
+                t[i] = (uint64_t)(int64_t)(d % (__int128)w->interval_ns < 0 ? q - 1 : q);
+        }
+}
+
+/* The encoding of a sample column that compresses best: which one that is differs from program to program, and is
+ * worth a tenth of the file. Few rows, so the tries cost little. */
+static unsigned best_encoding(struct ls_trace_writer *w, unsigned column, const uint64_t *values)
+{
+        static const uint8_t tries[] = { LS_ENC_PLANES, LS_ENC_RUNS, LS_ENC_DELTA, LS_ENC_VARINT };
+        unsigned best = ls_columns[LS_REC_SAMPLE][column].encoding;
+        size_t best_len = SIZE_MAX;
+
+        for (unsigned i = 0; i < sizeof(tries); i++) {
+                size_t bound, n;
+
+                w->trial.len = w->packed.len = 0;
+                ls_column_put(&w->trial, column, tries[i], 0, values, w->nrows);
+                if (w->trial.len < 16)          /* constant */
+                        break;
+                bound = ZSTD_compressBound(w->trial.len);
+                if (!ls_buf_room(&w->packed, bound))
+                        break;
+                n = ZSTD_compress2(w->zstd, w->packed.data, bound, w->trial.data, w->trial.len);
+                if (!ZSTD_isError(n) && n < best_len) {
+                        best_len = n;
+                        best = tries[i];
+                }
+        }
+        return best;
+}
+
+static void build_samples(struct ls_trace_writer *w)
+{
+        uint64_t base = w->columns[LS_C_SAMPLE_TIME][0];
+
+        round_times(w, base);
+        ls_record_begin(&w->body, 0, w->nrows);
+        ls_column_put(&w->body, LS_C_SAMPLE_BASE, LS_ENC_CONST, 0, &base, 1);
+        ls_column_put(&w->body, LS_C_SAMPLE_INTERVAL, LS_ENC_CONST, 0, &w->interval_ns, 1);
+        for (unsigned c = 0; c < LS_SAMPLE_COLUMNS; c++) {
+                unsigned encoding = c == LS_C_SAMPLE_TIME ? LS_ENC_DELTA : best_encoding(w, c, w->columns[c]);
+
+                ls_column_put(&w->body, c, encoding, 0, w->columns[c], w->nrows);
+        }
+        ls_record_end(&w->raw, LS_REC_SAMPLE, &w->body);
+}
+
+/* A sample chunk that cannot be written is dropped and leaves a gap in the numbers; the next one may do. */
+static int put_samples(struct ls_trace_writer *w)
+{
+        uint64_t ticks = 0;
+        uint32_t number = w->number;
+        int r;
+
+        if (!w->nrows)
+                return 0;
+        for (unsigned e = 0; e <= UINT8_MAX && w->extra.len < 200; e++) {
+                const struct ls_event_total *t = &w->totals[e];
+
+                if (!t->rows)
+                        continue;
+                ls_buf_varint(&w->extra, e);
+                ls_buf_varint(&w->extra, t->rows);
+                ls_buf_varint(&w->extra, t->samples);
+                ls_buf_varint(&w->extra, t->sum);
+                ticks += t->sum;
+        }
+        build_samples(w);
+        r = put_chunk(w, LS_CHUNK_SAMPLES, 0, ticks);
+        if (r) {
+                w->number += w->number == number;
+                w->dropped++;
+                w->dropped_ticks += ticks;
+        }
+        w->nrows = 0;
+        memset(w->totals, 0, sizeof(w->totals));
+        return r;
+}
+
+static int put_parity(struct ls_trace_writer *w)
+{
+        const uint32_t *numbers = (const void *)w->parity_numbers.data;
+        size_t n = w->parity_numbers.len / sizeof(*numbers);
+        uint32_t last = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                ls_buf_varint(&w->extra, numbers[i] - last);
+                last = numbers[i];
+        }
+        ls_buf_add(&w->raw, w->parity.data, w->parity.len);
+        return put_chunk(w, LS_CHUNK_PARITY, 0, 0);
+}
+
+/* Parity costs one chunk where repeating costs them all: for programs with many stacks. */
+static int parity_is_better(const struct ls_trace_writer *w)
+{
+        size_t n = w->parity_numbers.len / sizeof(uint32_t);
+
+        return !w->parity.failed && !w->parity_numbers.failed && n > 1 && n <= UINT8_MAX / 3 &&
+               w->parity_sum >= LS_PARITY_BYTES && w->parity_sum > 3 * w->parity.len;
+}
+
+/* Everything that the file says so far is said again, so that the loss of one chunk loses no name. In full when that
+ * is little beside the file, and else only what is new since the last checkpoint. */
+int ls_writer_checkpoint(struct ls_trace_writer *w, int last)
+{
+        uint64_t affordable = (last ? w->size : w->since_full) / 16;
+        int full = w->definition_bytes <= affordable, parity = !full && parity_is_better(w);
+        int r = parity ? put_parity(w) : 0;
+
+        if (!r)
+                r = put_all(w, parity ? SMALL : full ? ALL : SINCE, LS_CHUNK_CHECKPOINT);
+        if (!r && parity) {
+                w->dict[LS_REC_STACK].kept = w->dict[LS_REC_STACK].written;
+                w->dict[LS_REC_LOCATION].kept = w->dict[LS_REC_LOCATION].written;
+        }
+        if (!r)
+                parity_reset(w);
+        w->since_checkpoint = 0;
+        if (!r && full)
+                w->since_full = 0;
+        return r;
+}
+
+int ls_writer_flush(struct ls_trace_writer *w)
+{
+        int r = put_all(w, PENDING, LS_CHUNK_DEFINITIONS);
+        int r2 = put_samples(w);
+
+        /* Definitions that could not be written stay, and are tried again with the next flush. */
+        w->pending_bytes = r ? 1 : 0;
+        if (!r)
+                r = r2;
+        if (!r && w->since_checkpoint >= LS_CHECKPOINT_CHUNKS)
+                r = ls_writer_checkpoint(w, 0);
+        return r;
+}
+
+int ls_writer_index(struct ls_trace_writer *w)
+{
+        const struct ls_index_row *rows = (const void *)w->index.data;
+        size_t all = w->index.len / sizeof(*rows), at = 0;
+        int r;
+
+        if (w->index.failed)
+                return -ENOMEM;
+        do {
+                uint32_t n = all - at < LS_FLUSH_ROWS ? (uint32_t)(all - at) : LS_FLUSH_ROWS;
+
+                rows = (const struct ls_index_row *)(const void *)w->index.data + at;
+                ls_record_begin(&w->body, 0, n);
+                for (unsigned c = 0; c < sizeof(*rows) / sizeof(uint64_t); c++) {
+                        for (uint32_t i = 0; i < n; i++)
+                                w->scratch[i] = ((const uint64_t *)&rows[i])[c];
+                        ls_column_put(&w->body, c, ls_columns[LS_REC_INDEX][c].encoding, 0, w->scratch, n);
+                }
+                ls_record_end(&w->raw, LS_REC_INDEX, &w->body);
+                at += n;
+                r = put_chunk(w, LS_CHUNK_INDEX, at == all ? LS_CHUNKF_END : 0, 0);
+        } while (!r && at < all);
+        return r;
+}

@@ -1,0 +1,88 @@
+/* Writes a trace file: interns what samples refer to, and appends compressed, checksummed chunks. Called by record/
+ * (and by the generator of tests/). Not thread-safe: one thread owns a writer. */
+#ifndef LS_FORMATS_TRACE_WRITER_H
+#define LS_FORMATS_TRACE_WRITER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/wire/kinds.h"
+
+struct ls_trace_writer;
+
+/* All ids below are the writer's own: dense from 1 in order of first use, 0 = none. Every add interns: an equal one
+ * returns the id that it had. Strings are bytes with a length and may hold anything. */
+
+struct ls_function_def {                /* a function's identity */
+        uint8_t kind;                   /* enum ls_function_kind */
+        uint8_t flags;                  /* LS_FUNCF_* */
+        uint32_t source;                /* LUA: source id */
+        uint32_t first_line, last_line; /* LUA */
+        uint64_t hash;                  /* LUA: of its bytecode */
+        uint32_t mapping;               /* C: mapping id, 0 = not known */
+        uint64_t offset;                /* C: offset in that file */
+        uint32_t identity_name;         /* PSEUDO, BUILTIN: string id of the name, which is the identity */
+};
+
+struct ls_source_def {                  /* a source's identity */
+        uint32_t name;                  /* string id of the chunk name as Lua has it ("@file", "=name", "code") */
+        uint64_t text_hash;             /* xxh64 of the file's bytes, or of the text; 0 = not known */
+        uint64_t size;                  /* bytes of the file or text; 0 with text_hash 0 */
+        uint32_t path;                  /* string id of the absolute path of the file, 0 = none */
+};
+
+struct ls_sample_row {                  /* one row; several rows with LS_SAMPLE_CONT make one sample of many states */
+        uint8_t event;                  /* enum ls_event_kind */
+        uint8_t vmstate;                /* enum ls_vmstate */
+        uint8_t flags;                  /* LS_SAMPLE_* */
+        uint32_t thread, vm, coroutine, zone, stack;
+        uint64_t time_ns;               /* CLOCK_MONOTONIC */
+        uint64_t weight;                /* ticks (sampled events) */
+};
+
+/* Opens: writes the file header to fd (kept by the writer until close; a pipe is allowed). interval_ns gives the time
+ * unit of samples (interval / 16). Returns 0 or -errno. */
+int ls_trace_writer_open(int fd, uint64_t interval_ns, struct ls_trace_writer **ret_writer);
+
+uint32_t ls_trace_string(struct ls_trace_writer *w, const char *bytes, size_t len);
+uint32_t ls_trace_source(struct ls_trace_writer *w, const struct ls_source_def *def);
+/* Text of a source that is in no file; the caller keeps to its limits. May come in any order, once per source. */
+void ls_trace_text(struct ls_trace_writer *w, uint32_t source, const char *text, size_t len);
+uint32_t ls_trace_function(struct ls_trace_writer *w, const struct ls_function_def *def);
+void ls_trace_name(struct ls_trace_writer *w, uint32_t function, enum ls_name_rank rank, uint32_t name);
+uint32_t ls_trace_location(struct ls_trace_writer *w, uint32_t function, uint32_t line);
+/* parent: the stack of the caller, 0 = this is the root frame. */
+uint32_t ls_trace_stack(struct ls_trace_writer *w, uint32_t parent, uint32_t location);
+uint32_t ls_trace_zone(struct ls_trace_writer *w, uint32_t parent, uint32_t name);
+uint32_t ls_trace_process(struct ls_trace_writer *w, uint32_t pid, uint32_t name);
+uint32_t ls_trace_thread(struct ls_trace_writer *w, uint32_t process, uint32_t tid, uint32_t name);
+uint32_t ls_trace_vm(struct ls_trace_writer *w, uint32_t process, uint32_t number, uint32_t runtime);
+uint32_t ls_trace_coroutine(struct ls_trace_writer *w, uint32_t vm, uint32_t function, uint32_t generation);
+uint32_t ls_trace_mapping(struct ls_trace_writer *w, uint32_t path, uint64_t start, uint64_t end, uint64_t file_offset,
+                          const uint8_t *build_id, size_t build_id_len);
+void ls_trace_event(struct ls_trace_writer *w, enum ls_event_kind kind, uint64_t period_ns);
+
+void ls_trace_sample(struct ls_trace_writer *w, const struct ls_sample_row *row);
+void ls_trace_clocks(struct ls_trace_writer *w, uint64_t monotonic_ns, uint64_t realtime_ns, uint64_t boottime_ns);
+void ls_trace_threadcpu(struct ls_trace_writer *w, uint32_t thread, uint64_t monotonic_ns, uint64_t cpu_ns);
+void ls_trace_region(struct ls_trace_writer *w, int begin, uint32_t thread, uint64_t time_ns, uint64_t cpu_ns,
+                     uint32_t name);
+void ls_trace_notice(struct ls_trace_writer *w, const char *text);
+/* Header facts and totals; the last value of a key counts. Keys: see the table in formats/info.def. */
+void ls_trace_info_u64(struct ls_trace_writer *w, const char *key, uint64_t value);
+void ls_trace_info_str(struct ls_trace_writer *w, const char *key, const char *value);
+
+/* Writes what is pending as a chunk if it is more than 256 KiB or older than 1 s (now_ns: CLOCK_MONOTONIC), or
+ * always with force. Returns 0 or -errno of the write; after an error the writer drops whole chunks and counts them,
+ * and what is in the file stays a valid trace. */
+int ls_trace_flush(struct ls_trace_writer *w, uint64_t now_ns, int force);
+
+/* Bytes written so far. */
+uint64_t ls_trace_size(const struct ls_trace_writer *w);
+/* Chunks that could not be written. */
+uint64_t ls_trace_dropped(const struct ls_trace_writer *w);
+
+/* Flushes, writes checkpoint and index, frees the writer; the caller closes fd. Returns 0 or the first -errno. */
+int ls_trace_writer_close(struct ls_trace_writer *w);
+
+#endif

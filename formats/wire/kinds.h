@@ -1,0 +1,67 @@
+/* Numbers of record kinds, VM states, events and losses, made from the .def tables. Used by everything. */
+#ifndef LS_WIRE_KINDS_H
+#define LS_WIRE_KINDS_H
+
+#include <stdint.h>
+
+enum ls_record_kind {
+#define LS_RECORD(number, NAME, name, where, help) LS_REC_##NAME = number,
+#include "formats/wire/records.def"
+#undef LS_RECORD
+};
+
+enum ls_vmstate {
+#define LS_VMSTATE(letter, NAME, name, label) LS_VMSTATE_##NAME,
+#include "formats/wire/vmstates.def"
+#undef LS_VMSTATE
+        LS_NVMSTATES
+};
+
+enum ls_event_kind {
+#define LS_EVENT(number, NAME, name, unit, sampled, help) LS_EVENT_##NAME = number,
+#include "formats/wire/events.def"
+#undef LS_EVENT
+};
+
+enum ls_loss {
+#define LS_LOSS(NAME, key, unit, label) LS_LOSS_##NAME,
+#include "formats/wire/losses.def"
+#undef LS_LOSS
+        LS_NLOSSES
+};
+
+/* Kinds of function: what a frame is. */
+enum ls_function_kind {
+        LS_FUNC_LUA = 1,        /* a Lua function, identified by its definition */
+        LS_FUNC_C = 2,          /* a C function, identified by its address in a mapping */
+        LS_FUNC_BUILTIN = 3,    /* a fast function of LuaJIT, identified by its name */
+        LS_FUNC_PSEUDO = 4,     /* not a function: "[resumed by C]", "[middle cut]", "[definition lost]" */
+        LS_FUNC_NATIVE = 5,     /* later: a native frame */
+};
+
+/* Flags of a function. */
+#define LS_FUNCF_MAIN   0x01    /* the main chunk of its source */
+#define LS_FUNCF_VARARG 0x02
+#define LS_FUNCF_LOADED 0x04    /* of a chunk that came from a string, not from a file */
+
+/* How good a name is: a higher rank replaces a lower one. */
+enum ls_name_rank {
+        LS_NAME_NONE = 0,
+        LS_NAME_CALLSITE = 1,   /* the caller's word for it: local, upvalue, field, method */
+        LS_NAME_DEFINITION = 2, /* the name that its definition gives it */
+        LS_NAME_GLOBAL = 3,     /* its path from the globals or package.loaded */
+};
+
+/* Flags of a sample. */
+#define LS_SAMPLE_CONT        0x01 /* in the file: same sample as the row before, another VM state's share */
+#define LS_SAMPLE_MIDDLE_CUT  0x02
+#define LS_SAMPLE_IN_REGION   0x04 /* between luasample.start() and stop() in the program */
+#define LS_SAMPLE_STATE_GUESS 0x08 /* VM states are the first tick's */
+#define LS_SAMPLE_NO_LINE     0x10 /* compiled ticks without a line: the leaf's line is not known (--scope f or none) */
+
+/* Line checks in compiled code: LuaJIT's modes l and f, or none. */
+enum ls_scope { LS_SCOPE_LINE, LS_SCOPE_FUNCTION, LS_SCOPE_NONE };
+
+enum ls_timer { LS_TIMER_PERF, LS_TIMER_HELPER, LS_TIMER_CPUTIME };
+
+#endif

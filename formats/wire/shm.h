@@ -1,0 +1,86 @@
+/* The memory that the recorder makes and the agent maps: a control page and the rings. Read and written by both
+ * sides; each field says who writes it. Neither trusts it. */
+#ifndef LS_WIRE_SHM_H
+#define LS_WIRE_SHM_H
+
+#include "formats/wire/ring.h"
+
+#define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
+#define LS_SHM_VERSION 1u
+#define LS_SHM_RINGS   4096u            /* offset of ring 0; ring i at LS_SHM_RINGS + i * ring_stride */
+
+/* The agent finds the memory through this variable: "PID:FD:GENERATION", opened as /proc/PID/fd/FD. The agent takes
+ * it, and its own entry in LD_PRELOAD, out of the environment before the program's first instruction. */
+#define LS_ENV_AGENT "LUASAMPLE_AGENT_MEMORY"
+
+/* The tick's signal. Unused by kernel and libraries, and of the classic kind: a second one merges with a pending one,
+ * so a blocked signal cannot pile up, and RLIMIT_SIGPENDING cannot make the kernel send SIGIO in its place, as it
+ * does for realtime signals of perf events. */
+#define LS_TICK_SIGNAL 16               /* SIGSTKFLT */
+
+#define LS_CHILD_SLOTS 8
+#define LS_CHILD_PATH  240
+
+struct ls_child_exec {                  /* a child process of the program ran this file: agent writes, recorder reads */
+        _Atomic uint32_t pid;           /* stored last; 0 = free */
+        uint32_t pad;
+        char path[LS_CHILD_PATH];       /* as given to exec, found in PATH by the reader; zero-terminated */
+};
+_Static_assert(sizeof(struct ls_child_exec) == 248, "child slot is 248 bytes");
+
+/* Why the agent records nothing in a process (agent_state LS_AGENT_REFUSED). */
+#define LS_AGENT_NONE     0u            /* no agent has come up */
+#define LS_AGENT_LOADED   1u            /* loaded, no Lua VM yet */
+#define LS_AGENT_SAMPLING 2u            /* a VM is being sampled */
+#define LS_AGENT_REFUSED  3u            /* a VM came up, but cannot be sampled: a NOTICE says why */
+#define LS_AGENT_DONE     4u            /* the VM was closed or the process ended normally */
+
+struct ls_shm {
+        /* set by the recorder before the program starts, then constant */
+        uint32_t magic;
+        uint32_t version;
+        uint64_t generation;            /* random, not 0: what a forked child cannot have */
+        uint64_t total_size;            /* bytes of the whole memory */
+        uint64_t ring_stride;           /* bytes from ring to ring */
+        uint32_t ring_size;             /* bytes of records in ring 0 */
+        uint32_t ring_count;
+        uint64_t interval_ns;
+        uint32_t depth;                 /* most frames of a stack, 0 = no limit */
+        uint8_t scope;                  /* enum ls_scope */
+        uint8_t timer;                  /* enum ls_timer */
+        uint8_t want_text;              /* 0 = --no-source: send no text of loaded chunks */
+        uint8_t bare_tick;              /* 1 = bench: the handler only returns, 2 = bench: no ticks at all */
+        uint32_t root_pid;              /* the process to record (the program itself) */
+        uint32_t recorder_pid;
+
+        /* recorder writes */
+        _Atomic uint64_t heartbeat_ns;  /* CLOCK_MONOTONIC, at least every 500 ms */
+        _Atomic uint32_t recording;     /* 1 while samples are wanted; 0 after -d: the agent goes quiet */
+        _Atomic uint32_t sending;       /* helper timer: 1 while it may be between its check of armed and the signal */
+
+        /* agent writes */
+        _Atomic uint32_t armed;         /* 1 while ticks are wanted on tick_tid */
+        _Atomic uint32_t tick_tid;      /* thread to tick */
+        _Atomic uint32_t request;       /* counts changes of armed and tick_tid; futex (shared) to wake the recorder */
+        _Atomic uint32_t ticks_handled; /* counts handled signals; helper timer: none new while one is outstanding */
+        _Atomic uint32_t agent_state;   /* LS_AGENT_* */
+        _Atomic uint32_t execs;         /* times that the recorded process came up with an agent */
+        _Atomic uint64_t own_handler_ns;  /* time spent in the tick handler */
+        _Atomic uint64_t own_hook_ns;     /* time spent in the VM hook, ring writes included */
+        _Atomic uint64_t own_start_ns;    /* time spent to start */
+        _Atomic uint64_t app_profiler_ns; /* CPU time during which the program's own profiler ran */
+        _Atomic uint64_t armed_cpu_ns;    /* CPU time of the ticked thread while armed, at the last tick or stop */
+        _Atomic uint64_t lost[LS_NLOSSES];/* by reason (losses.def) */
+        _Atomic uint64_t samples;       /* SAMPLE records committed */
+        _Atomic uint64_t sample_ticks;  /* weight in them */
+        _Atomic uint32_t nthreads_seen;
+        _Atomic uint32_t child_next;    /* next of children[], taken modulo LS_CHILD_SLOTS */
+        _Atomic uint32_t forks;         /* children made by fork, not followed */
+        uint32_t pad1;
+        char runtime[64];               /* version of the Lua runtime, zero-terminated */
+        char runtime_path[256];         /* file that holds it */
+        struct ls_child_exec children[LS_CHILD_SLOTS];
+};
+_Static_assert(sizeof(struct ls_shm) <= LS_SHM_RINGS, "the control page is one page");
+
+#endif

@@ -1,0 +1,61 @@
+/* The writer's inside, shared by trace_writer.c (what callers add) and trace_flush.c (what goes to the file). */
+#ifndef LS_FORMATS_WRITER_H
+#define LS_FORMATS_WRITER_H
+
+#include "formats/chunk.h"
+#include "formats/dict.h"
+#include "formats/trace_writer.h"
+
+#define LS_SAMPLE_COLUMNS 10            /* event to weight: what ls_trace_sample sets */
+
+struct ls_event_total {                 /* of the pending samples */
+        uint64_t rows, samples, sum;
+};
+
+struct ls_trace_writer {
+        int fd;
+        int seekable;                   /* a regular file: a partial chunk can be cut off */
+        int error;                      /* the first -errno, 0 = none */
+        uint64_t interval_ns;
+        uint64_t size;                  /* bytes of whole chunks in the file */
+        uint64_t dropped, dropped_ticks;
+        uint32_t number;                /* of the next chunk */
+        uint64_t last_flush_ns;
+        unsigned since_checkpoint;      /* chunks */
+        uint64_t since_full;            /* bytes since the last checkpoint with everything */
+        uint64_t definition_bytes;      /* stored size of all definition chunks: about that of a full checkpoint */
+        struct ls_buf parity;           /* exclusive or of the definition chunks since the last checkpoint */
+        struct ls_buf parity_numbers;   /* uint32_t: which these are */
+        uint64_t parity_sum;            /* their bytes together */
+
+        struct ls_strings strings;
+        struct ls_dict dict[LS_KINDS];  /* of all other kinds with rows; by kind */
+        struct ls_buf texts;            /* bytes of pending TEXT rows */
+        struct ls_buf text_rows;        /* struct ls_text_row */
+        size_t pending_bytes;           /* estimate for definitions that wait */
+
+        uint64_t *columns[LS_SAMPLE_COLUMNS];   /* pending samples: LS_FLUSH_ROWS each */
+        uint32_t nrows;
+        struct ls_event_total totals[UINT8_MAX + 1];
+
+        struct ls_buf index;            /* struct ls_index_row: the chunks written */
+        struct ls_buf body, raw, extra, out;    /* of the chunk in the making */
+        struct ls_buf trial, packed;    /* a column in an encoding that is tried */
+        uint32_t chunk_rows;            /* rows in raw */
+        uint64_t *scratch;              /* LS_FLUSH_ROWS values of one column */
+        ZSTD_CCtx *zstd;
+};
+
+struct ls_text_row { uint32_t source, offset, total, len; };
+struct ls_index_row { uint64_t number, offset, size, type, ticks; };
+
+/* Writes all pending definitions, then all pending samples. Return 0 or -errno. */
+int ls_writer_flush(struct ls_trace_writer *w);
+int ls_writer_checkpoint(struct ls_trace_writer *w, int last);
+int ls_writer_index(struct ls_trace_writer *w);
+int ls_writer_write(struct ls_trace_writer *w, const void *bytes, size_t len);
+
+/* Adds a row of a kind of the schema as it is; for kinds that have no function of their own yet. Returns the id. */
+uint32_t ls_trace_row(struct ls_trace_writer *w, unsigned kind, const uint64_t *row);
+
+#endif

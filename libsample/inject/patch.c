@@ -1,0 +1,285 @@
+/* See patch.h. Per function a slot of a page within 2 GiB of it:
+ *
+ *   0   jmp *[rip]; .quad replacement          where the patched entry jumps to
+ *   16  moved instructions; jmp *[rip]; .quad entry + n
+ */
+#include "libsample/inject/patch.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "libsample/inject/decode.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+#define PAGE 4096u
+#define SLOT 128u
+#define TRAMPOLINE 16u                  /* offset in a slot */
+#define JUMP_LEN 5u                     /* jmp rel32 */
+#define FAR_JUMP_LEN 14u                /* jmp *[rip]; .quad */
+#define MUST_CHECK 64u                  /* bytes of a function that must be understood */
+#define MAX_CHECK 65536u
+#define REACH (INT64_C(1) << 31)
+
+static uint8_t *put_far_jump(uint8_t *to, const void *where)
+{
+        static const uint8_t code[6] = { 0xff, 0x25, 0, 0, 0, 0 };
+
+        memcpy(to, code, sizeof code);
+        memcpy(to + sizeof code, &where, sizeof where);
+        return to + FAR_JUMP_LEN;
+}
+
+static int put_rel32(uint8_t *at, const uint8_t *target)
+{
+        int64_t rel = (int64_t)((uintptr_t)target - (uintptr_t)(at + 4));
+        int32_t rel32 = (int32_t)rel;
+
+        if (rel != rel32)
+                return -ERANGE;
+        memcpy(at, &rel32, sizeof rel32);
+        return 0;
+}
+
+/* Bytes of whole instructions that the jump overwrites, or 0 with *ret_why. */
+static size_t overwritten(const uint8_t *entry, size_t size, const char **ret_why)
+{
+        struct ls_insn insn;
+        size_t n = 0;
+
+        while (n < JUMP_LEN) {
+                if (ls_decode(entry + n, size - n, &insn) < 0) {
+                        *ret_why = n < size ? "its first instructions are not known" : "it is too short";
+                        return 0;
+                }
+                n += insn.length;
+                if (n < JUMP_LEN && (insn.flow == LS_FLOW_END || insn.flow == LS_FLOW_JUMP)) {
+                        *ret_why = "it is too short";
+                        return 0;
+                }
+        }
+        return n;
+}
+
+/* NULL unless a branch in the function leads into the n bytes that will move, or its start is not understood. Where
+ * size is a guess the function ends with the first instruction that does not go on and that no branch skips. */
+static const char *check_branches(const uint8_t *entry, size_t size, int guess, size_t n)
+{
+        const uint8_t *furthest = entry;
+        struct ls_insn insn;
+
+        for (size_t at = 0; at < size; at += insn.length) {
+                const uint8_t *target;
+
+                if (ls_decode(entry + at, size - at, &insn) < 0)
+                        return at < MUST_CHECK ? "its first instructions are not known" : NULL;
+                target = insn.rel_at ? ls_insn_target(entry + at, &insn) : NULL;
+                if (target > entry && target < entry + n)
+                        return "it branches into its first instructions";
+                if (target > furthest && insn.flow != LS_FLOW_CALL)
+                        furthest = target;
+                if (guess && furthest <= entry + at && (insn.flow == LS_FLOW_END || insn.flow == LS_FLOW_JUMP))
+                        break;
+        }
+        return NULL;
+}
+
+/* Moves the instruction at code to *to. Relative operands are widened and corrected. */
+static int move_insn(const uint8_t *code, const struct ls_insn *insn, uint8_t **to)
+{
+        uint8_t *p = *to;
+        const uint8_t *target;
+        int32_t rel;
+        int r = 0;
+
+        switch (insn->flow) {
+        case LS_FLOW_CALL:
+        case LS_FLOW_JUMP:
+                *p++ = insn->flow == LS_FLOW_CALL ? 0xe8 : 0xe9;
+                r = put_rel32(p, ls_insn_target(code, insn));
+                p += 4;
+                break;
+        case LS_FLOW_BRANCH:
+                *p++ = 0x0f;
+                *p++ = 0x80 | insn->condition;
+                r = put_rel32(p, ls_insn_target(code, insn));
+                p += 4;
+                break;
+        case LS_FLOW_LOOP:
+                return -ENOSYS;
+        default:
+                memcpy(p, code, insn->length);
+                if (insn->rip_at) {     /* the displacement counts from the instruction's end */
+                        memcpy(&rel, code + insn->rip_at, sizeof rel);
+                        target = code + insn->length + rel;
+                        r = put_rel32(p + insn->rip_at, target - (insn->length - insn->rip_at - 4));
+                }
+                p += insn->length;
+        }
+        *to = p;
+        return r;
+}
+
+static const char *make_trampoline(const uint8_t *entry, size_t n, uint8_t *to)
+{
+        struct ls_insn insn;
+
+        for (size_t at = 0; at < n; at += insn.length) {
+                if (ls_decode(entry + at, 15, &insn) < 0 || move_insn(entry + at, &insn, &to) < 0)
+                        return "its first instructions cannot be moved";
+        }
+        put_far_jump(to, entry + n);
+        return NULL;
+}
+
+/* A page within reach of all the targets. Below them first: what lies above a program is its heap's room to grow. */
+static uint8_t *map_near(uintptr_t low, uintptr_t high)
+{
+        static const struct { int64_t step, limit; } ways[] = {
+                { -0x10000, 64 }, { -0x100000, 256 }, { -0x1000000, 120 }, { 0x1000000, 120 },
+        };
+
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+                for (int64_t k = 1; k <= ways[i].limit; k++) {
+                        uintptr_t from = ways[i].step < 0 ? low : high;
+                        uintptr_t want = (from & ~(uintptr_t)(PAGE - 1)) + (uintptr_t)(ways[i].step * k);
+                        void *p;
+
+                        if (ways[i].step < 0 && (uintptr_t)(-ways[i].step * k) + 0x10000 > low)
+                                break;
+                        if ((int64_t)(high - want) > REACH - (int64_t)PAGE || (int64_t)(want - low) > REACH - (int64_t)PAGE)
+                                break;
+                        p = mmap((void *)want, PAGE, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+                        if (p == (void *)want)
+                                return p;
+                        if (p != MAP_FAILED)    /* an old kernel took the address as a hint */
+                                munmap(p, PAGE);
+                }
+        }
+        return NULL;
+}
+
+/* Stores a jump to where over the JUMP_LEN bytes at entry in one store where 8 or 16 aligned bytes hold them: a thread
+ * that calls the function meanwhile runs the old or the new instructions. */
+static int store_jump(uint8_t *entry, const uint8_t *where, int single_threaded)
+{
+        uint8_t *word8 = (uint8_t *)((uintptr_t)entry & ~(uintptr_t)7);
+        uint8_t *word16 = (uint8_t *)((uintptr_t)entry & ~(uintptr_t)15);
+        uint8_t jump[JUMP_LEN] = { 0xe9 }, bytes[16];
+        int32_t rel = (int32_t)((uintptr_t)where - (uintptr_t)(entry + JUMP_LEN));
+        uint64_t word[2], old[2];
+
+        memcpy(jump + 1, &rel, sizeof rel);
+        if (entry + JUMP_LEN <= word8 + 8) {
+                memcpy(bytes, word8, 8);
+                memcpy(bytes + (entry - word8), jump, JUMP_LEN);
+                memcpy(word, bytes, 8);
+                __atomic_store_n((uint64_t *)word8, word[0], __ATOMIC_SEQ_CST);
+                return 0;
+        }
+        if (entry + JUMP_LEN <= word16 + 16) {
+                unsigned char done;
+
+                memcpy(old, word16, 16);
+                memcpy(bytes, word16, 16);
+                memcpy(bytes + (entry - word16), jump, JUMP_LEN);
+                memcpy(word, bytes, 16);
+                __asm__ volatile("lock cmpxchg16b %1\n\tsete %0"
+                                 : "=q"(done), "+m"(*(unsigned __int128 *)word16), "+a"(old[0]), "+d"(old[1])
+                                 : "b"(word[0]), "c"(word[1])
+                                 : "cc", "memory");
+                return done ? 0 : -EAGAIN;
+        }
+        if (!single_threaded)
+                return -EBUSY;
+        memcpy(entry, jump, JUMP_LEN);
+        return 0;
+}
+
+static const char *patch_entry(struct ls_patch *patch, const uint8_t *slot, int prot, int single_threaded)
+{
+        uint8_t *entry = patch->target;
+        uintptr_t first = (uintptr_t)entry & ~(uintptr_t)(PAGE - 1);
+        size_t len = (((uintptr_t)entry + 15) | (PAGE - 1)) + 1 - first;
+        int r;
+
+        if (mprotect((void *)first, len, prot | PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
+                return "its code may not be made writable here";
+        r = store_jump(entry, slot, single_threaded);
+        mprotect((void *)first, len, prot);
+        return r < 0 ? "its entry cannot be replaced in one store while threads run" : NULL;
+}
+
+/* Fills the slot of one function. */
+static const char *prepare(struct ls_patch *patch, uint8_t *slot)
+{
+        size_t size = patch->size ? patch->size : MUST_CHECK + 15, n;
+        const char *why = NULL;
+
+        if (size > MAX_CHECK)
+                size = MAX_CHECK;
+        n = overwritten(patch->target, size, &why);
+        if (n)
+                why = check_branches(patch->target, size, patch->size == 0, n);
+        if (!why)
+                why = make_trampoline(patch->target, n, slot + TRAMPOLINE);
+        if (!why) {
+                put_far_jump(slot, patch->replacement);
+                patch->original = slot + TRAMPOLINE;
+        }
+        return why;
+}
+
+static uint8_t *make_page(struct ls_patch *patches, size_t n)
+{
+        uintptr_t low = UINTPTR_MAX, high = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                uintptr_t target = (uintptr_t)patches[i].target;
+
+                if (target && target < low)
+                        low = target;
+                if (target && target > high)
+                        high = target;
+        }
+        return high ? map_near(low, high) : NULL;
+}
+
+size_t ls_patch_install(struct ls_patch *patches, size_t n, int prot, int single_threaded)
+{
+        uint8_t *page;
+        const char *refused = NULL;
+        size_t done = 0;
+
+        if (n > PAGE / SLOT)
+                n = PAGE / SLOT;
+        page = make_page(patches, n);
+        for (size_t i = 0; i < n; i++) {
+                patches[i].original = NULL;
+                if (!patches[i].target)
+                        patches[i].why = "it is not there";
+                else if (!page)
+                        patches[i].why = "no memory is free near it";
+                else
+                        patches[i].why = prepare(&patches[i], page + i * SLOT);
+        }
+        if (page && mprotect(page, PAGE, PROT_READ | PROT_EXEC) < 0)
+                refused = "memory may not be made executable here";
+        for (size_t i = 0; i < n; i++) {
+                if (!patches[i].why)
+                        patches[i].why = refused ? refused : patch_entry(&patches[i], page + i * SLOT, prot,
+                                                                         single_threaded);
+                if (patches[i].why)
+                        patches[i].original = NULL;
+                else
+                        done++;
+        }
+        if (page && done == 0)
+                munmap(page, PAGE);
+        return done;
+}

@@ -1,0 +1,23 @@
+/* Entry patches: a jump at the start of a function of the program to one of ours, and a trampoline through which ours
+ * calls the original (the moved first instructions and a jump behind them). The original is never restored, so
+ * nothing races with threads that run it. */
+#ifndef LS_PATCH_H
+#define LS_PATCH_H
+
+#include <stddef.h>
+
+struct ls_patch {
+        const char *name;               /* for messages */
+        void *target;                   /* entry of the function; NULL = it is not there: nothing is done */
+        size_t size;                    /* its length in bytes; 0 = not known, 64 are assumed */
+        void *replacement;              /* our function of the same type */
+        void *original;                 /* out: trampoline to the original; set before the entry jumps to replacement */
+        const char *why;                /* out: NULL = patched, else why not, a few words */
+};
+
+/* Patches all of them; they lie in one object whose code has protection prot (PROT_*). single_threaded: no other
+ * thread can run any of the functions now, so that an entry which no atomic store can cover may be patched too.
+ * Returns how many were patched. Normal context. */
+size_t ls_patch_install(struct ls_patch *patches, size_t n, int prot, int single_threaded);
+
+#endif

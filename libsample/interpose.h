@@ -1,0 +1,49 @@
+/* What the interposed functions, the entry patches and preload.c share. Not seen by the engine. */
+#ifndef LS_INTERPOSE_H
+#define LS_INTERPOSE_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "libsample/inject/environment.h"
+
+/* How the agent came in, kept by preload.c for the next image of the same process. */
+struct ls_preload {
+        char library[4096];             /* as it stood in LD_PRELOAD */
+        struct ls_env_memory where;     /* value of LS_ENV_AGENT */
+};
+extern struct ls_preload ls_preload;
+
+/* 1 in the recorded process itself, 0 in its children: those of vfork too, which share its memory. */
+int ls_in_recorded_process(void);
+
+/* interpose_signal.c: the program's own disposition of LS_TICK_SIGNAL, kept beside the agent's. */
+/* ignored: the signal may be ignored because the program wants it so; else it is because the agent in the image before
+ * this one had to ignore it until exec was over. */
+void ls_signals_start(int ignored);
+/* 1 when the program ignores the tick's signal. */
+int ls_signals_ignored(void);
+/* Gives the kernel the program's disposition: in a forked child. */
+void ls_signals_after_fork(void);
+/* Before exec: an ignored signal stays ignored in the new image, where a handled one does not. Puts the action that it
+ * replaced into *ret_old and returns 1 when there was something to do. */
+int ls_signals_before_exec(struct sigaction *ret_old);
+/* A tick signal that the program or another process sent: does what the program's own disposition says. Called by
+ * the tick's handler for a signal that is not the timer's. */
+void ls_signals_foreign(int sig, siginfo_t *info, void *context);
+
+/* interpose_spawn.c: tells the recorder that a child runs file, if that is LuaJIT. search_path as in inspect.h.
+ * Async-signal-safe; in a child too. Keeps errno. */
+void ls_note_child(pid_t pid, const char *file, const char *search_path);
+
+/* vm_library.c: looks for lua_newstate in what is loaded and patches the first that has it; sends what is new of the
+ * mappings. in_constructor: no other thread runs yet. Cheap when nothing was loaded since. Normal context. */
+void ls_vm_library_scan(int in_constructor);
+
+/* mappings.c: sends a MAPPING for each executable segment that was not sent yet, if this thread may write to the ring now. */
+void ls_mappings_send(void);
+
+/* interpose_wait.c: 1 once the program asked for a timeout on a socket. */
+extern int ls_socket_timeouts;
+
+#endif

@@ -1,0 +1,244 @@
+/* The exec family. When the recorded process itself execs, ticks are stopped, the agent goes into the environment of
+ * the new image again, and the recording goes on there. A child's exec is only noted, its environment is the
+ * program's. May run in a child of vfork or in a signal handler: no malloc. */
+#include "libsample/real.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "libsample/agent.h"
+#include "libsample/inject/inspect.h"
+#include "libsample/interpose.h"
+
+struct exec_call {
+        int (*run)(const struct exec_call *, char *const envp[]);
+        const char *file;
+        char *const *argv;
+        int fd;                 /* fexecve, execveat */
+        int flags;              /* execveat */
+        int search;             /* file is looked up in PATH, and run by /bin/sh when it is neither ELF nor "#!" */
+};
+
+static int run_execve(const struct exec_call *call, char *const envp[])
+{
+        return ls_libc()->execve(call->file, call->argv, envp);
+}
+
+static int run_execvpe(const struct exec_call *call, char *const envp[])
+{
+        return ls_libc()->execvpe(call->file, call->argv, envp);
+}
+
+static int run_fexecve(const struct exec_call *call, char *const envp[])
+{
+        return ls_libc()->fexecve(call->fd, call->argv, envp);
+}
+
+static int run_execveat(const struct exec_call *call, char *const envp[])
+{
+        return ls_libc()->execveat(call->fd, call->file, call->argv, envp, call->flags);
+}
+
+/* "/proc/self/fd/FD/FILE" for a file relative to a directory. */
+static const char *path_at(int fd, const char *file, char *buf, size_t size)
+{
+        static const char prefix[] = "/proc/self/fd/";
+        char digits[12], *p = buf;
+        size_t n = 0, len = strlen(file);
+
+        if (sizeof prefix + sizeof digits + 1 + len > size)
+                return file;
+        memcpy(p, prefix, sizeof prefix - 1);
+        p += sizeof prefix - 1;
+        do
+                digits[n++] = (char)('0' + fd % 10);
+        while (fd /= 10);
+        while (n)
+                *p++ = digits[--n];
+        if (len) {
+                *p++ = '/';
+                memcpy(p, file, len);
+                p += len;
+        }
+        *p = '\0';
+        return buf;
+}
+
+struct scratch {                /* too large for the stacks that exec may be called on */
+        struct ls_image image;
+        char path[PATH_MAX];
+};
+
+static const char *file_of(const struct exec_call *call, char *buf, size_t size)
+{
+        if (call->fd < 0 || (call->file && call->file[0] == '/'))
+                return call->file ? call->file : "";
+        return path_at(call->fd, call->file ? call->file : "", buf, size);
+}
+
+/* The agent goes into the environment if the image can take it and the library can still be opened: the program may
+ * have changed its root directory or its user. */
+static int wants_agent(const struct ls_image *image)
+{
+        int fd;
+
+        if (!ls_agent_live() || !ls_image_preloadable(image))
+                return 0;
+        fd = open(ls_preload.library, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return 0;
+        close(fd);
+        return 1;
+}
+
+static int exec_in_place(const struct exec_call *call, char *const envp[], struct scratch *scratch)
+{
+        struct ls_env_memory where = ls_preload.where;
+        struct ls_env with_agent = { 0 };
+        char memory[LS_ENV_MEMORY_MAX];
+        struct sigaction replaced;
+        char *const *env = envp;
+        int error, ignored;
+
+        errno = 0;
+        ls_image_inspect(file_of(call, scratch->path, sizeof scratch->path), getenv("PATH"),
+                         call->search ? LS_INSPECT_SHELL : 0, &scratch->image);
+        where.after_exec = ls_signals_ignored() ? 'i' : 'e';
+        ls_env_memory_format(&where, memory);
+        if (wants_agent(&scratch->image) && ls_env_add_agent(envp, ls_preload.library, memory, &with_agent) == 0)
+                env = with_agent.env;
+        ls_engine_before_exec();
+        ignored = ls_signals_before_exec(&replaced);
+        call->run(call, env);
+        error = errno;
+        if (ignored)
+                ls_real.sigaction(LS_TICK_SIGNAL, &replaced, NULL);
+        ls_engine_exec_failed();
+        ls_env_done(&with_agent);
+        errno = error;
+        return -1;
+}
+
+static int exec_in_child(const struct exec_call *call, char *const envp[], struct scratch *scratch)
+{
+        struct sigaction replaced;
+
+        ls_note_child(getpid(), file_of(call, scratch->path, sizeof scratch->path),
+                      call->search ? getenv("PATH") : NULL);
+        munmap(scratch, sizeof *scratch);       /* a child of vfork would leave it to its parent */
+        ls_signals_before_exec(&replaced);
+        return call->run(call, envp);
+}
+
+static int exec_any(const struct exec_call *call, char *const envp[])
+{
+        int saved = errno, error;
+        struct scratch *scratch;
+
+        if (!ls_agent.shm)
+                return call->run(call, envp);
+        scratch = mmap(NULL, sizeof *scratch, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        errno = saved;
+        if (scratch == MAP_FAILED) {
+                int r;
+
+                if (!ls_in_recorded_process())
+                        return call->run(call, envp);
+                ls_engine_before_exec();
+                r = call->run(call, envp);
+                error = errno;
+                ls_engine_exec_failed();
+                errno = error;
+                return r;
+        }
+        if (!ls_in_recorded_process())
+                return exec_in_child(call, envp, scratch);
+        exec_in_place(call, envp, scratch);
+        error = errno;
+        munmap(scratch, sizeof *scratch);
+        errno = error;
+        return -1;
+}
+
+LS_EXPORT int execve(const char *path, char *const argv[], char *const envp[])
+{
+        struct exec_call call = { .run = run_execve, .file = path, .argv = argv, .fd = -1 };
+
+        return exec_any(&call, envp);
+}
+
+LS_EXPORT int execv(const char *path, char *const argv[])
+{
+        return execve(path, argv, environ);
+}
+
+LS_EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
+{
+        struct exec_call call = { .run = run_execvpe, .file = file, .argv = argv, .fd = -1, .search = 1 };
+
+        return exec_any(&call, envp);
+}
+
+LS_EXPORT int execvp(const char *file, char *const argv[])
+{
+        return execvpe(file, argv, environ);
+}
+
+LS_EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
+{
+        struct exec_call call = { .run = run_fexecve, .argv = argv, .fd = fd };
+
+        return exec_any(&call, envp);
+}
+
+LS_EXPORT int execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags)
+{
+        struct exec_call call = {
+                .run = run_execveat, .file = path, .argv = argv, .fd = dirfd, .flags = flags,
+        };
+
+        return exec_any(&call, envp);
+}
+
+/* Arguments of execl and its like, first then those of ap up to NULL, as a vector on the caller's stack. */
+#define COLLECT(argv, first)                                                            \
+        va_list ap;                                                                     \
+        size_t n = 1;                                                                   \
+        char **argv;                                                                    \
+        va_start(ap, first);                                                            \
+        while (va_arg(ap, char *))                                                      \
+                n++;                                                                    \
+        va_end(ap);                                                                     \
+        argv = __builtin_alloca((n + 1) * sizeof *argv);                                \
+        argv[0] = (char *)(uintptr_t)first;                                             \
+        va_start(ap, first);                                                            \
+        for (size_t i = 1; i <= n; i++)                                                 \
+                argv[i] = va_arg(ap, char *)
+
+LS_EXPORT int execl(const char *path, const char *arg, ...)
+{
+        COLLECT(argv, arg);
+        va_end(ap);
+        return execve(path, argv, environ);
+}
+
+LS_EXPORT int execlp(const char *file, const char *arg, ...)
+{
+        COLLECT(argv, arg);
+        va_end(ap);
+        return execvpe(file, argv, environ);
+}
+
+LS_EXPORT int execle(const char *path, const char *arg, ...)
+{
+        char *const *envp;
+
+        COLLECT(argv, arg);
+        envp = va_arg(ap, char *const *);
+        va_end(ap);
+        return execve(path, argv, envp);
+}

@@ -1,0 +1,112 @@
+/* Functions that start a child in libc's own code: its exec is not seen, so the parent tells the recorder what the child
+ * runs. Children are not followed: their environment does not know the agent. */
+#include "libsample/real.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "libsample/agent.h"
+#include "libsample/inject/inspect.h"
+#include "libsample/interpose.h"
+
+/* Writes a child slot; all are taken while the recorder sleeps or is gone: then it is not told. */
+static void tell(struct ls_shm *shm, pid_t pid, const char *path)
+{
+        size_t len = strlen(path);
+        struct ls_child_exec *slot;
+
+        if (len >= LS_CHILD_PATH)
+                len = LS_CHILD_PATH - 1;
+        for (int i = 0; i < LS_CHILD_SLOTS; i++) {
+                slot = &shm->children[atomic_fetch_add(&shm->child_next, 1) % LS_CHILD_SLOTS];
+                if (atomic_load(&slot->pid) != 0)
+                        continue;
+                memcpy(slot->path, path, len);
+                slot->path[len] = '\0';
+                atomic_store(&slot->pid, (uint32_t)pid);
+                return;
+        }
+}
+
+void ls_note_child(pid_t pid, const char *file, const char *search_path)
+{
+        struct ls_shm *shm = ls_agent.shm;
+        struct ls_image *image;
+        int saved = errno;
+
+        if (!shm || !file)
+                return;
+        image = mmap(NULL, sizeof *image, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (image != MAP_FAILED) {
+                ls_image_inspect(file, search_path, LS_INSPECT_SHELL, image);
+                if (ls_image_has_luajit(image))
+                        tell(shm, pid, image->path);
+                munmap(image, sizeof *image);
+        }
+        errno = saved;
+}
+
+LS_EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                          const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+        pid_t child = 0;
+        int r = ls_libc()->posix_spawn(&child, path, actions, attr, argv, envp);
+
+        if (r == 0 && pid)
+                *pid = child;
+        if (r == 0)
+                ls_note_child(child, path, NULL);
+        return r;
+}
+
+LS_EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                           const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+        pid_t child = 0;
+        int r = ls_libc()->posix_spawnp(&child, file, actions, attr, argv, envp);
+
+        if (r == 0 && pid)
+                *pid = child;
+        if (r == 0)
+                ls_note_child(child, file, getenv("PATH"));
+        return r;
+}
+
+/* The program that a shell command starts with: settings of variables and "exec" are skipped. Only as good as needed
+ * to tell that a LuaJIT is run. The shell's pid is not known here: the process that ran it is named. */
+static void note_command(const char *command)
+{
+        char word[256];
+
+        while (command) {
+                size_t len;
+
+                command += strspn(command, " \t\n");
+                len = strcspn(command, " \t\n;&|<>()");
+                if (len == 0 || len >= sizeof word)
+                        return;
+                memcpy(word, command, len);
+                word[len] = '\0';
+                command += len;
+                if (!strchr(word, '=') && strcmp(word, "exec") != 0) {
+                        ls_note_child(getpid(), word, getenv("PATH"));
+                        return;
+                }
+        }
+}
+
+LS_EXPORT int system(const char *command)
+{
+        if (command && ls_agent.shm)
+                note_command(command);
+        return ls_libc()->system(command);
+}
+
+LS_EXPORT FILE *popen(const char *command, const char *type)
+{
+        if (command && ls_agent.shm)
+                note_command(command);
+        return ls_libc()->popen(command, type);
+}

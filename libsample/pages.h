@@ -1,0 +1,43 @@
+/* Growing arrays of the agent's own, in pages of their own: the program's allocator is never called, since its state
+ * belongs to the program. Normal context only. */
+#ifndef LS_PAGES_H
+#define LS_PAGES_H
+
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* n zeroed bytes, or NULL. Freed with ls_pages_free. */
+static inline void *ls_pages_new(size_t n)
+{
+        void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        return p == MAP_FAILED ? NULL : p;
+}
+
+static inline void ls_pages_free(void *p, size_t n)
+{
+        if (p)
+                munmap(p, n);
+}
+
+/* Room for want elements of size bytes in *array, which has room for *room; keeps the contents. Returns 0, or -1 and
+ * leaves all as it was. */
+static inline int ls_pages_grow(void **array, size_t *room, size_t want, size_t size)
+{
+        size_t n = *room ? *room : 4096 / size + 1;
+        void *p;
+
+        if (want <= *room)
+                return 0;
+        while (n < want)
+                n *= 2;
+        p = *array ? mremap(*array, *room * size, n * size, MREMAP_MAYMOVE) : ls_pages_new(n * size);
+        if (!p || p == MAP_FAILED)
+                return -1;
+        *array = p;
+        *room = n;
+        return 0;
+}
+
+#endif

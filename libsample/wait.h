@@ -1,0 +1,50 @@
+/* Keeps the tick's signal away from a call that would return EINTR for it. For the interpose_*.c files. */
+#ifndef LS_WAIT_H
+#define LS_WAIT_H
+
+#include <errno.h>
+#include <signal.h>
+
+#include "libsample/agent.h"
+#include "libsample/handler/tick.h"
+#include "libsample/real.h"
+
+struct ls_wait {
+        int blocked;            /* 1 = ls_wait_end unblocks the signal */
+};
+
+/* 1 when this thread is the ticked one and its ticks may come while it sleeps. The perf timer's do not: it counts
+ * only time in user code. */
+static inline int ls_wait_needed(void)
+{
+        const struct ls_shm *shm = ls_agent.shm;
+
+        return shm && ls_tick_thread && shm->timer != LS_TIMER_PERF && atomic_load(&shm->armed);
+}
+
+static inline void ls_wait_begin(struct ls_wait *wait, int when)
+{
+        sigset_t set, old;
+
+        wait->blocked = 0;
+        if (!when || !ls_wait_needed())
+                return;
+        sigemptyset(&set);
+        sigaddset(&set, LS_TICK_SIGNAL);
+        wait->blocked = ls_real.sigprocmask(SIG_BLOCK, &set, &old) == 0 && !sigismember(&old, LS_TICK_SIGNAL);
+}
+
+static inline void ls_wait_end(const struct ls_wait *wait)
+{
+        int saved = errno;
+        sigset_t set;
+
+        if (!wait->blocked)
+                return;
+        sigemptyset(&set);
+        sigaddset(&set, LS_TICK_SIGNAL);
+        ls_real.sigprocmask(SIG_UNBLOCK, &set, NULL);
+        errno = saved;
+}
+
+#endif

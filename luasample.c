@@ -1,0 +1,20 @@
+/* luasample: main() and the table of commands. */
+#include "cli/command.h"
+#include "record/commands.h"
+#include "report/commands.h"
+
+#include <stddef.h>
+
+const struct ls_command *const ls_commands[] = {
+        &ls_cmd_record,
+        &ls_cmd_report,
+        &ls_cmd_dump,
+        &ls_cmd_info,
+        &ls_cmd_doctor,
+        NULL,
+};
+
+int main(int argc, const char **argv)
+{
+        return ls_main(argc, argv);
+}

@@ -1,0 +1,121 @@
+/* Children of the program that ran LuaJIT: see children.h. */
+#include "record/children.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libsample/inject/inspect.h"
+
+#define NOTICES_MAX 16
+#define WALK_MAX 64                     /* processes of one walk */
+
+static int runs_luajit(const char *path)
+{
+        static struct ls_image image;   /* 8 KiB */
+
+        ls_image_inspect(path, getenv("PATH"), LS_INSPECT_SHELL | LS_INSPECT_TEXT, &image);
+        return ls_image_has_luajit(&image);
+}
+
+/* Its entry in known; a new one with told 0 if there is none. */
+static unsigned find(struct ls_children *c, pid_t pid)
+{
+        unsigned i;
+
+        for (i = 0; i < LS_CHILDREN_KNOWN; i++)
+                if (c->known[i].pid == pid)
+                        return i;
+        i = c->next;
+        c->next = (c->next + 1) % LS_CHILDREN_KNOWN;
+        memset(&c->known[i], 0, sizeof(c->known[i]));
+        c->known[i].pid = pid;
+        return i;
+}
+
+static void tell(struct ls_children *c, pid_t pid)
+{
+        unsigned i = find(c, pid);
+        char text[96];
+
+        if (c->known[i].told++ || c->found++ >= NOTICES_MAX)
+                return;
+        snprintf(text, sizeof(text), "pid %d ran LuaJIT; not followed", (int)pid);
+        c->notice(c->ctx, text);
+}
+
+static void look_at_slot(struct ls_children *c, pid_t pid, const char *path)
+{
+        char joined[PATH_MAX];
+
+        snprintf(joined, sizeof(joined), "%s", path);
+        if (*path != '/' && strchr(path, '/')) {
+                /* The child's own directory while it lives, else where the program started. */
+                snprintf(joined, sizeof(joined), "/proc/%d/cwd/%s", (int)pid, path);
+                if (access(joined, F_OK) < 0)
+                        snprintf(joined, sizeof(joined), "%s/%s", c->cwd, path);
+        }
+        if (runs_luajit(joined))
+                tell(c, pid);
+}
+
+void ls_children_poll(struct ls_children *c, struct ls_shm *shm)
+{
+        for (unsigned i = 0; i < LS_CHILD_SLOTS; i++) {
+                struct ls_child_exec *slot = &shm->children[i];
+                uint32_t pid = atomic_load_explicit(&slot->pid, memory_order_acquire);
+                char path[LS_CHILD_PATH + 1];
+
+                if (!pid)
+                        continue;
+                memcpy(path, slot->path, LS_CHILD_PATH);
+                path[LS_CHILD_PATH] = 0;
+                atomic_store_explicit(&slot->pid, 0, memory_order_release);
+                if (pid <= INT_MAX)
+                        look_at_slot(c, (pid_t)pid, path);
+        }
+}
+
+static void look_at_process(struct ls_children *c, pid_t pid)
+{
+        unsigned i = find(c, pid);
+        struct stat st;
+        char exe[64];
+
+        snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)pid);
+        if (c->known[i].told || stat(exe, &st) < 0 || (c->known[i].dev == st.st_dev && c->known[i].ino == st.st_ino))
+                return;
+        c->known[i].dev = st.st_dev;
+        c->known[i].ino = st.st_ino;
+        if (runs_luajit(exe))
+                tell(c, pid);
+}
+
+/* Appends the children of pid's main thread to pids. Threads that start processes are left to the agent. */
+static unsigned add_children(pid_t pid, pid_t *pids, unsigned n)
+{
+        char path[64];
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
+        f = fopen(path, "re");
+        while (f && n < WALK_MAX && fscanf(f, "%d", &pids[n]) == 1)
+                n++;
+        if (f)
+                fclose(f);
+        return n;
+}
+
+void ls_children_walk(struct ls_children *c, pid_t pid)
+{
+        pid_t pids[WALK_MAX];
+        unsigned n = add_children(pid, pids, 0);
+
+        for (unsigned i = 0; i < n; i++) {
+                look_at_process(c, pids[i]);
+                n = add_children(pids[i], pids, n);
+        }
+}

@@ -1,0 +1,29 @@
+/* Children of the program that ran LuaJIT: they are not recorded, and the user is told. The agent tells of those that the
+ * program starts itself; those that a wrapper starts for it (env, make, a shell) are found in /proc while they live.
+ * Called by the session. */
+#ifndef LS_RECORD_CHILDREN_H
+#define LS_RECORD_CHILDREN_H
+
+#include <sys/types.h>
+
+#include "formats/wire/shm.h"
+
+#define LS_CHILDREN_KNOWN 128
+
+struct ls_children {
+        /* Processes that were looked at, with the file that they ran then: a later exec makes a new look worthwhile. */
+        struct { pid_t pid; int told; dev_t dev; ino_t ino; } known[LS_CHILDREN_KNOWN];
+        unsigned next;                          /* of known, to use next */
+        uint64_t found;
+        /* Tells of one; text is a whole sentence. */
+        void (*notice)(void *ctx, const char *text);
+        void *ctx;
+        const char *cwd;                        /* the program's at its start */
+};
+
+/* Looks at the slots that the agent filled. Often. */
+void ls_children_poll(struct ls_children *c, struct ls_shm *shm);
+/* Looks at all descendants of pid that live now. Each second. */
+void ls_children_walk(struct ls_children *c, pid_t pid);
+
+#endif

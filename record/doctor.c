@@ -1,0 +1,202 @@
+/* The command `luasample doctor`: what is permitted here, which timer follows from it, and how to gain more. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <yajl/yajl_gen.h>
+
+#include "record/commands.h"
+#include "record/options.h"
+#include "record/probes.h"
+
+#define PROGRAMS_MAX 32
+
+enum { OPT_JSON = 1000 };
+
+static const struct poptOption doctor_options[] = {
+        { "json", '\0', POPT_ARG_NONE, NULL, OPT_JSON, "print JSON", NULL },
+        POPT_TABLEEND
+};
+
+struct row {
+        const char *name, *title;
+        int needed, is_program;
+        struct ls_probe_result result;
+};
+
+struct findings {
+        struct row rows[16 + PROGRAMS_MAX];
+        unsigned n;
+        int can_record;
+        enum ls_timer timer;
+};
+
+static const char *const status_names[] = { "ok", "note", "fail" };
+
+/* A process to try things on. */
+static pid_t start_child(void)
+{
+        pid_t pid = fork();
+
+        if (pid == 0) {
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                for (;;)
+                        pause();
+        }
+        return pid;
+}
+
+static void end_child(pid_t pid)
+{
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+}
+
+static int is_ok(const struct findings *f, const char *name)
+{
+        for (unsigned i = 0; i < f->n; i++)
+                if (!f->rows[i].is_program && !strcmp(f->rows[i].name, name))
+                        return f->rows[i].result.status == LS_PROBE_OK;
+        return 0;
+}
+
+static int find_out(struct findings *f, const char **programs)
+{
+        static const char *const usual[] = { "luajit", NULL };
+        pid_t child = start_child();
+
+        if (child < 0)
+                return -errno;
+        f->can_record = 1;
+        for (unsigned i = 0; i < ls_n_probes; i++) {
+                struct row *row = &f->rows[f->n++];
+
+                row->name = ls_probes[i].name;
+                row->title = ls_probes[i].title;
+                row->needed = ls_probes[i].needed;
+                ls_probes[i].run(child, &row->result);
+                if (row->needed && row->result.status == LS_PROBE_FAIL)
+                        f->can_record = 0;
+        }
+        end_child(child);
+        for (const char *const *p = programs && *programs ? programs : usual; *p && f->n < 16 + PROGRAMS_MAX; p++) {
+                struct row *row = &f->rows[f->n++];
+
+                row->name = row->title = *p;
+                row->is_program = 1;
+                ls_probe_program(*p, &row->result);
+        }
+        f->timer = is_ok(f, "perf") ? LS_TIMER_PERF : is_ok(f, "helper") ? LS_TIMER_HELPER : LS_TIMER_CPUTIME;
+        if (f->timer == LS_TIMER_CPUTIME && !is_ok(f, "cputime"))
+                f->can_record = 0;
+        return 0;
+}
+
+static void print_text(const struct findings *f)
+{
+        int hints = 0;
+
+        for (unsigned i = 0; i < f->n; i++)
+                printf("%-4s  %-14s %s\n", status_names[f->rows[i].result.status], f->rows[i].title,
+                       f->rows[i].result.text);
+        if (f->can_record)
+                printf("\nRecording is possible; timer: %s.\n", ls_timer_names[f->timer]);
+        else
+                printf("\nRecording is not possible: see the rows that start with \"fail\".\n");
+        for (unsigned i = 0; i < f->n; i++)
+                if (*f->rows[i].result.hint)
+                        printf("%s  %s: %s\n", hints++ ? "" : "To gain more:\n", f->rows[i].title,
+                               f->rows[i].result.hint);
+}
+
+static void put_str(yajl_gen g, const char *s)
+{
+        yajl_gen_string(g, (const unsigned char *)s, strlen(s));
+}
+
+static void put_pair(yajl_gen g, const char *key, const char *value)
+{
+        put_str(g, key);
+        put_str(g, value);
+}
+
+static void put_rows(yajl_gen g, const struct findings *f, const char *key, int programs)
+{
+        put_str(g, key);
+        yajl_gen_array_open(g);
+        for (unsigned i = 0; i < f->n; i++) {
+                const struct row *r = &f->rows[i];
+
+                if (r->is_program != programs)
+                        continue;
+                yajl_gen_map_open(g);
+                put_pair(g, "name", r->name);
+                put_pair(g, "status", status_names[r->result.status]);
+                put_pair(g, "text", r->result.text);
+                put_pair(g, "hint", r->result.hint);
+                put_str(g, "needed");
+                yajl_gen_bool(g, r->needed);
+                yajl_gen_map_close(g);
+        }
+        yajl_gen_array_close(g);
+}
+
+static int print_json(const struct findings *f)
+{
+        yajl_gen g = yajl_gen_alloc(NULL);
+        const unsigned char *text;
+        size_t len;
+
+        if (!g)
+                return -ENOMEM;
+        yajl_gen_config(g, yajl_gen_beautify, 1);
+        yajl_gen_map_open(g);
+        put_str(g, "can_record");
+        yajl_gen_bool(g, f->can_record);
+        put_pair(g, "timer", ls_timer_names[f->timer]);
+        put_rows(g, f, "checks", 0);
+        put_rows(g, f, "programs", 1);
+        yajl_gen_map_close(g);
+        if (yajl_gen_get_buf(g, &text, &len) == yajl_gen_status_ok)
+                fwrite(text, 1, len, stdout);
+        yajl_gen_free(g);
+        return 0;
+}
+
+static int doctor_run(int argc, const char **argv)
+{
+        static struct findings findings;
+        poptContext ctx = ls_options_begin(&ls_cmd_doctor, argc, argv, 0);
+        int opt, json = 0, err;
+
+        if (!ctx)
+                return LS_EXIT_FAIL;
+        while ((opt = ls_options_next(&ls_cmd_doctor, ctx)) > 0)
+                json |= opt == OPT_JSON;
+        if (opt < -1) {
+                poptFreeContext(ctx);
+                return opt == -3 ? 0 : LS_EXIT_USAGE;
+        }
+        err = find_out(&findings, poptGetArgs(ctx));
+        if (err < 0)
+                ls_error("cannot start a process to try things on: %s", strerror(-err));
+        else if (json)
+                print_json(&findings);
+        else
+                print_text(&findings);
+        poptFreeContext(ctx);
+        return ls_finish_stdout(err == 0 && findings.can_record ? 0 : LS_EXIT_FAIL);
+}
+
+const struct ls_command ls_cmd_doctor = {
+        .name = "doctor",
+        .summary = "show what is permitted here for recording, and how to gain more",
+        .usage = "[OPTION...] [PROGRAM...]",
+        .options = doctor_options,
+        .run = doctor_run,
+};

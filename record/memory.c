@@ -1,0 +1,92 @@
+/* The memory that the recorder shares with the agent: see memory.h. */
+#include "record/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+int ls_fd_above_stdio(int fd)
+{
+        int high, err;
+
+        if (fd < 0 || fd > 2)
+                return fd;
+        high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        err = errno;
+        close(fd);
+        return high < 0 ? -err : high;
+}
+
+static uint64_t random_generation(void)
+{
+        uint64_t g = 0;
+
+        while (!g)
+                if (getrandom(&g, sizeof(g), 0) != sizeof(g))
+                        g = ((uint64_t)getpid() << 32) ^ (uintptr_t)&g;
+        return g;
+}
+
+static void fill(struct ls_memory *m, const struct ls_record_options *o)
+{
+        struct ls_shm *s = m->shm;
+
+        s->magic = LS_SHM_MAGIC;
+        s->version = LS_SHM_VERSION;
+        s->generation = random_generation();
+        s->total_size = m->size;
+        s->ring_stride = m->ring_stride;
+        s->ring_size = m->ring_size;
+        s->ring_count = m->ring_count;
+        s->interval_ns = o->interval_ns;
+        s->depth = o->depth;
+        s->scope = o->scope;
+        s->want_text = !o->no_source;
+        s->bare_tick = o->bare_tick;
+        s->recorder_pid = (uint32_t)getpid();
+        for (unsigned i = 0; i < m->ring_count; i++)
+                ls_memory_ring(m, i)->size = m->ring_size;
+}
+
+int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o)
+{
+        int err;
+
+        m->shm = NULL;
+        m->ring_size = o->ring_size;
+        m->ring_count = 1;
+        m->ring_stride = LS_RING_DATA + (uint64_t)m->ring_size;
+        m->size = LS_SHM_RINGS + m->ring_count * m->ring_stride;
+        m->fd = memfd_create("luasample", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        m->fd = ls_fd_above_stdio(m->fd < 0 ? -errno : m->fd);
+        if (m->fd < 0)
+                return m->fd;
+        /* Sealed: a program that shrank it would make the recorder die of SIGBUS. */
+        if (ftruncate(m->fd, (off_t)m->size) < 0 ||
+            fcntl(m->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+                goto fail;
+        m->shm = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+        if (m->shm == MAP_FAILED) {
+                m->shm = NULL;
+                goto fail;
+        }
+        fill(m, o);
+        return 0;
+fail:
+        err = errno;
+        ls_memory_done(m);
+        return -err;
+}
+
+void ls_memory_done(struct ls_memory *m)
+{
+        if (m->shm)
+                munmap(m->shm, m->size);
+        if (m->fd >= 0)
+                close(m->fd);
+        m->shm = NULL;
+        m->fd = -1;
+}

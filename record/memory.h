@@ -1,0 +1,32 @@
+/* The memory that the recorder shares with the agent (layout: formats/wire/shm.h). Made before the program starts. */
+#ifndef LS_RECORD_MEMORY_H
+#define LS_RECORD_MEMORY_H
+
+#include <stddef.h>
+
+#include "formats/wire/shm.h"
+#include "record/options.h"
+
+struct ls_memory {
+        int fd;                         /* close-on-exec; the agent opens it as /proc/PID/fd/FD */
+        struct ls_shm *shm;
+        size_t size;
+        uint32_t ring_size;             /* our own copies: what is in the memory may be overwritten */
+        uint32_t ring_count;
+        uint64_t ring_stride;
+};
+
+/* Makes and fills the memory. Returns 0 or -errno. */
+int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o);
+void ls_memory_done(struct ls_memory *m);
+
+static inline struct ls_ring *ls_memory_ring(const struct ls_memory *m, unsigned i)
+{
+        return (struct ls_ring *)((char *)m->shm + LS_SHM_RINGS + i * m->ring_stride);
+}
+
+/* A descriptor above those of stdin, stdout and stderr, which may be closed and are the program's: takes fd. Returns
+ * it or -errno; passes errors of fd on. */
+int ls_fd_above_stdio(int fd);
+
+#endif

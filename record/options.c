@@ -1,0 +1,227 @@
+/* Options of `luasample record`: the table, and one function for each value that can be wrong. */
+#include "record/options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const ls_timer_names[3] = { "perf", "helper", "cputime" };
+const char *const ls_scope_names[3] = { "l", "f", "none" };
+
+enum { OPT_INTERVAL = 1000, OPT_FREQ, OPT_OUTPUT, OPT_DURATION, OPT_DEPTH, OPT_SCOPE, OPT_TIMER, OPT_QUIET, OPT_RING,
+       OPT_NO_ARGS, OPT_NO_SOURCE, OPT_BARE_TICK, OPT_NO_TICKS };
+
+const struct poptOption ls_record_option_table[] = {
+        { "interval", 'i', POPT_ARG_STRING, NULL, OPT_INTERVAL, "CPU time between samples (default 1ms)", "TIME" },
+        { "freq", 'F', POPT_ARG_STRING, NULL, OPT_FREQ, "samples per second of CPU time, in place of -i", "HZ" },
+        { "output", 'o', POPT_ARG_STRING, NULL, OPT_OUTPUT, "trace to write (default luasample.data)", "FILE" },
+        { "duration", 'd', POPT_ARG_STRING, NULL, OPT_DURATION,
+          "end the recording after TIME; the program runs on", "TIME" },
+        { "depth", '\0', POPT_ARG_STRING, NULL, OPT_DEPTH, "most frames of a stack (default 0: all)", "N" },
+        { "scope", '\0', POPT_ARG_STRING, NULL, OPT_SCOPE,
+          "checks in compiled code: l for lines (default), f for functions, none", "l|f|none" },
+        { "timer", '\0', POPT_ARG_STRING, NULL, OPT_TIMER,
+          "what ticks: perf, helper or cputime (default: the best that works)", "NAME" },
+        { "ring-size", 'm', POPT_ARG_STRING, NULL, OPT_RING,
+          "buffer between program and recorder (default 2M)", "SIZE" },
+        { "no-args", '\0', POPT_ARG_NONE, NULL, OPT_NO_ARGS, "keep the program's arguments out of the trace", NULL },
+        { "no-source", '\0', POPT_ARG_NONE, NULL, OPT_NO_SOURCE, "keep the text of loaded chunks out of the trace",
+          NULL },
+        { "quiet", 'q', POPT_ARG_NONE, NULL, OPT_QUIET, "print neither status line nor summary", NULL },
+        { "bare-tick", '\0', POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, NULL, OPT_BARE_TICK,
+          "for tests/bench: ticks without samples", NULL },
+        { "no-ticks", '\0', POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, NULL, OPT_NO_TICKS,
+          "for tests/bench: everything but ticks", NULL },
+        POPT_TABLEEND
+};
+
+static int set_interval_ns(struct ls_record_options *o, const char *option, const char *text, uint64_t ns)
+{
+        if (ns < LS_MIN_INTERVAL_NS || ns > LS_MAX_INTERVAL_NS) {
+                ls_error("%s %s: the interval can be from 50us to 1h; each sample costs the program some microseconds",
+                         option, text);
+                return -EINVAL;
+        }
+        o->interval_ns = ns;
+        return 0;
+}
+
+static int set_interval(struct ls_record_options *o, const char *text)
+{
+        uint64_t ns;
+
+        if (ls_parse_duration(text, "ms", &ns) < 0) {
+                ls_error("-i %s: not a time; give one such as 1ms, 250us or 10ms", text);
+                return -EINVAL;
+        }
+        return set_interval_ns(o, "-i", text, ns);
+}
+
+static int set_freq(struct ls_record_options *o, const char *text)
+{
+        char *end;
+        double hz;
+
+        errno = 0;
+        hz = strtod(text, &end);
+        if (end == text || *end || errno || !(hz > 0)) {
+                ls_error("-F %s: not a rate; give samples per second, such as 1000", text);
+                return -EINVAL;
+        }
+        if (hz > 1e9 / LS_MIN_INTERVAL_NS || hz < 1e9 / LS_MAX_INTERVAL_NS) {
+                ls_error("-F %s: the rate can be up to 20000 a second, and not below one an hour", text);
+                return -EINVAL;
+        }
+        return set_interval_ns(o, "-F", text, (uint64_t)(1e9 / hz + 0.5));
+}
+
+static int set_output(struct ls_record_options *o, const char *text)
+{
+        if (!*text) {
+                ls_error("-o: the name of the trace is empty; give a file name");
+                return -EINVAL;
+        }
+        o->output = text;
+        return 0;
+}
+
+static int set_duration(struct ls_record_options *o, const char *text)
+{
+        if (ls_parse_duration(text, "s", &o->duration_ns) < 0 || !o->duration_ns) {
+                ls_error("-d %s: not a time; give one such as 10s, 500ms or 2m", text);
+                return -EINVAL;
+        }
+        return 0;
+}
+
+static int set_depth(struct ls_record_options *o, const char *text)
+{
+        char *end;
+        unsigned long n;
+
+        errno = 0;
+        n = strtoul(text, &end, 10);
+        if (end == text || *end || errno || *text == '-' || n > LS_MAX_DEPTH) {
+                ls_error("--depth %s: give a number of frames up to %u; 0 means all", text, LS_MAX_DEPTH);
+                return -EINVAL;
+        }
+        o->depth = (uint32_t)n;
+        return 0;
+}
+
+static int find_name(const char *const *names, unsigned n, const char *text)
+{
+        for (unsigned i = 0; i < n; i++)
+                if (!strcmp(names[i], text))
+                        return (int)i;
+        return -1;
+}
+
+static int set_scope(struct ls_record_options *o, const char *text)
+{
+        int i = find_name(ls_scope_names, 3, text);
+
+        if (i < 0) {
+                ls_error("--scope %s: give l, f or none", text);
+                return -EINVAL;
+        }
+        o->scope = (uint8_t)i;
+        return 0;
+}
+
+static int set_timer(struct ls_record_options *o, const char *text)
+{
+        o->timer = find_name(ls_timer_names, 3, text);
+        if (o->timer < 0) {
+                ls_error("--timer %s: give perf, helper or cputime", text);
+                return -EINVAL;
+        }
+        return 0;
+}
+
+static int set_ring(struct ls_record_options *o, const char *text)
+{
+        uint64_t bytes;
+
+        if (ls_parse_size(text, &bytes) < 0 || bytes < LS_MIN_RING || bytes > LS_MAX_RING) {
+                ls_error("-m %s: give a size from 64K to 8M", text);
+                return -EINVAL;
+        }
+        for (o->ring_size = LS_MIN_RING; o->ring_size < bytes;)
+                o->ring_size *= 2;
+        return 0;
+}
+
+static int set_flag(struct ls_record_options *o, int opt)
+{
+        switch (opt) {
+        case OPT_QUIET: o->quiet = 1; break;
+        case OPT_NO_ARGS: o->no_args = 1; break;
+        case OPT_NO_SOURCE: o->no_source = 1; break;
+        case OPT_BARE_TICK: o->bare_tick = 1; break;
+        case OPT_NO_TICKS: o->bare_tick = 2; break;
+        }
+        return 0;
+}
+
+/* The options that take a value; all others are flags. */
+static const struct { int opt; int (*set)(struct ls_record_options *o, const char *text); } setters[] = {
+        { OPT_INTERVAL, set_interval }, { OPT_FREQ, set_freq }, { OPT_OUTPUT, set_output },
+        { OPT_DURATION, set_duration }, { OPT_DEPTH, set_depth }, { OPT_SCOPE, set_scope },
+        { OPT_TIMER, set_timer }, { OPT_RING, set_ring },
+};
+
+/* A repeated option's old value stays in strings[] until the end, so the slots limit how often one may repeat. */
+static int set_option(struct ls_record_options *o, int opt)
+{
+        char *text = poptGetOptArg(o->popt);
+        size_t i;
+
+        for (i = 0; i < sizeof(setters) / sizeof(*setters) && setters[i].opt != opt; i++)
+                ;
+        if (i == sizeof(setters) / sizeof(*setters)) {
+                free(text);
+                return set_flag(o, opt);
+        }
+        if (!text || o->n_strings == sizeof(o->strings) / sizeof(*o->strings)) {
+                free(text);
+                ls_error("record: too many options");
+                return -EINVAL;
+        }
+        o->strings[o->n_strings++] = text;
+        return setters[i].set(o, text);
+}
+
+int ls_record_options_parse(const struct ls_command *cmd, int argc, const char **argv, struct ls_record_options *ret)
+{
+        int opt;
+
+        memset(ret, 0, sizeof(*ret));
+        ret->interval_ns = LS_DEFAULT_INTERVAL_NS;
+        ret->output = "luasample.data";
+        ret->ring_size = LS_DEFAULT_RING;
+        ret->timer = -1;
+        ret->popt = ls_options_begin(cmd, argc, argv, 1);
+        if (!ret->popt)
+                return LS_EXIT_FAIL;
+        while ((opt = ls_options_next(cmd, ret->popt)) > 0)
+                if (set_option(ret, opt) < 0)
+                        return LS_EXIT_USAGE;
+        if (opt < -1)
+                return opt == -3 ? 0 : LS_EXIT_USAGE;
+        ret->command = poptGetArgs(ret->popt);
+        if (!ret->command || !ret->command[0]) {
+                ls_error("record: no program given; try: luasample record -- luajit app.lua");
+                return LS_EXIT_USAGE;
+        }
+        return -1;
+}
+
+void ls_record_options_done(struct ls_record_options *o)
+{
+        for (unsigned i = 0; i < o->n_strings; i++)
+                free(o->strings[i]);
+        if (o->popt)
+                poptFreeContext(o->popt);
+}

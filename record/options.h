@@ -1,0 +1,45 @@
+/* What `luasample record` was asked to do. Filled by options.c, read by the rest of record/. */
+#ifndef LS_RECORD_OPTIONS_H
+#define LS_RECORD_OPTIONS_H
+
+#include <popt.h>
+#include <stdint.h>
+
+#include "cli/command.h"
+#include "formats/wire/kinds.h"
+
+#define LS_MIN_INTERVAL_NS 50000ull             /* a tick costs some microseconds: below this it is mostly itself */
+#define LS_MAX_INTERVAL_NS 3600000000000ull
+#define LS_DEFAULT_INTERVAL_NS 1000000ull
+#define LS_DEFAULT_RING (2u << 20)              /* with the trace buffers, 4 MiB for one thread */
+#define LS_MIN_RING (64u << 10)
+#define LS_MAX_RING (1u << 23)                  /* a record's size has 24 bits */
+#define LS_MAX_DEPTH 1000000u
+
+struct ls_record_options {
+        uint64_t interval_ns;
+        uint64_t duration_ns;           /* 0 = until the program ends */
+        const char *output;
+        uint32_t depth;                 /* 0 = no limit */
+        uint32_t ring_size;             /* a power of two */
+        uint8_t scope;                  /* enum ls_scope */
+        int timer;                      /* enum ls_timer, -1 = the best that works */
+        int quiet, no_args, no_source;
+        uint8_t bare_tick;              /* see shm.h */
+        const char **command;           /* the program and its arguments, NULL-terminated, never empty */
+        poptContext popt;               /* owns the strings */
+        char *strings[8];               /* values that popt gave away */
+        unsigned n_strings;
+};
+
+/* Names of the timers and scopes, in the order of their enums. */
+extern const char *const ls_timer_names[3];
+extern const char *const ls_scope_names[3];
+
+/* Returns -1 when there is something to record, else the status to exit with (what was wrong is printed). */
+int ls_record_options_parse(const struct ls_command *cmd, int argc, const char **argv, struct ls_record_options *ret);
+void ls_record_options_done(struct ls_record_options *o);
+
+extern const struct poptOption ls_record_option_table[];
+
+#endif

@@ -1,0 +1,23 @@
+/* The command `luasample record`. */
+#include "record/commands.h"
+#include "record/options.h"
+#include "record/session.h"
+
+static int record_run(int argc, const char **argv)
+{
+        struct ls_record_options o;
+        int status = ls_record_options_parse(&ls_cmd_record, argc, argv, &o);
+
+        if (status < 0)
+                status = ls_session_run(&o);
+        ls_record_options_done(&o);
+        return status;
+}
+
+const struct ls_command ls_cmd_record = {
+        .name = "record",
+        .summary = "run a program and write a trace of where its Lua code spends CPU time",
+        .usage = "[OPTION...] [--] CMD [ARG...]",
+        .options = ls_record_option_table,
+        .run = record_run,
+};

@@ -1,0 +1,202 @@
+/* Sources of the recorded program: see sources.h. */
+#include "record/sources.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "record/ids.h"
+
+#define FILE_MAX (64 << 20)             /* a larger one is no source that somebody annotates; bounds our time */
+
+void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, const char *cwd, int pid, int no_source)
+{
+        memset(s, 0, sizeof(*s));
+        s->writer = w;
+        s->cwd = cwd;
+        s->pid = pid;
+        s->no_source = no_source;
+}
+
+void ls_sources_done(struct ls_sources *s)
+{
+        for (uint32_t i = 0; i < s->n; i++) {
+                free(s->entries[i].name);
+                free(s->entries[i].text);
+        }
+        free(s->entries);
+        s->entries = NULL;
+        s->n = 0;
+}
+
+int ls_sources_define(struct ls_sources *s, const struct ls_rec_source *rec, const char *name)
+{
+        struct ls_source_entry *e;
+        char *copy;
+
+        if (ls_ids_reserve((void **)&s->entries, &s->n, sizeof(*s->entries), rec->source_id) < 0)
+                return -EINVAL;
+        e = &s->entries[rec->source_id];
+        if (e->name && e->name_len == rec->name_len && e->name_hash == rec->text_hash &&
+            e->text_len == rec->text_len && !memcmp(e->name, name, rec->name_len))
+                return 0;               /* sent again */
+        copy = malloc(rec->name_len + 1u);
+        if (!copy)
+                return -ENOMEM;
+        memcpy(copy, name, rec->name_len);
+        free(e->name);
+        free(e->text);
+        memset(e, 0, sizeof(*e));
+        e->name = copy;
+        e->name_len = rec->name_len;
+        e->name_hash = rec->text_hash;
+        e->text_len = rec->text_len;
+        return 0;
+}
+
+static void cut_text(struct ls_sources *s, struct ls_source_entry *e)
+{
+        s->text_bytes -= e->received;
+        free(e->text);
+        e->text = NULL;
+        e->received = 0;
+        e->cut = 1;
+        s->text_cut++;
+}
+
+static void write_text(struct ls_sources *s, struct ls_source_entry *e)
+{
+        ls_trace_text(s->writer, e->trace_id, e->text, e->received);
+        s->written_bytes += e->received;
+        free(e->text);
+        e->text = NULL;
+}
+
+int ls_sources_text(struct ls_sources *s, const struct ls_rec_text *rec, const char *piece)
+{
+        struct ls_source_entry *e;
+        char *text;
+
+        if (!rec->source_id || rec->source_id >= s->n || !s->entries[rec->source_id].name)
+                return -EINVAL;
+        e = &s->entries[rec->source_id];
+        if (e->complete || e->cut || s->no_source)
+                return 0;
+        if (rec->offset == 0 && e->received) {  /* sent again from the start */
+                s->text_bytes -= e->received;
+                e->received = 0;
+        }
+        if (rec->offset != e->received || rec->len > rec->total - rec->offset || rec->total < rec->offset)
+                return -EINVAL;
+        if (rec->total > LS_TEXT_MAX || rec->len > LS_TEXT_ALL_MAX - s->text_bytes) {
+                cut_text(s, e);
+                return 0;
+        }
+        text = realloc(e->text, (size_t)e->received + rec->len + 1);
+        if (!text)
+                return -ENOMEM;
+        memcpy(text + e->received, piece, rec->len);
+        e->text = text;
+        e->received += rec->len;
+        s->text_bytes += rec->len;
+        e->complete = e->received == rec->total;
+        if (e->complete && e->trace_id)
+                write_text(s, e);
+        return 0;
+}
+
+/* Size and hash of a regular file's bytes. */
+static int hash_file(const char *path, uint64_t *ret_size, uint64_t *ret_hash)
+{
+        XXH64_state_t *state = NULL;
+        struct stat st;
+        char buf[16384];
+        ssize_t n = -1;
+        uint64_t size = 0;
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+        if (fd < 0)
+                return -errno;
+        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= FILE_MAX && (state = XXH64_createState())) {
+                XXH64_reset(state, 0);
+                while ((n = read(fd, buf, sizeof(buf))) > 0 && size <= FILE_MAX) {
+                        XXH64_update(state, buf, (size_t)n);
+                        size += (uint64_t)n;
+                }
+                *ret_size = size;
+                *ret_hash = XXH64_digest(state);
+        }
+        XXH64_freeState(state);
+        close(fd);
+        return n == 0 ? 0 : -EIO;
+}
+
+/* Makes path absolute, without links, as far as it exists, and hashes the file. */
+static int try_file(const char *dir, const char *name, char path[PATH_MAX], struct ls_source_def *def)
+{
+        char joined[PATH_MAX];
+        int n = *name == '/' ? snprintf(joined, sizeof(joined), "%s", name)
+                             : snprintf(joined, sizeof(joined), "%s/%s", dir, name);
+
+        if (n < 0 || (size_t)n >= sizeof(joined) || !realpath(joined, path))
+                return -ENOENT;
+        return hash_file(path, &def->size, &def->text_hash);
+}
+
+/* The program may have changed its directory since: where it started comes first, then where it is now. */
+static void resolve_file(struct ls_sources *s, const struct ls_source_entry *e, struct ls_source_def *def)
+{
+        char name[PATH_MAX], path[PATH_MAX], link[64], now[PATH_MAX];
+        ssize_t n;
+
+        if (e->name_len < 2 || e->name_len > sizeof(name) || memchr(e->name, 0, e->name_len))
+                return;
+        memcpy(name, e->name + 1, e->name_len - 1u);
+        name[e->name_len - 1u] = 0;
+        if (try_file(s->cwd, name, path, def) < 0) {
+                snprintf(link, sizeof(link), "/proc/%d/cwd", s->pid);
+                if (!s->pid || (n = readlink(link, now, sizeof(now) - 1)) <= 0)
+                        return;
+                now[n] = 0;
+                if (try_file(now, name, path, def) < 0)
+                        return;
+        }
+        def->path = ls_trace_string(s->writer, path, strlen(path));
+}
+
+uint32_t ls_sources_trace_id(struct ls_sources *s, uint32_t source_id)
+{
+        struct ls_source_entry *e = source_id < s->n ? &s->entries[source_id] : NULL;
+        struct ls_source_def def = { 0 };
+        int is_text;
+
+        if (!e || !e->name)
+                return 0;
+        if (e->trace_id)
+                return e->trace_id;
+        is_text = !e->name_len || (*e->name != '@' && *e->name != '=');
+        /* The name of a chunk without one is its text. */
+        if (is_text && s->no_source)
+                def.name = ls_trace_string(s->writer, "=[string]", 9);
+        else
+                def.name = ls_trace_string(s->writer, e->name, e->name_len);
+        if (e->name_len && *e->name == '@') {
+                resolve_file(s, e, &def);
+        } else {
+                def.text_hash = e->complete ? XXH64(e->text, e->received, 0) : e->name_hash;
+                def.size = e->complete ? e->received : e->text_len;
+                if (is_text && !s->no_source)
+                        s->written_bytes += e->name_len;
+        }
+        e->trace_id = ls_trace_source(s->writer, &def);
+        if (e->complete && e->text)
+                write_text(s, e);
+        return e->trace_id;
+}

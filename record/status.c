@@ -1,0 +1,147 @@
+/* What record prints while it runs and at the end, on stderr: stdout belongs to the program. */
+#include "record/session.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct { const char *unit, *label; } losses[] = {
+#define LS_LOSS(NAME, key, unit, label) { #unit, label },
+#include "formats/wire/losses.def"
+#undef LS_LOSS
+};
+
+/* "1.2 MiB" */
+static const char *size_text(uint64_t bytes, char buf[32])
+{
+        static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
+        double v = (double)bytes;
+        unsigned i = 0;
+
+        for (; v >= 1024 && i < 4; i++)
+                v /= 1024;
+        snprintf(buf, 32, i ? "%.1f %s" : "%.0f %s", v, units[i]);
+        return buf;
+}
+
+void ls_status_line(struct ls_session *s, uint64_t now_ns)
+{
+        uint64_t samples = s->translate.samples, passed = now_ns - s->status_ns;
+        char size[32], line[160];
+        int n;
+
+        /* In the background the terminal belongs to another job. */
+        if (s->terminal && tcgetpgrp(STDERR_FILENO) == getpgrp()) {
+                n = snprintf(line, sizeof(line),
+                             "\r[ %.0f s  %" PRIu64 " samples  %.0f/s  %" PRIu64 " ticks lost  %s ]\033[K",
+                             (double)(now_ns - s->start_ns) / 1e9, samples,
+                             passed ? (double)(samples - s->status_samples) * 1e9 / (double)passed : 0.0,
+                             ls_totals_lost_ticks(s), size_text(ls_trace_size(s->writer), size));
+                if (write(STDERR_FILENO, line, (size_t)n) < 0)
+                        s->terminal = 0;
+                else
+                        s->terminal |= 2;       /* there is a line to clear */
+        }
+        s->status_samples = samples;
+        s->status_ns = now_ns;
+}
+
+void ls_status_clear(struct ls_session *s)
+{
+        if ((s->terminal & 2) && write(STDERR_FILENO, "\r\033[K", 4) < 0)
+                s->terminal = 0;
+        s->terminal &= 1;
+}
+
+void ls_status_notice(struct ls_session *s, const char *text)
+{
+        if (s->n_notices < LS_NOTICES && (s->notices[s->n_notices] = strdup(text)))
+                s->n_notices++;
+}
+
+static void print_rate(const struct ls_session *s)
+{
+        double cpu = (double)ls_totals_cpu(s) / 1e9, asked = 1e9 / (double)s->o->interval_ns;
+
+        fprintf(stderr, "[ luasample: %" PRIu64 " samples (%" PRIu64 " ticks) in %.2f s of CPU time",
+                s->translate.samples, s->translate.sample_ticks, cpu);
+        if (cpu > 0)
+                fprintf(stderr, ": %.0f samples and %.0f ticks a second, %.0f asked, timer %s",
+                        (double)s->translate.samples / cpu,
+                        (double)(s->translate.sample_ticks + ls_totals_lost_ticks(s)) / cpu, asked,
+                        ls_timer_names[s->timer]);
+        fprintf(stderr, " ]\n");
+}
+
+static void print_cost(const struct ls_session *s)
+{
+        const struct ls_shm *shm = s->memory.shm;
+        double cpu = (double)s->process_cpu_ns, own = (double)(shm->own_handler_ns + shm->own_hook_ns);
+
+        if (cpu > 0)
+                fprintf(stderr, "[ luasample: the agent used %.2f %% of the program's CPU time, and %.1f ms to start ]\n",
+                        100 * own / cpu, (double)shm->own_start_ns / 1e6);
+}
+
+static void print_losses(const struct ls_session *s)
+{
+        for (unsigned i = 0; i < LS_NLOSSES; i++) {
+                uint64_t n = ls_totals_lost(s, (enum ls_loss)i);
+                int ticks = !strcmp(losses[i].unit, "ticks");
+
+                if (n)
+                        fprintf(stderr, "[ luasample: %s%" PRIu64 " %s ]\n", ticks ? "lost ticks: " : "note: ", n,
+                                losses[i].label);
+        }
+}
+
+/* Why there are no samples, when there are none. */
+static void print_nothing(const struct ls_session *s)
+{
+        const char *command = s->o->command[0];
+
+        if (s->translate.samples || !s->with_agent || s->o->bare_tick)
+                return;
+        switch (s->memory.shm->agent_state) {
+        case LS_AGENT_NONE:
+                ls_warning("the agent did not come up in %s, so nothing was recorded; see: luasample doctor", command);
+                break;
+        case LS_AGENT_LOADED:
+                ls_warning("no Lua VM was seen in %s, so nothing was recorded; see: luasample doctor", command);
+                break;
+        case LS_AGENT_REFUSED:
+                break;                  /* a notice says why */
+        default:
+                ls_warning("%s ran too briefly for a sample at this interval; try a shorter one with -i", command);
+        }
+}
+
+void ls_status_summary(struct ls_session *s)
+{
+        char size[32];
+
+        ls_status_clear(s);
+        if (!s->o->quiet) {
+                if (s->translate.samples) {
+                        print_rate(s);
+                        print_cost(s);
+                }
+                print_losses(s);
+                if (s->memory.shm->app_profiler_ns)
+                        fprintf(stderr, "[ luasample: the program's own profiler ran for %.2f s of CPU time ]\n",
+                                (double)s->memory.shm->app_profiler_ns / 1e9);
+                for (unsigned i = 0; i < s->n_notices; i++)
+                        ls_warning("%s", s->notices[i]);
+                print_nothing(s);
+                fprintf(stderr, "[ luasample: wrote %s, %s", s->o->output, size_text(s->final_size, size));
+                if (s->translate.samples >= 100)
+                        fprintf(stderr, ", %.1f bytes a sample", (double)s->final_size / (double)s->translate.samples);
+                fprintf(stderr, " ]\n");
+        }
+        /* Not silenced: the trace is not what was asked for. */
+        if (s->write_error)
+                ls_error("%s: %s; %" PRIu64 " chunks after that were lost, what was written before can be reported",
+                         s->o->output, strerror(-s->write_error), s->dropped_chunks);
+}

@@ -1,0 +1,156 @@
+/* The perf timer: a software event of the kernel that counts the thread's CPU time and sends the tick's signal. It is
+ * opened here, outside the program, so that the program has no descriptor of it and it ends with the recorder.
+ *
+ * An unprivileged event may not look at the kernel: a tick that falls due in there is skipped. A thread that is mostly in
+ * the kernel would get one in seven, so a look each 10 ms compares the ticks with its CPU time, and while they are too
+ * few we send what is missing, as the helper timer does. */
+#include "record/ticker_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define WINDOW_NS 10000000ull           /* how often the event is judged, and how long a tick may be missed */
+
+static int open_event(pid_t tid, uint64_t period_ns)
+{
+        struct perf_event_attr attr;
+        int fd;
+
+        memset(&attr, 0, sizeof(attr));
+        attr.size = sizeof(attr);
+        attr.type = PERF_TYPE_SOFTWARE;
+        attr.config = PERF_COUNT_SW_TASK_CLOCK;
+        attr.sample_period = period_ns;
+        attr.wakeup_events = 1;
+        attr.disabled = 1;
+        attr.exclude_kernel = 1;
+        attr.exclude_hv = 1;
+        attr.remove_on_exec = 1;
+        fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+        if (fd < 0 && errno == EINVAL) {        /* before Linux 5.13; the handshake before exec is enough */
+                attr.remove_on_exec = 0;
+                fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+        }
+        return ls_fd_above_stdio(fd < 0 ? -errno : fd);
+}
+
+int ls_ticker_perf_probe(pid_t pid)
+{
+        int fd = open_event(pid, 1000000);
+
+        if (fd < 0)
+                return fd;
+        close(fd);
+        return 0;
+}
+
+static int has_thread(pid_t pid, pid_t tid)
+{
+        char path[64];
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
+        return access(path, F_OK) == 0;
+}
+
+static void perf_disarm(struct ls_ticker *t)
+{
+        if (t->event_fd >= 0) {
+                ioctl(t->event_fd, PERF_EVENT_IOC_DISABLE, 0);
+                close(t->event_fd);
+        }
+        if (t->cpu_fd >= 0)
+                close(t->cpu_fd);
+        t->event_fd = t->cpu_fd = -1;
+        ls_tick_look_close(t);
+}
+
+/* The thread's CPU time in ns, as of the kernel's last tick. */
+static uint64_t thread_cpu(const struct ls_ticker *t)
+{
+        char buf[64];
+        ssize_t n = t->cpu_fd < 0 ? 0 : pread(t->cpu_fd, buf, sizeof(buf) - 1, 0);
+
+        buf[n > 0 ? n : 0] = 0;
+        return strtoull(buf, NULL, 10);
+}
+
+static void begin_window(struct ls_ticker *t, uint64_t now)
+{
+        t->window_ns = now;
+        t->window_cpu_ns = thread_cpu(t);
+        t->window_sent = t->totals.sent;
+        t->window_handled = atomic_load(&t->shm->ticks_handled);
+}
+
+static int perf_arm(struct ls_ticker *t, pid_t tid)
+{
+        struct f_owner_ex owner = { F_OWNER_TID, tid };
+        char path[64];
+        int err;
+
+        if (!has_thread(t->pid, tid))
+                return -ESRCH;
+        t->event_fd = open_event(tid, t->interval_ns);
+        if (t->event_fd < 0)
+                return t->event_fd;
+        if (fcntl(t->event_fd, F_SETFL, O_ASYNC | O_NONBLOCK) < 0 || fcntl(t->event_fd, F_SETSIG, LS_TICK_SIGNAL) < 0 ||
+            fcntl(t->event_fd, F_SETOWN_EX, &owner) < 0 || ioctl(t->event_fd, PERF_EVENT_IOC_ENABLE, 0) < 0) {
+                err = -errno;
+                perf_disarm(t);
+                return err;
+        }
+        /* Without these there is only the event. */
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)t->pid, (int)tid);
+        t->cpu_fd = open(path, O_RDONLY | O_CLOEXEC);
+        t->cpu_fd = ls_fd_above_stdio(t->cpu_fd < 0 ? -errno : t->cpu_fd);
+        ls_tick_look_open(t, tid);
+        t->starved = 0;
+        begin_window(t, ls_clock_ns(CLOCK_MONOTONIC));
+        return 0;
+}
+
+/* Compares the ticks of the event with the CPU time of the window, and begins the next one. */
+static void judge(struct ls_ticker *t, uint64_t now)
+{
+        uint32_t handled = atomic_load(&t->shm->ticks_handled) - t->window_handled;
+        uint64_t own = t->totals.sent - t->window_sent, cpu = thread_cpu(t) - t->window_cpu_ns;
+        uint64_t due = cpu / t->interval_ns, came = handled > own ? handled - own : 0;
+
+        /* A long interval leaves little to compare, and costs little. */
+        if (t->interval_ns >= WINDOW_NS / 2)
+                t->starved = 1;
+        else if (due >= 4)
+                t->starved = came < due - due / 4;
+        begin_window(t, now);
+}
+
+static void perf_wait(struct ls_ticker *t, uint32_t request)
+{
+        uint64_t pause = t->starved ? t->interval_ns : WINDOW_NS, now;
+        uint32_t handled;
+
+        ls_ticker_sleep(t, request, pause < LS_TICKER_IDLE_NS ? pause : LS_TICKER_IDLE_NS);
+        if (atomic_load(&t->shm->request) != request || t->look_fd < 0)
+                return;
+        now = ls_clock_ns(CLOCK_MONOTONIC);
+        handled = atomic_load(&t->shm->ticks_handled);
+        if (t->starved && handled == t->last_handled && now - t->sent_ns >= t->interval_ns)
+                ls_tick_try(t, now);
+        t->last_handled = handled;
+        if (now - t->window_ns >= WINDOW_NS)
+                judge(t, now);
+}
+
+const struct ls_tick_source ls_tick_source_perf = {
+        .name = "perf",
+        .arm = perf_arm,
+        .disarm = perf_disarm,
+        .wait = perf_wait,
+};

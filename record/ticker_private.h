@@ -1,0 +1,56 @@
+/* What ticker.c shares with its sources, ticker_perf.c and ticker_helper.c. */
+#ifndef LS_RECORD_TICKER_PRIVATE_H
+#define LS_RECORD_TICKER_PRIVATE_H
+
+#include <pthread.h>
+#include <time.h>
+
+#include "record/ticker.h"
+
+struct ls_ticker {
+        struct ls_shm *shm;
+        const struct ls_tick_source *source;
+        pid_t pid, tid;
+        uint64_t interval_ns;
+        pthread_t thread;
+        _Atomic int stop;
+        _Atomic int timer;              /* enum ls_timer in use */
+        struct ls_ticker_totals totals;
+        /* signals that we send */
+        int look_fd;                    /* file that tells whether the thread runs, -1 = not open */
+        unsigned look;                  /* which one */
+        uint64_t sent_ns;               /* when we last sent */
+        uint32_t handled;               /* ticks_handled then */
+        int outstanding;                /* that signal may not have been handled yet */
+        /* helper */
+        uint64_t next_ns;               /* next tick, CLOCK_MONOTONIC */
+        /* perf */
+        int event_fd;
+        int cpu_fd;                     /* the thread's schedstat */
+        int starved;                    /* the event brings too few ticks: we send what is missing */
+        uint64_t window_ns, window_cpu_ns, window_sent; /* start of the time that is judged; clock, CPU, signals sent */
+        uint32_t window_handled, last_handled;
+};
+
+extern const struct ls_tick_source ls_tick_source_perf, ls_tick_source_helper;
+
+/* ticker_signal.c: begins and ends looking at a thread. */
+int ls_tick_look_open(struct ls_ticker *t, pid_t tid);
+void ls_tick_look_close(struct ls_ticker *t);
+/* Sends a tick if the thread runs and none is on its way. Returns 1 when it was sent. */
+int ls_tick_try(struct ls_ticker *t, uint64_t now);
+
+/* Sleeps until request changes, the ticker stops, or ns have passed. */
+void ls_ticker_sleep(struct ls_ticker *t, uint32_t request, uint64_t ns);
+#define LS_TICKER_IDLE_NS 100000000ull
+
+static inline uint64_t ls_clock_ns(clockid_t id)
+{
+        struct timespec t;
+
+        if (clock_gettime(id, &t) < 0)
+                return 0;
+        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+#endif

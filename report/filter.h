@@ -1,0 +1,37 @@
+/* Which samples the user wants to see. Made once from the options; asked for each row by report/aggregate.c. */
+#ifndef LS_REPORT_FILTER_H
+#define LS_REPORT_FILTER_H
+
+#include "formats/label.h"
+#include "formats/profile.h"
+#include "report/options.h"
+
+struct ls_span { uint64_t from, to; uint32_t thread; };
+
+struct ls_filter {
+        uint8_t *stacks;                /* [n_stacks] 1 = wanted; NULL = all. Others likewise. */
+        uint8_t *zones;
+        uint8_t *threads;
+        unsigned vmstates;              /* bits; 0 = all */
+        int need_region_flag;           /* only rows with LS_SAMPLE_IN_REGION */
+        uint64_t from_ns, to_ns;        /* of CLOCK_MONOTONIC, when has_time */
+        int has_time;
+        struct ls_span *spans;          /* of --region: by thread and start, disjoint */
+        size_t n_spans;
+        int by_region;                  /* only rows inside spans */
+        unsigned columns;               /* LS_COL_* that it needs */
+        int active;                     /* the user asked for some filter */
+};
+
+/* Returns 0 or -errno; an error that is the user's was said (-EINVAL). */
+int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_labels *labels,
+                   const struct ls_report_options *o);
+void ls_filter_done(struct ls_filter *f);
+
+/* Whether a thread was in a region of --region at that time. */
+int ls_filter_in_spans(const struct ls_filter *f, uint32_t thread, uint64_t time_ns);
+
+/* The filters as the user wrote them: "--zone render --vmstate gc". To be freed; NULL = none or no memory. */
+char *ls_filter_text(const struct ls_report_options *o);
+
+#endif

@@ -1,0 +1,332 @@
+/* View "flat": functions (or lines, states, ...) by their share, with a second level for --split and --by A,B. */
+#include "report/view.h"
+#include "formats/escape.h"
+#include "report/facts.h"
+#include "report/json.h"
+#include "report/rows.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct shown {                          /* a row with its texts */
+        const struct ls_row *row;
+        char *name, *place;
+};
+
+struct table {
+        const struct ls_report *r;
+        struct ls_rows *rows;
+        struct shown *shown;
+        size_t n_shown;
+        size_t hidden;                  /* rows below --min */
+        uint64_t hidden_ticks;
+        size_t name_width, place_width;
+        int has_place;
+};
+
+static uint64_t rank_of(const struct ls_report *r, const struct ls_row *row)
+{
+        return r->o->sort == LS_SORT_TOTAL ? row->total : row->self;
+}
+
+static int has_place_column(const struct ls_report *r)
+{
+        return r->o->by[0]->function && (r->o->depth == 1 || r->o->split);
+}
+
+/* Picks the rows to show and gives them their texts. */
+static int fill(struct table *t)
+{
+        const struct ls_report *r = t->r;
+
+        t->has_place = has_place_column(r);
+        t->shown = calloc(t->rows->n_rows + 1, sizeof(*t->shown));
+        if (!t->shown)
+                return -ENOMEM;
+        for (size_t i = 0; i < t->rows->n_rows; i++) {
+                const struct ls_row *row = &t->rows->rows[i];
+                struct shown *s = &t->shown[t->n_shown];
+                size_t width;
+
+                if (ls_below_min(r, rank_of(r, row), r->aggregate->ticks)) {
+                        if (row->self) {
+                                t->hidden++;
+                                t->hidden_ticks += row->self;
+                        }
+                        continue;
+                }
+                s->row = row;
+                s->name = ls_rows_text(t->rows, 0, row->id);
+                if (!s->name)
+                        return -ENOMEM;
+                t->n_shown++;
+                if (t->has_place)
+                        s->place = ls_place_text(r, r->o->by[0]->function(t->rows->grouping[0], row->id));
+                width = ls_text_columns(s->name);
+                t->name_width = width > t->name_width ? width : t->name_width;
+                width = s->place ? ls_text_columns(s->place) : 0;
+                t->place_width = width > t->place_width ? width : t->place_width;
+        }
+        return 0;
+}
+
+static void empty(struct table *t)
+{
+        for (size_t i = 0; i < t->n_shown; i++) {
+                free(t->shown[i].name);
+                free(t->shown[i].place);
+        }
+        free(t->shown);
+        ls_rows_free(t->rows);
+}
+
+#define LEFT_COLUMNS 26                 /* of the numbers */
+#define LEAST_NAME 20
+#define LEAST_PLACE 12
+#define UNLIMITED_NAME 44               /* longer names are not padded to, where nothing is cut */
+
+/* Widths of the name and place columns. Without a terminal nothing is cut. */
+static void fit(struct table *t)
+{
+        size_t room, title = strlen(t->r->o->by[0]->title);
+
+        if (t->name_width < title)
+                t->name_width = title;
+        if (!t->r->width) {
+                if (t->name_width > UNLIMITED_NAME)
+                        t->name_width = UNLIMITED_NAME;
+                return;
+        }
+        room = t->r->width > LEFT_COLUMNS + LEAST_NAME ? t->r->width - LEFT_COLUMNS : LEAST_NAME;
+        if (t->name_width + 2 + t->place_width <= room)
+                return;
+        if (t->place_width > room / 3)
+                t->place_width = room / 3;
+        if (t->place_width < LEAST_PLACE)
+                t->has_place = 0;
+        else
+                room -= t->place_width + 2;
+        if (t->name_width > room)
+                t->name_width = room;
+}
+
+/* Ticks with --raw, else a share of whole in percent, in its colour. */
+static void put_number(const struct ls_report *r, uint64_t part, uint64_t whole)
+{
+        double share = ls_share(part, whole);
+
+        if (r->o->raw)
+                fprintf(r->out, "%s%8" PRIu64 "%s", ls_heat(r, share), part, ls_plain(r));
+        else
+                fprintf(r->out, "%s%7.2f%%%s", ls_heat(r, share), 100 * share, ls_plain(r));
+}
+
+static void put_name(const struct table *t, const char *text, size_t width, int last)
+{
+        if (t->r->width)
+                ls_put_fit(t->r->out, text, width, !last);
+        else
+                fprintf(t->r->out, "%s%*s", text,
+                        last || ls_text_columns(text) >= width ? 0 : (int)(width - ls_text_columns(text)), "");
+}
+
+static void put_title(const struct table *t)
+{
+        const struct ls_report *r = t->r;
+
+        fprintf(r->out, "%s#%7s %7s%s  ", ls_dim(r), t->rows->has_total && t->rows->separator[1] != '>' ? "Self" : "Share",
+                "+-95%", t->rows->has_total ? "    Total" : "");
+        put_name(t, r->o->by[0]->title, t->name_width, !t->has_place);
+        fprintf(r->out, "%s%s\n", t->has_place ? "  Source" : "", ls_plain(r));
+}
+
+static int put_children(const struct table *t, const struct ls_row *row)
+{
+        const struct ls_report *r = t->r;
+        size_t room = r->width > 20 ? r->width - 18 : 0;
+
+        for (size_t i = 0; i < row->n_children; i++) {
+                const struct ls_row *child = &t->rows->children[row->first_child + i];
+                char *name;
+
+                if (ls_below_min(r, child->self, row->self))
+                        continue;
+                name = ls_rows_text(t->rows, 1, child->id);
+                if (!name)
+                        return -ENOMEM;
+                fprintf(r->out, "    %s ", t->rows->separator);
+                put_number(r, child->self, row->self);
+                fputs("  ", r->out);
+                ls_put_fit(r->out, name, room, 0);
+                fputc('\n', r->out);
+                free(name);
+        }
+        return 0;
+}
+
+static int put_row(const struct table *t, const struct shown *s)
+{
+        const struct ls_report *r = t->r;
+        double share = ls_share(s->row->self, r->aggregate->ticks);
+        double margin = ls_margin(share, r->aggregate->effective);
+
+        put_number(r, s->row->self, r->aggregate->ticks);
+        fprintf(r->out, " %s%6.2f%%%s", ls_dim(r), 100 * margin, ls_plain(r));
+        if (t->rows->has_total) {
+                fputc(' ', r->out);
+                put_number(r, s->row->total, r->aggregate->ticks);
+        }
+        fputs("  ", r->out);
+        put_name(t, s->name, t->name_width, !s->place || !t->has_place);
+        if (s->place && t->has_place) {
+                fprintf(r->out, "  %s", ls_dim(r));
+                ls_put_fit(r->out, s->place, r->width ? t->place_width : 0, 0);
+                fputs(ls_plain(r), r->out);
+        }
+        fputc('\n', r->out);
+        return put_children(t, s->row);
+}
+
+static int flat_text(const struct ls_report *r)
+{
+        struct table t = { .r = r };
+        int error = ls_rows_new(r->profile, r->labels, r->aggregate, r->o, &t.rows);
+
+        if (error)
+                return error;
+        error = fill(&t);
+        if (!error) {
+                fit(&t);
+                put_title(&t);
+        }
+        for (size_t i = 0; !error && i < t.n_shown; i++)
+                error = put_row(&t, &t.shown[i]);
+        if (!error && t.hidden)
+                fprintf(r->out, "%s# %zu more row%s below %g%% with %.2f%% in all (--min 0 shows all)%s\n",
+                        ls_dim(r), t.hidden, t.hidden == 1 ? "" : "s", r->o->min,
+                        100 * ls_share(t.hidden_ticks, r->aggregate->ticks), ls_plain(r));
+        empty(&t);
+        return error;
+}
+
+/* What a group is, in fields of its own, so that nobody needs to parse names. */
+void ls_json_group(const struct ls_report *r, yajl_gen g, const struct ls_grouping *grouping, uint32_t group)
+{
+        const struct ls_key *key = grouping->key;
+        const struct ls_profile *p = r->profile;
+        uint32_t function = key->function ? key->function(grouping, group) : 0;
+        uint32_t source = key->source ? key->source(grouping, group) : 0;
+
+        if (key->line)
+                ls_json_u64(g, key->field, key->line(grouping, group));
+        else
+                ls_json_str(g, key->field, ls_group_text(grouping, group));
+        if (key->function && !source)
+                ls_json_str(g, "source", p->functions[function].kind == LS_FUNC_PSEUDO ? "" : "[C]");
+        if (source) {
+                struct ls_str name = p->sources[source].name;
+
+                if (name.len && (name.s[0] == '@' || name.s[0] == '='))
+                        name = (struct ls_str){ name.s + 1, name.len - 1 };
+                else if (!ls_source_path(&p->sources[source]).len)
+                        name = (struct ls_str){ r->labels->source[source],
+                                                (uint32_t)strlen(r->labels->source[source]) };
+                ls_json_text(g, "source", name);
+                ls_json_text(g, "path", p->sources[source].path);
+        }
+        if (key->function)
+                ls_json_u64(g, "line_defined", p->functions[function].first_line);
+}
+
+static void json_shares(const struct ls_report *r, yajl_gen g, uint64_t self, uint64_t whole, double n)
+{
+        double share = ls_share(self, whole);
+
+        (void)r;
+        ls_json_double(g, "self", share);
+        ls_json_u64(g, "self_ticks", self);
+        ls_json_double(g, "margin", ls_margin(share, n));
+}
+
+/* Sequences of --depth are listed frame by frame as well. */
+static int json_name(const struct ls_report *r, yajl_gen g, const struct ls_rows *rows, int level, uint32_t id)
+{
+        const struct ls_grouping *grouping = level && rows->grouping[1] ? rows->grouping[1] : rows->grouping[0];
+        char *name = ls_rows_text(rows, level, id);
+
+        if (!name)
+                return -ENOMEM;
+        ls_json_str(g, "name", name);
+        free(name);
+        ls_json_group(r, g, grouping, ls_rows_group(rows, level, id));
+        return 0;
+}
+
+static int json_children(const struct ls_report *r, yajl_gen g, const struct ls_rows *rows, const struct ls_row *row)
+{
+        double n = r->aggregate->effective * ls_share(row->self, r->aggregate->ticks);
+        int error = 0;
+
+        if (!row->n_children)
+                return 0;
+        ls_json_key(g, "children");
+        yajl_gen_array_open(g);
+        for (size_t i = 0; !error && i < row->n_children; i++) {
+                const struct ls_row *child = &rows->children[row->first_child + i];
+
+                if (ls_below_min(r, child->self, row->self))
+                        continue;
+                yajl_gen_map_open(g);
+                error = json_name(r, g, rows, 1, child->id);
+                json_shares(r, g, child->self, row->self, n);
+                yajl_gen_map_close(g);
+        }
+        yajl_gen_array_close(g);
+        return error;
+}
+
+static int flat_json(const struct ls_report *r, yajl_gen g)
+{
+        struct ls_rows *rows = NULL;
+        int error = ls_rows_new(r->profile, r->labels, r->aggregate, r->o, &rows);
+
+        if (error)
+                return error;
+        ls_json_str(g, "relation", r->o->split ? (r->o->callees ? "callees" : "callers") : "");
+        ls_json_key(g, "rows");
+        yajl_gen_array_open(g);
+        for (size_t i = 0; !error && i < rows->n_rows; i++) {
+                const struct ls_row *row = &rows->rows[i];
+
+                if (ls_below_min(r, rank_of(r, row), r->aggregate->ticks))
+                        continue;
+                yajl_gen_map_open(g);
+                error = json_name(r, g, rows, 0, row->id);
+                json_shares(r, g, row->self, r->aggregate->ticks, r->aggregate->effective);
+                if (rows->has_total) {
+                        ls_json_double(g, "total", ls_share(row->total, r->aggregate->ticks));
+                        ls_json_u64(g, "total_ticks", row->total);
+                }
+                if (!error)
+                        error = json_children(r, g, rows, row);
+                yajl_gen_map_close(g);
+        }
+        yajl_gen_array_close(g);
+        ls_rows_free(rows);
+        return error;
+}
+
+static int flat_chosen(const struct ls_report_options *o)
+{
+        return !o->tree && !o->annotate && !o->exporter;
+}
+
+const struct ls_view ls_view_flat = {
+        .name = "flat",
+        .chosen = flat_chosen,
+        .dims = ls_rows_dims,
+        .text = flat_text,
+        .json = flat_json,
+};

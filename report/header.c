@@ -1,0 +1,219 @@
+/* The header of every view: what was recorded, how well, and what is left out. Called by report/report.c. */
+#include "report/view.h"
+#include "formats/escape.h"
+#include "report/facts.h"
+#include "report/json.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put_line(const struct ls_report *r, const char *head, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
+
+static void put_line(const struct ls_report *r, const char *head, const char *fmt, ...)
+{
+        char *text;
+        va_list ap;
+        int n;
+
+        va_start(ap, fmt);
+        n = vasprintf(&text, fmt, ap);
+        va_end(ap);
+        if (n < 0)
+                return;
+        fprintf(r->out, "# %-9s ", head);
+        ls_put_fit(r->out, text, r->width > 20 ? r->width - 12 : 0, 0);
+        fputc('\n', r->out);
+        free(text);
+}
+
+static void put_info(const struct ls_report *r, const char *head, const char *key)
+{
+        struct ls_str s = ls_profile_str(r->profile, key);
+        char *text = s.len ? ls_visible(s.s, s.len) : NULL;
+
+        if (text)
+                put_line(r, head, "%s", text);
+        free(text);
+}
+
+static char *info_text(const struct ls_profile *p, const char *key, const char *fallback)
+{
+        struct ls_str s = ls_profile_str(p, key);
+
+        return s.len ? ls_visible(s.s, s.len) : strdup(fallback);
+}
+
+static void put_runtime(const struct ls_report *r)
+{
+        char *runtime = info_text(r->profile, "runtime", ""), *engine = info_text(r->profile, "engine", "");
+        char *timer = info_text(r->profile, "timer", ""), *scope = info_text(r->profile, "scope", "");
+
+        if (runtime && engine && timer && scope && (*runtime || *engine))
+                put_line(r, "Runtime:", "%s%s%s%s%s%s%s", *runtime ? runtime : "not known", *engine ? ", engine " : "",
+                         engine, *timer ? ", timer " : "", timer, *scope ? ", scope " : "", scope);
+        free(runtime);
+        free(engine);
+        free(timer);
+        free(scope);
+}
+
+static void put_rates(const struct ls_report *r, const struct ls_facts *f)
+{
+        char interval[32], cpu[32], elapsed[32];
+
+        if (f->asked_ns)
+                put_line(r, "Rate:", "asked %.0f Hz (every %s), achieved %.0f Hz of CPU time",
+                         1e9 / (double)f->asked_ns, ls_duration_text(f->asked_ns, interval, sizeof(interval)),
+                         f->achieved_hz);
+        put_line(r, "Samples:", "%" PRIu64 " samples, %" PRIu64 " ticks, %s of CPU%s%s",
+                 r->profile->recorded_samples, f->sample_ticks, ls_duration_text(f->cpu_ns, cpu, sizeof(cpu)),
+                 f->elapsed_ns ? " in " : "",
+                 f->elapsed_ns ? ls_duration_text(f->elapsed_ns, elapsed, sizeof(elapsed)) : "");
+}
+
+static void put_losses(const struct ls_report *r, const struct ls_facts *f)
+{
+        for (unsigned i = 0; i < f->n_losses; i++) {
+                const struct ls_loss_fact *l = &f->losses[i];
+
+                if (!l->count)
+                        continue;
+                if (l->is_ticks)
+                        put_line(r, "Lost:", "%" PRIu64 " ticks (%.1f%%): %s", l->count,
+                                 100 * ls_share(l->count, f->ticks), l->label);
+                else
+                        put_line(r, "Note:", "%" PRIu64 " %s", l->count, l->label);
+        }
+        if (r->profile->lost_ticks)
+                put_line(r, "Lost:", "the stacks of %" PRIu64 " ticks (%.1f%%): their definitions were in damaged chunks",
+                         r->profile->lost_ticks, 100 * ls_share(r->profile->lost_ticks, f->ticks));
+}
+
+static void put_damage(const struct ls_report *r)
+{
+        const struct ls_profile *p = r->profile;
+
+        for (uint32_t i = 0; i < p->n_damages; i++) {
+                if (i == 10) {
+                        put_line(r, "Damage:", "%u more chunks (luasample info lists all)", p->n_damages - i);
+                        break;
+                }
+                put_line(r, "Damage:", "chunk %" PRIu64 " at byte %" PRIu64 " (%" PRIu64 " bytes): %s",
+                         p->damages[i].chunk, p->damages[i].offset, p->damages[i].bytes, p->damages[i].why);
+        }
+        if (!p->complete)
+                put_line(r, "Note:", "the trace has no end: it is still being written, or was cut off");
+}
+
+static unsigned count_regions(const struct ls_profile *p)
+{
+        unsigned n = 0;
+
+        for (uint32_t i = 0; i < p->n_regions; i++)
+                n += p->regions[i].begin != 0;
+        return n;
+}
+
+static void put_scope(const struct ls_report *r)
+{
+        char *filters = ls_filter_text(r->o);
+
+        if (r->filter->need_region_flag && !r->o->region)
+                put_line(r, "Regions:", "only samples in the %u regions that the program marked (--no-regions shows all)",
+                         count_regions(r->profile));
+        if (filters)
+                put_line(r, "Filters:", "%s", filters);
+        if (filters || r->filter->need_region_flag)
+                put_line(r, "Shown:", "%" PRIu64 " of %" PRIu64 " ticks (%.1f%%), shares are of these",
+                         r->aggregate->ticks, r->aggregate->all_ticks,
+                         100 * ls_share(r->aggregate->ticks, r->aggregate->all_ticks));
+        free(filters);
+}
+
+static void put_notices(const struct ls_report *r)
+{
+        const struct ls_profile *p = r->profile;
+
+        for (uint32_t i = 0; i < p->n_notices && i < 10; i++) {
+                char *text = ls_visible(p->notices[i].s, p->notices[i].len);
+
+                if (text)
+                        put_line(r, "Note:", "%s", text);
+                free(text);
+        }
+        if (p->n_notices > 10)
+                put_line(r, "Note:", "%u more notices (luasample info lists all)", p->n_notices - 10);
+        for (uint32_t i = 0; i < p->n_events; i++) {
+                char *name;
+
+                if (p->events[i].id == LS_EVENT_CPU || !p->events[i].rows)
+                        continue;
+                name = ls_visible(p->events[i].name.s, p->events[i].name.len);
+                if (name)
+                        put_line(r, "Event:", "%s: %" PRIu64 " rows, sum %" PRIu64 " (not shown below)", name,
+                                 p->events[i].rows, p->events[i].sum);
+                free(name);
+        }
+}
+
+void ls_header_text(const struct ls_report *r)
+{
+        struct ls_facts f;
+
+        ls_facts_init(&f, r->profile);
+        fputs(ls_dim(r), r->out);
+        put_info(r, "Command:", "command");
+        put_runtime(r);
+        put_rates(r, &f);
+        put_losses(r, &f);
+        put_damage(r);
+        put_notices(r);
+        put_scope(r);
+        fprintf(r->out, "#%s\n", ls_plain(r));
+}
+
+void ls_header_json(const struct ls_report *r, yajl_gen g)
+{
+        struct ls_facts f;
+        char *filters = ls_filter_text(r->o);
+
+        ls_facts_init(&f, r->profile);
+        ls_json_text(g, "command", ls_profile_str(r->profile, "command"));
+        ls_json_text(g, "runtime", ls_profile_str(r->profile, "runtime"));
+        ls_json_u64(g, "asked_interval_ns", f.asked_ns);
+        ls_json_double(g, "achieved_rate_hz", f.achieved_hz);
+        ls_json_u64(g, "cpu_ns", f.cpu_ns);
+        ls_json_u64(g, "ticks", r->aggregate->ticks);
+        ls_json_u64(g, "samples", r->aggregate->samples);
+        ls_json_double(g, "effective_samples", r->aggregate->effective);
+        ls_json_u64(g, "recorded_ticks", r->aggregate->all_ticks);
+        ls_json_u64(g, "lost_ticks", f.lost_ticks);
+        ls_json_key(g, "lost");
+        yajl_gen_map_open(g);
+        for (unsigned i = 0; i < f.n_losses; i++)
+                ls_json_u64(g, f.losses[i].key, f.losses[i].count);
+        yajl_gen_map_close(g);
+        ls_json_u64(g, "damaged_chunks", r->profile->n_damages);
+        ls_json_bool(g, "complete", r->profile->complete);
+        ls_json_bool(g, "only_regions", r->filter->need_region_flag);
+        ls_json_str(g, "filters", filters ? filters : "");
+        free(filters);
+}
+
+void ls_say_no_samples(const struct ls_report *r)
+{
+        char *filters = ls_filter_text(r->o);
+
+        if (!r->aggregate->all_ticks)
+                fprintf(r->out, "[No samples collected]\n");
+        else if (filters)
+                fprintf(r->out, "[No samples left: none of %" PRIu64 " ticks matches %s]\n", r->aggregate->all_ticks,
+                        filters);
+        else
+                fprintf(r->out, "[No samples left: none of %" PRIu64 " ticks is in a region that the program marked; "
+                        "--no-regions shows all]\n", r->aggregate->all_ticks);
+        free(filters);
+}

@@ -1,0 +1,209 @@
+/* View "tree": the call tree, root first, or with --inverse the callers of each function that ran. */
+#include "report/view.h"
+#include "formats/calltree.h"
+#include "formats/escape.h"
+#include "report/json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tree {
+        const struct ls_report *r;
+        struct ls_grouping *grouping;
+        struct ls_calltree *t;
+        uint64_t *noline;               /* [n_stacks] ticks whose line is not known; NULL = the key has no lines */
+        size_t hidden;                  /* branches below --min */
+};
+
+/* Fewest ticks of a node that is shown: nothing below it needs to be built. */
+static uint64_t least_ticks(const struct ls_report *r)
+{
+        double percent = r->o->min;
+        uint64_t least;
+
+        if (percent >= 1)
+                percent -= 1;           /* what rounding may add (ls_below_min) */
+        least = (uint64_t)(percent / 100 * (double)r->aggregate->ticks);
+        return least ? least : 1;
+}
+
+static int build(struct tree *t)
+{
+        const struct ls_report *r = t->r;
+        const struct ls_aggregate *a = r->aggregate;
+        int error = ls_grouping_new(r->o->by[0], r->profile, r->labels, &t->grouping);
+
+        if (error)
+                return error;
+        if (t->grouping->noline_group && a->noline_ticks) {
+                t->noline = calloc((size_t)r->profile->n_stacks + 1, sizeof(*t->noline));
+                if (!t->noline)
+                        return -ENOMEM;
+                for (size_t i = 0; i < a->n_cells; i++)
+                        if (a->cells[i].noline)
+                                t->noline[a->cells[i].stack] += a->cells[i].ticks;
+        }
+        return ls_calltree_new(&(struct ls_calltree_request){
+                .profile = r->profile, .self = r->aggregate->self, .label_of_location = t->grouping->group_of,
+                .noline = t->noline, .noline_label = t->grouping->noline_group, .min = least_ticks(r), .inverse = r->o->inverse,
+        }, &t->t);
+}
+
+static void done(struct tree *t)
+{
+        ls_calltree_free(t->t);
+        ls_grouping_free(t->grouping);
+        free(t->noline);
+}
+
+/* Two columns a level. Below limit columns the depth is told by a number: stacks may be any depth. */
+static void put_node(struct tree *t, const struct ls_calltree_node *node, unsigned limit)
+{
+        const struct ls_report *r = t->r;
+        double total = ls_share(node->total, r->aggregate->ticks), self = ls_share(node->self, r->aggregate->ticks);
+        unsigned indent = node->depth <= limit / 2 ? (node->depth - 1) * 2 : limit;
+        char depth[24] = "";
+
+        if (indent == limit)
+                snprintf(depth, sizeof(depth), "(%u) ", node->depth);
+        if (r->o->raw)
+                fprintf(r->out, "%s%8" PRIu64 "%s %8" PRIu64 "  ", ls_heat(r, total), node->total, ls_plain(r), node->self);
+        else
+                fprintf(r->out, "%s%7.2f%%%s %7.2f%%  ", ls_heat(r, total), 100 * total, ls_plain(r), 100 * self);
+        fprintf(r->out, "%*s%s%s%s", (int)indent, "", ls_dim(r), depth, ls_plain(r));
+        ls_put_fit(r->out, ls_group_text(t->grouping, node->label),
+                   r->width > 24 + indent + strlen(depth) ? r->width - 19 - indent - strlen(depth) : 0, 0);
+        fputc('\n', r->out);
+}
+
+/* Depth first, without recursion: stacks may be any depth. next[] is the child to visit next. */
+static int walk(struct tree *t, int (*enter)(struct tree *, uint32_t, void *), void *ctx)
+{
+        uint32_t *next = calloc((size_t)t->t->n + 1, sizeof(*next)), at = 0;
+        int error = next ? 0 : -ENOMEM;
+
+        while (!error) {
+                const struct ls_calltree_node *node = &t->t->nodes[at];
+
+                if (next[at] < node->n_children) {
+                        uint32_t child = node->first_child + next[at]++;
+                        const struct ls_calltree_node *c = &t->t->nodes[child];
+
+                        if (ls_below_min(t->r, c->total, t->r->aggregate->ticks)) {
+                                t->hidden++;
+                                continue;
+                        }
+                        error = enter(t, child, ctx);
+                        at = child;
+                } else if (at) {
+                        at = node->parent;
+                } else {
+                        break;
+                }
+        }
+        free(next);
+        return error;
+}
+
+static int enter_text(struct tree *t, uint32_t at, void *ctx)
+{
+        const unsigned *limit = ctx;
+
+        put_node(t, &t->t->nodes[at], *limit);
+        return 0;
+}
+
+static int tree_text(const struct ls_report *r)
+{
+        struct tree t = { .r = r };
+        unsigned limit = r->width ? (r->width - 18) / 2 / 2 * 2 : 100;
+        int error = build(&t);
+
+        if (!error) {
+                fprintf(r->out, "%s#%7s %8s  %s%s\n", ls_dim(r), "Total", "Self",
+                        r->o->inverse ? "Function, then its callers" : r->o->by[0]->title, ls_plain(r));
+                error = walk(&t, enter_text, &limit);
+        }
+        if (!error && t.hidden)
+                fprintf(r->out, "%s# %zu branches below %g%% are hidden (--min 0 shows all)%s\n", ls_dim(r), t.hidden,
+                        r->o->min, ls_plain(r));
+        done(&t);
+        return error;
+}
+
+/* Nodes are listed flat, with their depth and the index of their parent: yajl and most readers of JSON nest no deeper
+ * than some hundred levels, stacks do. */
+struct json_ctx {
+        yajl_gen g;
+        uint32_t *index;                /* number of each node in the list */
+        uint32_t n;
+};
+
+static int enter_json(struct tree *t, uint32_t at, void *ctx)
+{
+        struct json_ctx *c = ctx;
+        const struct ls_calltree_node *node = &t->t->nodes[at];
+        const struct ls_report *r = t->r;
+        double total = ls_share(node->total, r->aggregate->ticks);
+
+        c->index[at] = c->n++;
+        yajl_gen_map_open(c->g);
+        ls_json_u64(c->g, "id", c->index[at]);
+        ls_json_key(c->g, "parent");
+        if (node->parent)
+                yajl_gen_integer(c->g, c->index[node->parent]);
+        else
+                yajl_gen_null(c->g);
+        ls_json_u64(c->g, "depth", node->depth);
+        ls_json_str(c->g, "name", ls_group_text(t->grouping, node->label));
+        ls_json_group(r, c->g, t->grouping, node->label);
+        ls_json_double(c->g, "total", total);
+        ls_json_u64(c->g, "total_ticks", node->total);
+        ls_json_double(c->g, "self", ls_share(node->self, r->aggregate->ticks));
+        ls_json_u64(c->g, "self_ticks", node->self);
+        ls_json_double(c->g, "margin", ls_margin(total, r->aggregate->effective));
+        yajl_gen_map_close(c->g);
+        return 0;
+}
+
+static int tree_json(const struct ls_report *r, yajl_gen g)
+{
+        struct tree t = { .r = r };
+        struct json_ctx ctx = { .g = g };
+        int error = build(&t);
+
+        if (!error) {
+                ctx.index = calloc((size_t)t.t->n + 1, sizeof(*ctx.index));
+                error = ctx.index ? 0 : -ENOMEM;
+        }
+        if (!error) {
+                ls_json_bool(g, "inverse", r->o->inverse);
+                ls_json_key(g, "nodes");
+                yajl_gen_array_open(g);
+                error = walk(&t, enter_json, &ctx);
+                yajl_gen_array_close(g);
+        }
+        free(ctx.index);
+        done(&t);
+        return error;
+}
+
+static int tree_chosen(const struct ls_report_options *o)
+{
+        return o->tree;
+}
+
+static unsigned tree_dims(const struct ls_report_options *o)
+{
+        return o->by[0]->dims;
+}
+
+const struct ls_view ls_view_tree = {
+        .name = "tree",
+        .chosen = tree_chosen,
+        .dims = tree_dims,
+        .text = tree_text,
+        .json = tree_json,
+};

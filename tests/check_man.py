@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Checks the manual against the option tables, both ways: check_man.py LUASAMPLE [MAN_SOURCE_DIR]
+
+luasample --list-options prints the tables. Each option of a command must be in the OPTIONS section of its page, with the
+same letter and the same argument, and each option there must be in the table. Also: every command has a page and is in
+luasample(1), each -jp letter is in the table of luasample-report(1), each exporter and key is described, the completion
+scripts know every option, and --help shows every option and argument."""
+import os
+import re
+import subprocess
+import sys
+
+
+def output(*cmd):
+    return subprocess.run(cmd, check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout
+
+
+def tables(luasample):
+    """{command: {long name: (letter, argument, optional)}}"""
+    commands = {}
+    for line in output(luasample, "--list-options").splitlines():
+        command, long, short, argument, flags, text = line.split("\t")
+        if "hidden" in flags:
+            continue
+        commands.setdefault(command, {})[long] = (short, "" if argument == "-" else argument, "optional" in flags)
+        assert text, "%s %s has no help text" % (command, long)
+    return commands
+
+
+def plain(text):
+    """scdoc's marks taken off."""
+    return re.sub(r"(?<![\w\\])[*_]|[*_](?!\w)|\\", "", text)
+
+
+def page_options(path):
+    """The same from the OPTIONS section of a page."""
+    found = {}
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    section = re.search(r"^# OPTIONS\n(.*?)(?=^# )", text, re.M | re.S)
+    for line in section.group(1).splitlines() if section else []:
+        m = re.match(r"\*-", line)
+        if not m:
+            continue
+        words = line.replace("*", "").replace("_", "").strip()
+        m = re.match(r"(?:-(\w), )?(--[\w-]+)(\[)?(?:=?(.*?))\]?$", words)
+        assert m, "%s: option not understood: %s" % (path, line)
+        found[m.group(2)] = (m.group(1) or "-", (m.group(4) or "").lstrip("= "), bool(m.group(3)))
+    return found
+
+
+def check(luasample, man):
+    wrong = []
+    commands = tables(luasample)
+    with open(os.path.join(man, "luasample.1.scd"), encoding="utf-8") as f:
+        main_page = f.read()
+    for command, options in commands.items():
+        page = os.path.join(man, "luasample-%s.1.scd" % command)
+        if "luasample-%s*(1)" % command not in main_page:
+            wrong.append("luasample(1) does not name " + command)
+        if not os.path.exists(page):
+            wrong.append("%s has no page" % command)
+            continue
+        documented = page_options(page)
+        for long, want in options.items():
+            if long not in documented:
+                wrong.append("%s %s is not in %s" % (command, long, os.path.basename(page)))
+            elif documented[long] != want:
+                wrong.append("%s %s is %s in the table, %s in the page" % (command, long, want, documented[long]))
+        for long in documented:
+            if long not in options:
+                wrong.append("%s documents %s, which is not in the table" % (os.path.basename(page), long))
+        help_text = output(luasample, command, "--help")
+        for long, (_, argument, _) in options.items():
+            if long not in help_text or argument not in help_text:
+                wrong.append("%s --help does not show %s %s" % (command, long, argument))
+        for shell in ("bash", "zsh", "fish"):
+            script = output(luasample, "--completion", shell)
+            for long in options:
+                if (long if shell != "fish" else "-l " + long[2:]) not in script:
+                    wrong.append("the %s completion lacks %s %s" % (shell, command, long))
+    wrong += check_report(luasample, man, commands["report"])
+    return wrong
+
+
+def check_report(luasample, man, options):
+    wrong = []
+    with open(os.path.join(man, "luasample-report.1.scd"), encoding="utf-8") as f:
+        text = f.read()
+    table = re.search(r"^# FROM -jp\n(.*?)(?=^# )", text, re.M | re.S)
+    letters = set(re.findall(r"^\|\s+(.*)$", table.group(1), re.M)) if table else set()
+    letters = set(re.findall(r"-?\w+", plain(" ".join(letters))))
+    for letter in ("f", "F", "l", "N", "-N", "s", "-s", "p", "v", "z", "vf", "vl", "vF", "zf", "zl", "fv", "lv", "fz", "fl",
+                   "Fl", "r", "a", "A", "G", "m", "i"):
+        if letter not in letters:
+            wrong.append("the -jp table of luasample-report(1) lacks %s" % letter)
+    for option in re.findall(r"--[a-z-]+", table.group(1)) if table else []:
+        if option not in options and option != "--":
+            wrong.append("the -jp table names %s, which report does not have" % option)
+    for key in options["--by"][1].split("|"):
+        if not re.search(r"^\*%s\*\n\t" % re.escape(key), text, re.M):
+            wrong.append("--by %s is not described" % key)
+    for name in options["--format"][1].split("|"):
+        if name not in ("text", "json") and not re.search(r"^\*%s\*\n\t" % re.escape(name), text, re.M):
+            wrong.append("--format %s is not described" % name)
+    return wrong
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    luasample = os.path.abspath(sys.argv[1])
+    man = sys.argv[2] if len(sys.argv) > 2 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "man")
+    wrong = check(luasample, man)
+    for w in wrong:
+        print(w)
+    print("%d differences between option tables and manual" % len(wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

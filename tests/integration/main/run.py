@@ -1,0 +1,26 @@
+#!/usr/bin/env python3
+"""Integration tests of the main job, on real LuaJIT runs: run.py [--quick] [--list] [NAME...]
+
+e123.py has a row for each line of the checklists E1 to E3; the other files hold what else recording and reporting
+promise. Needs the build directory in LUASAMPLE_BUILD (default build/) and, for all tests, scripts/luajit-trees."""
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
+import support
+import e123
+import interval
+import kinds
+import ends
+import unseen
+import inputs
+import stacks
+import views
+
+suite = support.Suite("integration")
+for module in (e123, interval, kinds, ends, unseen, inputs, stacks, views):
+    module.add_to(suite)
+
+if __name__ == "__main__":
+    sys.exit(suite.main())

@@ -1,0 +1,91 @@
+"""Stacks: names, deep recursion, coroutines, large global tables, loaded chunks. Imported by run.py."""
+import os
+import re
+
+import support as s
+from support import check, check_near
+
+
+def functions(r, *args):
+    return {x["function"]: x for x in r.rows("--by", "function", *args)}
+
+
+def add_to(suite):
+    t = suite.test
+
+    @t("stacks.names", "global path, local, method; identity is the definition", True)
+    def names():
+        r = s.record_lua("names.lua", "-q").ok()
+        got = functions(r)
+        for name in ("proxy.test.Suite.run", "global_one", "named_local"):
+            check(name in got, "no %s in %s" % (name, sorted(got)))
+        check(any(n.split(".")[-1].split(":")[-1] == "method" for n in got), "no method in %s" % sorted(got))
+        check(got["proxy.test.Suite.run"]["line_defined"] == 8, "line_defined %s" % got["proxy.test.Suite.run"]["line_defined"])
+
+    @t("stacks.globals", "a global table of a million entries stalls nothing for over 1 ms")
+    def globals_():
+        plain = s.run([s.luajit().program, os.path.join(s.LUA, "globals.lua")]).ok()
+        worst = []
+        for _ in range(3):                      # a pause of the machine itself is no fault of ours: the best of three
+            r = s.record_lua("globals.lua", "-q", interval="250us").ok()
+            worst.append(float(re.match(r"max_pause_us ([\d.]+)", r.out).group(1)))
+        base = float(re.match(r"max_pause_us ([\d.]+)", plain.out).group(1))
+        check(min(worst) < base + 1000, "longest pause %s us, without us %.0f us" % (worst, base))
+
+    for depth in (20, 1000, 10000):
+        @t("stacks.depth.%d" % depth, "leaf and root are there, depth is not limited", depth == 1000)
+        def deep(depth=depth):
+            r = s.record_lua("stacks.lua", "-q", args=[str(depth), "1"]).ok()
+            got, i = functions(r), r.info()
+            cpu = float(r.out.split()[1])
+            check_near("leaf_at_depth", got["leaf_at_depth"]["self"] * 100, 98, 4)
+            check_near("main_root in total", got["main_root"]["total"] * 100, 99, 3)
+            check_near("down in total, counted once", got["down"]["total"] * 100, 99, 3)
+            check_near("ticks", i["ticks"], cpu * 1000, cpu * 20 + 2)
+            text = r.text("--format", "collapsed")
+            most = max(l.count(";") for l in text.splitlines())
+            check(most >= depth, "deepest stack has %d frames" % most)
+
+    @t("stacks.depth-limit", "--depth N keeps leaf and root and counts 'middle cut'")
+    def limit():
+        r = s.record_lua("stacks.lua", "-q", "--depth", "64", args=["1000", "0.5"]).ok()
+        got = functions(r)
+        check(got["leaf_at_depth"]["self"] > 0.9, "no leaf: %s" % sorted(got))
+        check(got.get("main_root", {}).get("total", 0) > 0.9, "no root: %s" % sorted(got))
+        lost = r.info()["lost"]
+        check(isinstance(lost, dict) and any("middle" in k and v > 0 for k, v in lost.items()), "lost: %s" % lost)
+
+    @t("stacks.million-coroutines", "a million short coroutines do not grow the trace without bound")
+    def coroutines():
+        sizes = []
+        for n in ("200000", "1000000"):
+            r = s.record_lua("coros.lua", "-q", args=[n]).ok()
+            check(r.out == "coros done\n", "stdout %r" % r.out)
+            sizes.append((os.path.getsize(r.trace), r.info()["samples"]))
+        (small, few), (large, many) = sizes
+        check(large < 64 * 1024, "%d bytes for %d samples" % (large, many))
+        check(functions(r).get("body") or any("body" in f for f in functions(r)), "no body: %s" % sorted(functions(r)))
+
+    @t("stacks.resumer", "who resumed a coroutine: its stack is joined on")
+    def resumer():
+        r = s.record_lua("zoneyield.lua", "-q", args=["0.6"]).ok()
+        text = r.text("--format", "collapsed")
+        check(re.search(r"main chunk[^;\n]*;[^\n]*work \d+", text), "main chunk is not above work: " + text[:500])
+
+    @t("stacks.loaded", "main chunk, tail calls and loaded chunks are told apart, the text is in the trace once")
+    def loaded():
+        r = s.record_lua("mixedsource.lua", "-q").ok()
+        sources = {x.get("source") for x in r.rows("--by", "function")}
+        check(len(sources) >= 4, "sources: %s" % sources)
+        dump = s.run([s.luasample(), "dump", "-i", r.trace]).ok().out
+        check(dump.count("x = x + i % 7") >= 1, "the loaded chunk's text is not in the trace")
+
+    @t("stacks.scope", "--scope f and none: no guessed line")
+    def scope():
+        for scope in ("f", "none"):
+            r = s.record_lua("hot3.lua", "-q", "--scope", scope).ok()
+            text = r.text("--by", "line", "--min", "0")
+            check("[line not recorded: --scope %s]" % scope in text, "no such row with --scope %s: %s" % (scope, text))
+            i = r.info()
+            check(i["scope"] == scope, "info: scope %s" % i["scope"])
+            check_near("ticks", sum(x["self_ticks"] for x in r.rows("--by", "line")), i["ticks"], max(5, i["ticks"] * 0.02))

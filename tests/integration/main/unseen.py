@@ -1,0 +1,141 @@
+"""The program must not notice that it is recorded. Imported by run.py."""
+import os
+import re
+import resource
+
+import support as s
+from support import check, check_near
+
+LJ = None
+
+
+def same(cmd, *opts, strip=None, input=None, env=None, preexec=None, **kw):
+    """Runs cmd alone and recorded: status, stdout and stderr (with -q) must be the same. Returns the recording."""
+    plain = s.run(cmd, input=input, env=env, preexec=preexec)
+    r = s.record(cmd, "-q", *opts, input=input, env=env, preexec=preexec, **kw)
+    fix = strip or (lambda x: x)
+    check(r.status == plain.status, "status %d, without us %d; %s" % (r.status, plain.status, r.err[-300:]))
+    check(fix(r.out) == fix(plain.out), "stdout differs:\n%s\nwithout us:\n%s" % (r.out[-1500:], plain.out[-1500:]))
+    check(fix(r.err) == fix(plain.err), "stderr differs: %r, without us %r" % (r.err[-500:], plain.err[-500:]))
+    return r
+
+
+def addresses(text):
+    return re.sub(r"0x[0-9a-f]+", "0x", text)
+
+
+def add_to(suite):
+    t = suite.test
+
+    @t("unseen.seen", "arguments, environment, stdin, children's environment, registry, status", True)
+    def seen():
+        env = dict(os.environ, LS_TEST="x y")
+        r = same([s.luajit().program, os.path.join(s.LUA, "seen.lua"), "a", "b c", ""], input=b"line 1\nline 2\n", env=env)
+        check(r.status == 42 and "stdin\tline 1" in r.out, "status %d, %r" % (r.status, r.out[-200:]))
+
+    @t("unseen.preload", "LD_PRELOAD and LUA_INIT that the program has already stay as they are")
+    def preload():
+        lib = "/usr/lib/x86_64-linux-gnu/libc_malloc_debug.so.0"
+        if not os.path.exists(lib):
+            raise s.Skip("no library to preload")
+        env = dict(os.environ, LD_PRELOAD=lib, LUA_INIT="init_ran = 1")
+        same([s.luajit().program, "-e", "print(os.getenv 'LD_PRELOAD', os.getenv 'LUA_INIT', init_ran) os.execute 'echo $LD_PRELOAD'"],
+             env=env)
+
+    @t("unseen.process", "descriptors, signal dispositions and mask, environment, next open", True)
+    def look():
+        same([s.host("process"), "look"])
+
+    for action in ("none", "fork", "fork-exit", "vfork", "clone", "daemon", "close_range", "sigdfl", "errno", "exec",
+                   "failed-exec", "abort", "segv"):
+        @t("unseen." + action, "a host that does it to itself", action in ("fork", "close_range"))
+        def act(action=action):
+            r = same([s.host("process"), action])
+            work = sum(x["total_ticks"] for x in r.rows("--by", "function") if re.fullmatch("burn", x["function"]))
+            least = {"abort": 290, "segv": 290, "fork": 780, "clone": 780}.get(action, 580)
+            check(work >= least, "%d ticks of burn, expected %d" % (work, least))
+            if action in ("fork", "clone", "fork-exit", "daemon"):
+                child = sum(x["total_ticks"] for x in r.rows("--by", "function") if x["function"] == "burn2")
+                check(child == 0, "%d ticks of the child are in the parent's trace" % child)
+
+    @t("unseen.block", "all signals blocked for a second at 100 us")
+    def block():
+        r = same([s.host("process"), "block"], interval="100us")
+        i = r.info()
+        check_near("ticks", i["ticks"], i["cpu_ns"] / 1e5, i["cpu_ns"] / 1e5 * 0.02 + 2)
+
+    @t("unseen.ulimit-i", "no pending signals allowed (ulimit -i 0)")
+    def no_pending():
+        def limit():
+            resource.setrlimit(resource.RLIMIT_SIGPENDING, (0, 0))
+        for timer in ("perf", "helper"):
+            r = same([s.luajit().program, os.path.join(s.LUA, "seventy.lua"), "0.6"], "--timer", timer, preexec=limit)
+            i = r.info()
+            check(i["ticks"] > 500, "--timer %s: %s ticks" % (timer, i["ticks"]))
+
+    for timer in ("perf", "helper", "cputime"):
+        @t("unseen.eintr." + timer, "poll, epoll_wait, nanosleep, slow read: at most 1 in 10,000 more EINTR")
+        def eintr(timer=timer):
+            exe, rounds = s.host("eintr"), "10000"
+            r = s.record([exe, rounds], "-q", "--timer", timer, interval="250us")
+            if r.status == 1 and "timer" in r.err:
+                raise s.Skip(r.err[-150:])
+            r.ok()
+            m = re.match(r"calls (\d+) eintr (\d+)", r.out)
+            check(int(m.group(2)) <= 1, "%s interrupted of %s calls (without us 0): %s" % (m.group(2), m.group(1), r.out))
+
+    @t("unseen.itimer", "the program's own ITIMER_PROF and SIGPROF handler", True)
+    def itimer():
+        exe = s.host("itimer")
+        for run in (s.run([exe]).ok(), s.record([exe], "-q").ok()):
+            m = re.match(r"ticks (\d+) cpu_ms (\d+) handler mine interval 10000", run.out)
+            check(m, "stdout %r" % run.out)
+            check_near("its ticks", int(m.group(1)), int(m.group(2)) / 10, int(m.group(2)) / 10 * 0.03 + 1)
+
+    def jp_shares(path):
+        with open(path) as f:
+            counts = {m.group(2): int(m.group(1)) for m in re.finditer(r"^\s*(\d+)\s+(\w+)", f.read(), re.M)}
+        total = sum(counts.values())
+        return total, {k: 100.0 * v / total for k, v in counts.items()}
+
+    @t("unseen.app-jp", "a program that runs -jp gets its result, and record says what it missed", True)
+    def app_jp():
+        a, b = s.tmpfile(".jp"), s.tmpfile(".jp")
+        script = os.path.join(s.LUA, "appjp.lua")
+        s.run([s.luajit().program, script, a]).ok()
+        r = s.record([s.luajit().program, script, b]).ok()
+        (plain_total, plain), (total, got) = jp_shares(a), jp_shares(b)
+        check_near("its samples", total, plain_total, plain_total * 0.03 + 2)
+        for name, share in plain.items():
+            check_near("its share of " + name, got.get(name, 0), share, 3)
+        before_after = sum(x["self_ticks"] for x in r.rows())
+        check_near("our ticks before and after it", before_after, 800, 60)
+        check(re.search("profiler", r.err), "record does not say what it missed: " + r.err)
+        check((r.info().get("app_profiler_ns") or 0) > 2.8e9, "info: app_profiler_ns %s" % r.info().get("app_profiler_ns"))
+
+    @t("unseen.-jp", "luajit -jp under record gives what it gives alone")
+    def dash_jp():
+        script = os.path.join(s.LUA, "seventy.lua")
+        shares = []
+        for record in (False, True):
+            out = s.tmpfile(".jp")
+            cmd = [s.luajit().program, "-jp=li10rm0," + out, script, "2"]
+            (s.record(cmd, "-q") if record else s.run(cmd)).ok()
+            with open(out) as f:
+                shares.append({m.group(2): int(m.group(1)) for m in re.finditer(r"^\s*(\d+)\s+(\S+)", f.read(), re.M)})
+        total = [sum(x.values()) for x in shares]
+        check_near("samples", total[1], total[0], total[0] * 0.03 + 3)
+
+    @t("unseen.private", "mode 0600, --no-args, --no-source, and info lists what is held")
+    def private():
+        secret = "s3cret"
+        r = s.record_lua("mixedsource.lua", args=["0.4", secret]).ok()
+        check(os.stat(r.trace).st_mode & 0o777 == 0o600, "mode %o" % (os.stat(r.trace).st_mode & 0o777))
+        check(secret in s.run([s.luasample(), "dump", "-i", r.trace]).ok().out, "the arguments are not in the trace")
+        i = r.info()
+        check(i["private_args"] == 1 and i["private_source"] > 0, "info: %s %s" % (i.get("private_args"), i.get("private_source")))
+        x = s.record_lua("mixedsource.lua", "--no-args", "--no-source", args=["0.4", secret]).ok()
+        dump = s.run([s.luasample(), "dump", "-i", x.trace]).ok().out
+        check(secret not in dump, "--no-args leaves the arguments in the trace")
+        check("x = x + i % 7" not in dump, "--no-source leaves text in the trace")
+        check(not x.info().get("private_source"), "info: private_source %s" % x.info().get("private_source"))

@@ -1,0 +1,167 @@
+"""report, info and dump beyond what -jp shows. Imported by run.py."""
+import json
+import os
+import re
+import shutil
+
+import support as s
+from support import check, check_near
+
+_trace = {}
+
+
+def trace_of(script, *args):
+    """A recording made once and used by several tests."""
+    key = (script, args)
+    if key not in _trace or not os.path.exists(_trace[key].trace):
+        _trace[key] = s.record_lua(script, "-q", args=args).ok()
+    return _trace[key]
+
+
+def add_to(suite):
+    t = suite.test
+
+    @t("views.header", "the flat profile has a header: command, runtime, rates, samples, losses", True)
+    def header():
+        text = trace_of("calls.lua").text()
+        head = text[:1200]
+        for word in ("calls.lua", "LuaJIT 2.1", r"1\s?ms|1000 Hz", "sample"):
+            check(re.search(word, head), "no %s in the header: %s" % (word, head))
+
+    @t("views.callgrind", "callgrind_annotate takes it with empty stderr, totals agree", True)
+    def callgrind():
+        tool = s.need("callgrind_annotate")
+        for script in ("calls.lua", "builtins.lua"):
+            r = trace_of(script, *(["0.5"] if script != "calls.lua" else []))
+            out = s.tmpfile(".callgrind")
+            s.report(r.trace, "--format", "callgrind", "-o", out).ok()
+            x = s.run([tool, out])
+            check(x.status == 0 and x.err == "", "callgrind_annotate: %d %r" % (x.status, x.err[:400]))
+            total = sum(y["self_ticks"] for y in r.rows())
+            m = re.search(r"^([\d,]+) .*PROGRAM TOTALS", x.out, re.M)
+            check(m and int(m.group(1).replace(",", "")) == total, "PROGRAM TOTALS is not %d: %s" % (total, x.out[:600]))
+            with open(out) as f:
+                text = f.read()
+            check("events: Samples Microseconds" in text, "events line: " + text[:300])
+            check(re.search(r"^fn=\(\d+\)", text, re.M) and re.search(r"^fl=\(\d+\)", text, re.M), "no name compression")
+
+    @t("views.recursion", "inclusive costs under recursion are counted once")
+    def recursion():
+        path = os.path.join(s.TESTS, "truth", "recursion.lua")
+        r = s.record_lua(path, "-q", args=[s.tmpfile(".truth"), "1"]).ok()
+        rows = r.rows("--by", "function")
+        check(all(x["total"] <= 1.0001 for x in rows), "a total above 100 %%: %s" % max(x["total"] for x in rows))
+        out = s.tmpfile(".callgrind")
+        s.report(r.trace, "--format", "callgrind", "-o", out).ok()
+        x = s.run([s.need("callgrind_annotate"), "--inclusive=yes", out])
+        check(x.status == 0 and x.err == "", "%d %r" % (x.status, x.err[:300]))
+        shares = [float(v) for v in re.findall(r"\(\s*([\d.]+)%\)", x.out)]
+        check(shares and max(shares) <= 100.5, "inclusive share of %s %%" % max(shares or [0]))
+
+    @t("views.json", "JSON has the documented names", True)
+    def json_names():
+        r = trace_of("calls.lua")
+        row = r.rows("--by", "function")[0]
+        for key in ("function", "source", "line_defined", "self", "total", "self_ticks", "total_ticks", "margin"):
+            check(key in row, "no %s in %s" % (key, sorted(row)))
+        check("line" in r.rows("--by", "line")[0], "no line with --by line")
+        i = r.info()
+        for key in ("ticks", "samples", "asked_interval_ns", "achieved_rate_hz", "cpu_ns", "lost"):
+            check(key in i, "no %s in info: %s" % (key, sorted(i)))
+        for line in s.run([s.luasample(), "dump", "-i", r.trace, "--json"]).ok().out.splitlines()[:50]:
+            if line.strip() not in ("[", "]"):
+                json.loads(line.rstrip(","))
+        for args in (["--tree"], ["--split"], ["--annotate"], ["--by", "vmstate,function"]):
+            s.json_of(["report", "-i", r.trace, "--json", *args])
+
+    @t("views.tree", "call tree, root first and inverse", True)
+    def tree():
+        r = trace_of("calls.lua")
+        text = r.text("--tree")
+        check(text.index("outer") < text.index("middle") < text.index("leaf"), "not root first: " + text)
+        inverse = r.text("--tree", "--inverse")
+        lines = [l for l in inverse.splitlines() if re.search(r"leaf|middle|outer", l)]
+        check(lines and "leaf" in lines[0], "not leaf first: " + inverse)
+
+    @t("views.filters", "filters are obeyed by every view and export", True)
+    def filters():
+        r = trace_of("calls.lua")
+        all_ticks = sum(x["self_ticks"] for x in r.rows())
+        part = sum(x["self_ticks"] for x in r.rows("--function", "other"))
+        rest = sum(x["self_ticks"] for x in r.rows("--exclude", "other"))
+        check(part + rest == all_ticks and 0 < part < rest, "--function %d + --exclude %d is not %d" % (part, rest, all_ticks))
+        text = r.text("--format", "collapsed", "--function", "other")
+        check(sum(int(l.rsplit(" ", 1)[1]) for l in text.splitlines()) == part, "collapsed does not obey --function")
+        halves = [sum(x["self_ticks"] for x in r.rows("--time", v)) for v in ("0%,50%", "50%,100%")]
+        check(abs(sum(halves) - all_ticks) <= 2 and all(0.4 < h / all_ticks < 0.6 for h in halves), "--time: %s of %d" % (halves, all_ticks))
+        states = 0
+        for v in ("N", "I", "C", "G", "J"):
+            x = s.report(r.trace, "--min", "0", "--json", "--vmstate", v)
+            states += sum(y["self_ticks"] for y in json.loads(x.out)["rows"]) if x.status == 0 else 0
+        check(states == all_ticks, "--vmstate: %d of %d" % (states, all_ticks))
+
+    @t("views.margin", "margins of shares, self and total, sort")
+    def margin():
+        r = trace_of("calls.lua")
+        rows = r.rows()
+        for x in rows:
+            p, n = x["self"], sum(y["self_ticks"] for y in rows)
+            if 0.05 < p < 0.95:
+                want = 1.96 * (p * (1 - p) / n) ** 0.5
+                check_near("margin of " + x["function"], x["margin"], want, want * 0.5 + 0.001)
+        by_total = [x["total"] for x in r.rows("--sort", "total")]
+        check(by_total == sorted(by_total, reverse=True), "--sort total: %s" % by_total)
+        by_name = [x["function"] for x in r.rows("--sort", "name")]
+        check(by_name == sorted(by_name), "--sort name: %s" % by_name)
+
+    @t("views.annotate", "changed source, other directory, missing file")
+    def annotate():
+        d = s.tmpfile(".d")
+        os.mkdir(d)
+        script = os.path.join(d, "prog.lua")
+        shutil.copy(os.path.join(s.LUA, "calls.lua"), script)
+        r = s.record([s.luajit().program, script, "0.5"], "-q").ok()
+        check("x = x + i % 7" in r.text("--annotate"), "no source: " + r.text("--annotate"))
+        check("x = x + i % 7" in r.text("--annotate=leaf"), "no source of one function")
+        with open(script, "a") as f:
+            f.write("-- changed\n")
+        x = s.report(r.trace, "--annotate")
+        check(re.search("changed|differs", x.out + x.err), "no warning about the changed file: " + x.out[:300] + x.err)
+        moved = s.tmpfile(".d")
+        os.rename(d, moved)
+        x = s.report(r.trace, "--annotate")
+        check(x.status == 0 and x.err.count("\n") <= 1 and "prog.lua" in x.err + x.out, "missing file: %d %r" % (x.status, x.err))
+        shutil.copy(os.path.join(s.LUA, "calls.lua"), os.path.join(moved, "prog.lua"))
+        check("x = x + i % 7" in r.text("--annotate", "--source-dir", moved), "--source-dir does not find it")
+
+    @t("views.color", "no colour when piped or NO_COLOR; columns fit")
+    def color():
+        r = trace_of("calls.lua")
+        check("\033" not in r.text(), "colour in a pipe")
+        check("\033" in r.text("--color", "always"), "--color always has none")
+        exe = s.host("pty")
+        env = dict(os.environ, TERM="xterm", PAGER="cat", COLUMNS="60")
+        env.pop("NO_COLOR", None)
+        on = s.run([exe, "--", s.luasample(), "report", "-i", r.trace, "--no-pager"], env=env)
+        off = s.run([exe, "--", s.luasample(), "report", "-i", r.trace, "--no-pager"], env=dict(env, NO_COLOR="1"))
+        check("\033[" in on.out and "\033[" not in off.out, "terminal: %r; NO_COLOR: %r" % (on.out[:200], off.out[:200]))
+
+    @t("views.stdin", "a trace on stdin, and from another directory")
+    def stdin():
+        r = trace_of("calls.lua")
+        with open(r.trace, "rb") as f:
+            data = f.read()
+        x = s.run([s.luasample(), "report", "-i", "-"], input=data).ok()
+        check("leaf" in x.out, "nothing from stdin: " + x.out)
+        y = s.run([s.luasample(), "report", "-i", r.trace], cwd="/").ok()
+        check("leaf" in y.out, "nothing from /")
+
+    @t("views.linear", "info agrees with itself and with the rows", True)
+    def info_agrees():
+        r = trace_of("calls.lua")
+        i = r.info()
+        from e123 import lost_ticks
+        check(sum(x["self_ticks"] for x in r.rows()) + lost_ticks(i) == i["ticks"], "rows + lost is not %d" % i["ticks"])
+        check_near("ticks", i["ticks"] * i["asked_interval_ns"], i["cpu_ns"], i["cpu_ns"] * 0.02)
+        text = s.run([s.luasample(), "info", "-i", r.trace]).ok().out
+        check("calls.lua" in text and re.search("interval|rate", text), "info: " + text)

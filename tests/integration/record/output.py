@@ -1,0 +1,156 @@
+"""The trace file: opened, kept, cut short, and what it holds."""
+import os
+import resource
+import signal
+import stat
+import time
+
+from support import Fail, Skip, Started, check, check_near, info, luasample, need, record, report, run, tmpdir, tmpfile
+from launch import one_line
+
+BUSY = "local t = os.clock() + %g while os.clock() < t do end print('ran')"
+
+
+# Many functions and stacks: a trace that grows.
+ALLOC = ("local fs = {} for i = 1, 300 do fs[i] = load('return function(f, n) local x = 0 for i = 1, 2000 do x = x + i %% 7 "
+         "end if n > 0 then return 1 + f(n - 1) end return x end')() end "
+         "local t = os.clock() + %g while os.clock() < t do for i = 1, 300 do local g g = function(n) return fs[i](g, n) end "
+         "g(i %% 9) end end print('ran')")
+
+
+def busy(seconds):
+    return ["luajit", "-e", BUSY % seconds]
+
+
+def add_to(suite):
+    test = suite.test
+
+    @test("mode", "0600 whatever the umask", quick=True)
+    def _():
+        r = record(["true"], preexec=lambda: os.umask(0)).ok()
+        check(stat.S_IMODE(os.stat(r.trace).st_mode) == 0o600, oct(os.stat(r.trace).st_mode))
+
+    @test("kept-old", "an existing file is kept as FILE.old", quick=True)
+    def _():
+        trace = tmpfile(".data")
+        for n in range(3):
+            if n:
+                before = open(trace, "rb").read()
+            record(["true"], trace=trace).ok()
+            if n:
+                check(open(trace + ".old", "rb").read() == before, "the old one is not there")
+
+    @test("not-writable", "a directory, a missing one, a read-only one: one line, nothing runs", quick=True)
+    def _():
+        mark = tmpfile(".ran")
+        for out in (tmpdir(), "/no/such/dir/x", "/proc/x", "/dev/full", ""):
+            r = run([luasample(), "record", "-o", out, "--", "touch", mark])
+            one_line(r, 129 if not out else 1)
+        check(not os.path.exists(mark), "the program ran")
+
+    @test("not-a-file", "a pipe and /dev/null can be written")
+    def _():
+        record(["true"], trace="/dev/null").ok()
+        check(os.path.exists("/dev/null"), "/dev/null is gone")
+
+    @test("disk-full", "what was written is a valid trace, the program runs on, one line")
+    def _():
+        if os.getuid() != 0 or run(["unshare", "-m", "true"]).status:
+            raise Skip("needs root, to mount a small file system")
+        mnt, trace = os.path.join(tmpdir(), "small"), tmpfile(".data")
+        os.makedirs(mnt)
+        full = ("mount -t tmpfs -o size=4k tmpfs %s && cd %s && (%s record -i 250us -o t.data -- luajit -e \"%s\"; s=$?; "
+                "cp t.data %s; exit $s)" % (mnt, mnt, luasample(), ALLOC % 3, trace))
+        r = run(["unshare", "-m", "sh", "-c", full])
+        check(r.status == 0 and "ran" in r.out, "status %d, out %r, err %r" % (r.status, r.out, r.err))
+        errors = [l for l in r.err.splitlines() if "No space" in l]
+        check(len(errors) == 1 and "t.data" in errors[0] and "lost" in errors[0], r.err)
+        check(0 < os.path.getsize(trace) <= 4096, "%d bytes" % os.path.getsize(trace))
+        check(info(trace)["chunks"] > 0 and report(trace).status == 0, "not a valid trace")
+
+    @test("file-size-limit", "ulimit -f: one line, and the program is not killed by our SIGXFSZ")
+    def _():
+        def limited():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+        one_line(run([luasample(), "record", "-o", tmpfile(), "--", "true"], preexec=limited), 1, "too large")
+
+    @test("recorder-killed", "kill -9 of record: all but the last second is readable, the program runs on")
+    def _():
+        trace, out = tmpfile(".data"), tmpfile(".out")
+        s = Started([luasample(), "record", "-o", trace, "--", *busy(5)])
+        child = s.child()
+        time.sleep(3.2)
+        s.signal(signal.SIGKILL)
+        check(s.wait() == 137, "not killed")
+        j = info(trace)
+        check(j["ticks"] is not None and report(trace).status == 0, "not readable")
+        rows = report(trace, "--raw", "--min", "0").out
+        readable = j.get("readable_ticks", j.get("ticks"))
+        check("ran" not in s.read(s.out), "ended too early")
+        end = time.monotonic() + 20
+        while "ran" not in s.read(s.out):
+            check(time.monotonic() < end, "the program does not end well")
+            time.sleep(0.05)
+
+    @test("growing", "report and info work while the file grows")
+    def _():
+        trace = tmpfile(".data")
+        s = Started([luasample(), "record", "-o", trace, "--", *busy(3)])
+        time.sleep(2.2)
+        check(report(trace).status == 0, "report fails")
+        check(info(trace)["complete"] == 0, "complete already")
+        check(s.wait() == 0, "status")
+        check(info(trace)["complete"] == 1, "not complete at the end")
+
+    @test("duration", "-d ends the recording; record waits for the program", quick=True)
+    def _():
+        trace = tmpfile(".data")
+        start = time.monotonic()
+        r = record(busy(1.5), "-d", "500ms", trace=trace).ok()
+        check("ran" in r.out and time.monotonic() - start > 1.4, "did not wait")
+        j = info(trace)
+        check(j["complete"] == 1, "not complete")
+        check(j["elapsed_ns"] < 0.8e9, "%.2f s recorded" % (j["elapsed_ns"] / 1e9))
+        check_near("ticks a second of CPU", j["ticks"] / (j["cpu_ns"] / 1e9), 1000, 20)
+
+    @test("duration-quiet-after", "after -d the program is no longer ticked")
+    def _():
+        code = ("local function sw() local n = 0 for l in io.lines('/proc/self/status') do "
+                "n = tonumber(l:match('^nonvoluntary_ctxt_switches:%s+(%d+)')) or n end return n end "
+                "local t = os.clock() + 2 while os.clock() < t do end")
+        r = record(["luajit", "-e", code], "-d", "300ms").ok()
+        check(r.info()["signals"] < 400, "%d signals" % r.info()["signals"])
+
+    @test("no-args", "the arguments are not in the trace")
+    def _():
+        secret = "hunter2-%d" % os.getpid()
+        script = tmpfile(".lua")
+        with open(script, "w") as f:
+            f.write("local t = os.clock() + 0.2 while os.clock() < t do end")
+        for opts in (["--no-args"], []):
+            r = record(["luajit", script, secret], *opts).ok()
+            dump = run([luasample(), "dump", "-i", r.trace]).ok().out
+            check((secret in dump) == (not opts), "with %r the secret is %sin the trace" % (opts, "not " if opts == [] else ""))
+            check(r.info()["private_args"] == (0 if opts else 1), "private_args")
+
+    @test("no-source", "the text of loaded chunks is not in the trace")
+    def _():
+        code = "load('local secret_word = 1 local t = os.clock() + 0.3 while os.clock() < t do end')()"
+        with open(tmpfile(".lua"), "w") as f:
+            f.write(code)
+        r = record(["luajit", f.name], "--no-source").ok()
+        check("secret_word" not in run([luasample(), "dump", "-i", r.trace]).ok().out, "the text is in the trace")
+        check(r.info()["private_source"] == 0, "private_source")
+        r = record(["luajit", f.name]).ok()
+        check("secret_word" in run([luasample(), "dump", "-i", r.trace]).ok().out, "without --no-source it is not there")
+
+    @test("info-keys", "every key of formats/info.def is in a trace", quick=True)
+    def _():
+        import re
+        from support import ROOT
+        keys = re.findall(r'^LS_INFO\(\w+,\s+"(\w+)"', open(os.path.join(ROOT, "formats", "info.def")).read(), re.M)
+        r = record(busy(0.5)).ok()
+        dump = run([luasample(), "dump", "-i", r.trace]).ok().out
+        optional = {"dropped_chunks", "dropped_ticks"}          # only when something was dropped
+        missing = [k for k in keys if k not in dump and k not in optional]
+        check(not missing and len(keys) > 30, "missing: %s" % missing)

@@ -1,0 +1,138 @@
+"""Signals that processes send to record, and stops."""
+import os
+import signal
+import time
+
+from support import Fail, Started, check, info, luasample, tmpfile
+
+# Says which signals come; ends with status 9 on TERM.
+CATCHER = """import os, signal, sys, time
+def note(s, f):
+    os.write(1, b"got %d\\n" % s)
+    if s == signal.SIGTERM:
+        sys.exit(9)
+for s in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGALRM,
+          signal.SIGWINCH, signal.SIGRTMIN + 3):
+    signal.signal(s, note)
+os.write(1, b"ready\\n")
+while True:
+    time.sleep(1)
+"""
+
+
+def catcher():
+    trace = tmpfile(".data")
+    s = Started([luasample(), "record", "-q", "-o", trace, "--", "python3", "-c", CATCHER])
+    s.wait_for("ready")
+    return s, trace
+
+
+def state(pid):
+    with open("/proc/%d/stat" % pid) as f:
+        return f.read().rsplit(")", 1)[1].split()[0]
+
+
+def wait_state(pid, wanted, timeout=5):
+    end = time.monotonic() + timeout
+    while state(pid) not in wanted:
+        check(time.monotonic() < end, "pid %d is %s, not %s" % (pid, state(pid), wanted))
+        time.sleep(0.01)
+
+
+def add_to(suite):
+    test = suite.test
+
+    @test("passed-on", "each signal that a process sends arrives once")
+    def _():
+        s, trace = catcher()
+        sigs = [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
+                signal.SIGWINCH, signal.SIGRTMIN + 3]
+        for n in sigs:
+            s.signal(n)
+            s.wait_for("got %d\n" % n)
+        s.signal(signal.SIGTERM)
+        check(s.wait() == 9, "status")
+        got = s.read(s.out)
+        for n in sigs:
+            check(got.count("got %d\n" % n) == 1, "signal %d: %r" % (n, got))
+        check(info(trace)["complete"] == 1, "the trace is not complete")
+
+    @test("kill-record-term", "TERM to record ends the program; the trace is complete")
+    def _():
+        trace = tmpfile(".data")
+        s = Started([luasample(), "record", "-o", trace, "--", "luajit", "-e", "print('ready') io.flush() while true do end"])
+        s.wait_for("ready")
+        time.sleep(0.5)
+        s.signal(signal.SIGTERM)
+        check(s.wait() == 143, "status")
+        j = info(trace)
+        check(j["complete"] == 1 and j["exit_status"] == 143, "complete %s, status %s" % (j["complete"], j["exit_status"]))
+        check(j["ticks"] > 200, "%d ticks" % j["ticks"])
+
+    @test("stop-and-continue", "the program stops, so does record; a CONT to record continues both")
+    def _():
+        s, trace = catcher()
+        child = s.child()
+        for _ in range(3):
+            s.signal(signal.SIGTSTP)            # passed on
+            wait_state(child, "T")
+            wait_state(s.p.pid, "T")
+            s.signal(signal.SIGCONT)
+            wait_state(s.p.pid, "SR")
+            wait_state(child, "SR")
+        os.kill(child, signal.SIGSTOP)
+        wait_state(s.p.pid, "T")
+        s.signal(signal.SIGCONT)
+        wait_state(child, "SR")
+        s.signal(signal.SIGTERM)
+        check(s.wait() == 9, "status")
+
+    @test("stop-status", "the shell sees the signal that stopped the program")
+    def _():
+        s, trace = catcher()
+        child = s.child()
+        for n in (signal.SIGTSTP, signal.SIGSTOP, signal.SIGTTIN):
+            os.kill(child, n)
+            pid, status = os.waitpid(s.p.pid, os.WUNTRACED)
+            check(os.WIFSTOPPED(status) and os.WSTOPSIG(status) == n, "status %x" % status)
+            s.signal(signal.SIGCONT)
+            wait_state(child, "SR")
+        s.signal(signal.SIGTERM)
+        check(s.wait() == 9, "status")
+
+    @test("long-stop", "a program stopped for 3 s is sampled at its rate afterwards")
+    def _():
+        trace = tmpfile(".data")
+        s = Started([luasample(), "record", "-o", trace, "--", "luajit", "-e",
+                     "print('ready') io.flush() local t, x = os.clock() + 3, 0 "
+                     "while os.clock() < t do for i = 1, 1e5 do x = x + i % 7 end end"])
+        s.wait_for("ready")
+        child = s.child()
+        time.sleep(0.5)
+        os.kill(child, signal.SIGSTOP)
+        wait_state(s.p.pid, "T")
+        time.sleep(3)
+        s.signal(signal.SIGCONT)
+        check(s.wait() == 0, "status")
+        j = info(trace)
+        check(j["samples"] > 2500, "%d samples" % j["samples"])
+
+    @test("recorder-stopped", "record stopped for 3 s: losses are exact, the rate comes back")
+    def _():
+        trace = tmpfile(".data")
+        s = Started([luasample(), "record", "-m", "64K", "-i", "250us", "-o", trace, "--", "luajit", "-e",
+                     "print('ready') io.flush() local function f(n) if n > 0 then return 1 + f(n - 1) end return 0 end "
+                     "local t = os.clock() + 5 while os.clock() < t do for i = 1, 50 do f(i % 30) end end"])
+        s.wait_for("ready")
+        time.sleep(0.5)
+        os.kill(s.p.pid, signal.SIGSTOP)
+        time.sleep(3)
+        os.kill(s.p.pid, signal.SIGCONT)
+        check(s.wait() == 0, "status")
+        j = info(trace)
+        lost = j["lost"]
+        gone = sum(v for k, v in lost.items() if k in ("ring-full", "no-stack", "bad-stack", "no-safe-point", "other-vm"))
+        check(lost["ring-full"] > 1000, "nothing was lost: %r" % lost)
+        check(abs(j["sample_ticks"] + gone - j["ticks"]) <= 2, "%d in samples + %d lost is not %d" %
+              (j["sample_ticks"], gone, j["ticks"]))
+        check(j["sample_ticks"] > 4000, "the rate did not come back: %d" % j["sample_ticks"])

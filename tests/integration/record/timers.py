@@ -1,0 +1,91 @@
+"""The timers: rates, what they cost, and what happens when one cannot be had."""
+import ctypes
+import os
+import struct
+
+from support import Fail, Skip, check, check_near, info, luasample, record, run, tmpfile
+from launch import one_line
+
+WORK = {
+    "arithmetic": "local x = 0 while os.clock() < t do for i = 1, 100000 do x = x + i % 7 end end",
+    "allocation": "while os.clock() < t do for i = 1, 1000 do local a = { i, tostring(i) } end end",
+    "files": "while os.clock() < t do for i = 1, 20 do local f = io.open('/proc/self/status') f:read('*a') f:close() end end",
+    "clock": "while os.clock() < t do end",
+}
+SECONDS = 1.5
+
+
+def rate(work, timer, interval_us):
+    code = "local t = os.clock() + %g %s" % (SECONDS, WORK[work])
+    r = record(["luajit", "-e", code], "--timer", timer, interval="%dus" % interval_us).ok()
+    return r.info()
+
+
+def deny_perf():
+    """Makes perf_event_open fail with EACCES, as a container's filter does: seccomp, by its number."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    code = [(0x20, 0, 0, 0), (0x15, 0, 1, 298), (0x06, 0, 0, 0x00050000 | 13), (0x06, 0, 0, 0x7fff0000)]
+    filters = b"".join(struct.pack("HBBI", *c) for c in code)
+    buf = ctypes.create_string_buffer(filters, len(filters))
+    prog = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(buf)), 16)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, prog, 0, 0):
+        os._exit(99)
+
+
+def need_seccomp():
+    if run(["true"], preexec=deny_perf).status == 99:
+        raise Skip("no seccomp filters here")
+
+
+def add_to(suite):
+    test = suite.test
+
+    for timer in ("perf", "helper", "cputime"):
+        for interval in (10000, 1000, 250):
+            @test("rate-%s-%dus" % (timer, interval), "the weights are the CPU time, on four kinds of work",
+                  quick=timer == "helper" and interval == 1000)
+            def _(timer=timer, interval=interval):
+                for work in WORK:
+                    j = rate(work, timer, interval)
+                    asked = j["cpu_ns"] / 1000 / interval
+                    got = j["sample_ticks"] + sum(v for k, v in j["lost"].items() if k in
+                                                  ("ring-full", "no-stack", "bad-stack", "no-safe-point"))
+                    check(j["timer"] == timer, "timer %s" % j["timer"])
+                    check(abs(got - asked) <= max(0.02 * asked, 2), "%s: %d ticks, %.0f expected" % (work, got, asked))
+                    check(j["sample_ticks"] >= 0.95 * asked, "%s: only %d of %.0f in samples: %r" %
+                          (work, j["sample_ticks"], asked, j["lost"]))
+
+    @test("no-perf", "without perf events the next best timer is taken")
+    def _():
+        need_seccomp()
+        r = record(["luajit", "-e", "local t = os.clock() + 0.5 while os.clock() < t do end"], preexec=deny_perf).ok()
+        j = r.info()
+        check(j["timer"] == "helper", "timer %s" % j["timer"])
+        check_near("ticks", j["ticks"], j["cpu_ns"] / 1e6, 12)
+
+    @test("no-perf-asked", "--timer perf, and it cannot be had: one line, nothing runs")
+    def _():
+        need_seccomp()
+        mark = tmpfile(".ran")
+        r = run([luasample(), "record", "--timer", "perf", "-o", tmpfile(), "--", "touch", mark], preexec=deny_perf)
+        one_line(r, 1, "--timer perf")
+        check(not os.path.exists(mark), "the program ran")
+
+    @test("no-perf-doctor", "doctor says so, and what follows")
+    def _():
+        need_seccomp()
+        r = run([luasample(), "doctor"], preexec=deny_perf).ok()
+        check("timer: helper" in r.out, r.out)
+
+    @test("idle", "a program that sleeps is not woken, and costs the recorder next to nothing")
+    def _():
+        sleep = "os.execute('sleep 2')"
+        j = record(["luajit", "-e", sleep]).ok().info()
+        check(j["recorder_cpu_ns"] < 40e6, "%.1f ms of CPU" % (j["recorder_cpu_ns"] / 1e6))
+
+    @test("own-cpu", "record's own CPU is under 1 % of a core at 1 ms")
+    def _():
+        code = "local t = os.clock() + 6 local x = 0 while os.clock() < t do for i = 1, 1000 do x = x + i % 7 end end"
+        j = record(["luajit", "-e", code]).ok().info()
+        share = j["recorder_cpu_ns"] / j["elapsed_ns"]
+        check(j["timer"] != "perf" or share < 0.01, "%.2f %% with timer %s" % (100 * share, j["timer"]))

@@ -1,0 +1,25 @@
+-- Runs LuaJIT's own profiler around work of 70/30, as an application may: appjp.lua OUTFILE [SECONDS].
+local function mul(n)
+        local x = 1
+        for i = 1, n do x = x * 1.0000001 + i % 7 end
+        return x
+end
+local function add(n)
+        local x = 1
+        for i = 1, n do x = x * 1.0000001 + i % 7 end
+        return x
+end
+local function spin(s)
+        local stop = os.clock() + s
+        while os.clock() < stop do
+                for i = 1, 7 do mul(20000) end
+                for i = 1, 3 do add(20000) end
+        end
+end
+spin(0.4)
+local p = require "jit.p"
+p.start("fi10m1r", arg[1])
+spin(tonumber(arg[2] or 3))
+p.stop()
+spin(0.4)
+print("appjp done")

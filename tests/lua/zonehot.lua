@@ -1,0 +1,14 @@
+-- Zone calls in a hot loop: prints how many traces and aborts the compiler made of it.
+local zone = require "jit.zone"
+local traces, aborts = 0, 0
+jit.attach(function(what)
+        if what == "stop" then traces = traces + 1 elseif what == "abort" then aborts = aborts + 1 end
+end, "trace")
+local x = 0
+for i = 1, 3e6 do
+        zone "hot"
+        x = x + i % 7
+        zone()
+end
+jit.attach(function() end)
+print(("traces %d aborts %d x %d"):format(traces, aborts, x))

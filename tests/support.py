@@ -1,0 +1,330 @@
+"""What the Python tests share: the built luasample, the LuaJITs to test with, recording and reporting, and a small
+runner that names each test and counts passed, failed and skipped. Used by tests/truth, tests/integration/main and
+tests/bench. Needs the standard library only."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+TESTS = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(TESTS)
+LUA = os.path.join(TESTS, "lua")
+
+
+def build_dir():
+    d = os.environ.get("LUASAMPLE_BUILD", os.path.join(ROOT, "build"))
+    return os.path.abspath(d)
+
+
+def luasample():
+    return os.path.join(build_dir(), "luasample")
+
+
+def host(name):
+    """A C host of tests/hosts; skips the test when it could not be built."""
+    path = os.path.join(build_dir(), "tests", "hosts", "host_" + name)
+    if not os.path.exists(path):
+        raise Skip("host_%s is not built (libluajit-5.1-dev missing?)" % name)
+    return path
+
+
+class Skip(Exception):
+    """The test cannot run here, for a reason that is not luasample's."""
+
+
+class Fail(Exception):
+    """What was promised is not so."""
+
+
+def check(ok, message):
+    if not ok:
+        raise Fail(message)
+
+
+def check_near(what, got, want, tolerance):
+    check(abs(got - want) <= tolerance, "%s is %.4g, expected %.4g +- %.4g" % (what, got, want, tolerance))
+
+
+def need(program):
+    path = shutil.which(program)
+    if not path:
+        raise Skip(program + " is not installed")
+    return path
+
+
+# The LuaJITs. Debian's own, and what scripts/luajit-trees made.
+
+class LuaJIT:
+    def __init__(self, name, program, env):
+        self.name, self.program, self.env = name, program, env
+
+    def environ(self, extra=None):
+        e = dict(os.environ)
+        e.update(self.env)
+        e.update(extra or {})
+        return e
+
+
+def luajits():
+    found = []
+    if shutil.which("luajit"):
+        found.append(LuaJIT("debian", shutil.which("luajit"), {}))
+    cache = os.environ.get("LUASAMPLE_TEST_CACHE", os.path.expanduser("~/.cache/luasample-tests"))
+    try:
+        with open(os.path.join(cache, "luajits")) as f:
+            for line in f:
+                name, program, *env = line.rstrip("\n").split("\t")
+                found.append(LuaJIT(name, program, dict(v.split("=", 1) for v in env)))
+    except FileNotFoundError:
+        pass
+    return found
+
+
+def luajit(name="debian"):
+    for l in luajits():
+        if l.name == name:
+            return l
+    raise Skip("no LuaJIT named %s (scripts/luajit-trees makes them)" % name)
+
+
+# Recording and reporting.
+
+class Run:
+    """A finished command: status (negative signal as 128 + n), out, err (text); trace is the file it recorded."""
+    def __init__(self, status, out, err, trace=None, seconds=0.0):
+        self.status, self.out, self.err, self.trace, self.seconds = status, out, err, trace, seconds
+
+    def info(self):
+        return info(self.trace)
+
+    def rows(self, *args):
+        return rows(self.trace, *args)
+
+    def text(self, *args):
+        return report(self.trace, *args).out
+
+    def ok(self, status=0):
+        check(self.status == status, "status %d, expected %d; stderr: %s" % (self.status, status, self.err[-600:]))
+        return self
+
+
+def run(cmd, env=None, input=None, timeout=120, cwd=None, preexec=None, binary=False):
+    start = time.monotonic()
+    try:
+        p = subprocess.run(cmd, env=env, input=input, timeout=timeout, cwd=cwd, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, stdin=subprocess.DEVNULL if input is None else None,
+                           preexec_fn=preexec)
+    except subprocess.TimeoutExpired as e:
+        raise Fail("no end after %d s: %s; stderr: %s" % (timeout, " ".join(cmd)[:200], (e.stderr or b"")[-300:]))
+    out, err = p.stdout, p.stderr
+    if not binary:
+        out, err = out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+    else:
+        err = err.decode("utf-8", "replace")
+    status = p.returncode if p.returncode >= 0 else 128 - p.returncode
+    return Run(status, out, err, seconds=time.monotonic() - start)
+
+
+_tmp = None
+
+
+def tmpdir():
+    """A directory for this run's files, removed at its end (kept with LUASAMPLE_TEST_KEEP)."""
+    global _tmp
+    if not _tmp:
+        _tmp = tempfile.mkdtemp(prefix="luasample-test-")
+    return _tmp
+
+
+_serial = 0
+
+
+def tmpfile(suffix=""):
+    global _serial
+    _serial += 1
+    return os.path.join(tmpdir(), "%03d%s" % (_serial, suffix))
+
+
+def record_cmd(cmd, *opts, interval="1ms", trace=None):
+    return [luasample(), "record", "-i", interval, "-o", trace, *opts, "--", *cmd]
+
+
+def record(cmd, *opts, interval="1ms", trace=None, **kw):
+    """Records cmd (a list) and returns its Run."""
+    trace = trace or tmpfile(".data")
+    r = run(record_cmd(cmd, *opts, interval=interval, trace=trace), **kw)
+    r.trace = trace
+    return r
+
+
+def record_lua(script, *opts, lj=None, args=(), lua_opts=(), env=None, **kw):
+    """Records a program of tests/lua (or a path) under a LuaJIT."""
+    lj = lj or luajit()
+    path = script if os.path.isabs(script) else os.path.join(LUA, script)
+    return record([lj.program, *lua_opts, path, *args], *opts, env=lj.environ(env), **kw)
+
+
+def report(trace, *args, timeout=60, binary=False, env=None):
+    return run([luasample(), "report", "-i", trace, *args], timeout=timeout, binary=binary, env=env)
+
+
+def json_of(cmd_args):
+    r = run([luasample(), *cmd_args])
+    check(r.status == 0, "%s: status %d: %s" % (" ".join(cmd_args), r.status, r.err[-400:]))
+    try:
+        return json.loads(r.out)
+    except ValueError as e:
+        raise Fail("%s: not JSON (%s): %.200s" % (" ".join(cmd_args), e, r.out))
+
+
+def info(trace):
+    return json_of(["info", "-i", trace, "--json"])
+
+
+def rows(trace, *args):
+    """The rows of a flat view: dicts with function, source, line_defined, line, self, total, self_ticks, ..."""
+    j = json_of(["report", "-i", trace, "--min", "0", *args, "--json"])
+    return j["rows"] if isinstance(j, dict) else j
+
+
+def share(rs, field="self", **want):
+    """Sum of a share (in percent) over the rows whose fields have the wanted values (or satisfy a function)."""
+    return 100.0 * sum(r.get(field) or 0 for r in rs if matches(r, want))
+
+
+def matches(row, want):
+    return all(v(row.get(k)) if callable(v) else row.get(k) == v for k, v in want.items())
+
+
+def basename(path):
+    return os.path.basename((path or "").lstrip("@"))
+
+
+def cpu_seconds(i):
+    return i["cpu_ns"] / 1e9
+
+
+# The runner.
+
+class Suite:
+    """Collects tests by decorator, runs those that the command line names, prints a line for each."""
+    def __init__(self, name):
+        self.name, self.tests = name, []
+
+    def test(self, name, title="", quick=False):
+        def add(fn):
+            self.tests.append((name, title, quick, fn))
+            return fn
+        return add
+
+    def main(self, argv=None):
+        import argparse
+        p = argparse.ArgumentParser(prog=self.name)
+        p.add_argument("--quick", action="store_true", help="only the tests marked quick")
+        p.add_argument("--list", action="store_true", help="names of all tests")
+        p.add_argument("names", nargs="*", help="regular expressions of tests to run (default: all)")
+        a = p.parse_args(argv)
+        chosen = [t for t in self.tests if (not a.quick or t[2]) and
+                  (not a.names or any(re.fullmatch(n, t[0]) for n in a.names))]
+        if a.list:
+            for name, title, _, _ in self.tests:
+                print("%-24s %s" % (name, title))
+            return 0
+        if not os.access(luasample(), os.X_OK):
+            sys.exit("%s: no %s: build first, or name the build directory in LUASAMPLE_BUILD" % (self.name, luasample()))
+        return self.run(chosen, none_is_fine=a.quick and not a.names)
+
+    def run(self, chosen, none_is_fine=False):
+        counts = {"ok": 0, "FAIL": 0, "skip": 0}
+        for name, title, _, fn in chosen:
+            start = time.monotonic()
+            why = ""
+            try:
+                fn()
+                result = "ok"
+            except Skip as e:
+                result, why = "skip", str(e)
+            except Fail as e:
+                result, why = "FAIL", str(e)
+            except Exception:
+                result, why = "FAIL", traceback.format_exc(limit=-3)
+            counts[result] += 1
+            print("%-4s %s %s (%.1f s)%s" % (result, name, title, time.monotonic() - start,
+                                             ": " + why.replace("\n", "\n     ") if why else ""), flush=True)
+        finish_tmp()
+        print("%s: %d passed, %d failed, %d skipped" % (self.name, counts["ok"], counts["FAIL"], counts["skip"]))
+        return 1 if counts["FAIL"] or not (counts["ok"] or none_is_fine) else 0
+
+
+def finish_tmp():
+    global _tmp
+    if _tmp and not os.environ.get("LUASAMPLE_TEST_KEEP"):
+        shutil.rmtree(_tmp, ignore_errors=True)
+    elif _tmp:
+        print("kept " + _tmp)
+    _tmp = None
+
+
+# Processes that a test stops itself.
+
+class Started:
+    """A command started and not waited for; kill and wait are by its pid alone."""
+    def __init__(self, cmd, **kw):
+        self.out, self.err = tmpfile(".out"), tmpfile(".err")
+        self.p = subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=open(self.out, "wb"),
+                                  stderr=open(self.err, "wb"), **kw)
+
+    def wait(self, timeout=60):
+        try:
+            code = self.p.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.p.kill()
+            raise Fail("no end after %d s; stderr: %s" % (timeout, self.read(self.err)[-300:]))
+        return code if code >= 0 else 128 - code
+
+    @staticmethod
+    def read(path):
+        with open(path, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def wait_for(self, text, timeout=20):
+        """Waits until the program has printed text on stdout."""
+        end = time.monotonic() + timeout
+        while text not in self.read(self.out):
+            check(time.monotonic() < end, "no %r on stdout after %d s" % (text, timeout))
+            check(self.p.poll() is None, "ended (%s) before %r; stderr: %s" % (self.p.poll(), text, self.read(self.err)[-300:]))
+            time.sleep(0.02)
+
+    def child(self, timeout=10):
+        """The pid of the first child process."""
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            for kids in children_of(self.p.pid):
+                return kids
+            time.sleep(0.01)
+        raise Fail("no child process after %d s" % timeout)
+
+    def signal(self, sig):
+        os.kill(self.p.pid, sig)
+
+
+def children_of(pid):
+    kids = []
+    try:
+        for t in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/children" % (pid, t)) as f:
+                kids += [int(k) for k in f.read().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+    return kids
+
+
+SIGNALS = signal
+if sys.version_info < (3, 8):
+    sys.exit("the tests need Python 3.8")

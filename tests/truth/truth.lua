@@ -1,0 +1,61 @@
+-- Used by the truth programs: the thread's CPU clock, and what each part of the program really took.
+-- A program charges CPU nanoseconds to keys and writes them at its end to the file named by its first argument:
+-- KEY <tab> NS, and the key "cpu" for all of the program. Keys, read by tests/truth/run.py:
+--   self N / total N   function defined at line N of the program, alone / with what it calls
+--   lines A-B          code lines A to B
+--   zone PATH, vmstate LETTER
+--   oneline N I        the Ith of several functions defined at line N, ordered by share
+local ffi = require "ffi"
+ffi.cdef [[
+typedef struct { long sec, nsec; } truth_timespec;
+int clock_gettime(int clock, truth_timespec *ts);
+]]
+local C, ts = ffi.C, ffi.new "truth_timespec"
+local M, charged, order = {}, {}, {}
+
+function M.now()
+        C.clock_gettime(3, ts)          -- CLOCK_THREAD_CPUTIME_ID
+        return tonumber(ts.sec) * 1e9 + tonumber(ts.nsec)
+end
+
+function M.charge(key, ns)
+        if not charged[key] then
+                charged[key] = 0
+                order[#order + 1] = key
+        end
+        charged[key] = charged[key] + ns
+end
+
+local function line_of(fn) return debug.getinfo(fn, "S").linedefined end
+
+function M.self(fn) return "self " .. line_of(fn) end
+function M.total(fn) return "total " .. line_of(fn) end
+function M.oneline(fn, i) return "oneline " .. line_of(fn) .. " " .. i end
+
+-- Lines of fn from its first + a to its first + b.
+function M.lines(fn, a, b)
+        local first = line_of(fn)
+        return ("lines %d-%d"):format(first + a, first + b)
+end
+
+-- n times 0.4 to 1.6, never the same twice in a row: phases of one length beat with the sampling period, as a wheel
+-- seems to stand still in a film, and the shares would be wrong through no fault of the profiler.
+local seed = 7
+function M.vary(n)
+        seed = (seed * 16807) % 2147483647
+        return math.floor(n * (0.4 + 1.2 * seed / 2147483647))
+end
+
+local start, wanted = M.now(), tonumber(arg[2] or "2.6") * 1e9
+
+-- True while the program has not used its CPU time (second argument, seconds).
+function M.more() return M.now() - start < wanted end
+
+function M.done()
+        local f = assert(io.open(arg[1], "w"))
+        f:write("cpu\t", ("%.0f"):format(M.now() - start), "\n")
+        for _, key in ipairs(order) do f:write(key, "\t", ("%.0f"):format(charged[key]), "\n") end
+        f:close()
+end
+
+return M

@@ -1,0 +1,301 @@
+/* Files that lie: checksums are right, what they cover is not. Each is refused or skipped with a reason. */
+#include "tests/unit/trace_fixture.h"
+
+static struct ls_buf file, raw, extra, body;
+static uint32_t number;
+
+static void begin(unsigned major)
+{
+        struct ls_file_header h = { .major = (uint16_t)major, .interval_ns = INTERVAL };
+
+        memcpy(h.magic, LS_FILE_MAGIC, 8);
+        h.check = ls_hash(&h, 24);
+        file.len = raw.len = extra.len = body.len = 0;
+        number = 0;
+        ls_buf_add(&file, &h, sizeof(h));
+}
+
+static void chunk(unsigned type)
+{
+        ZSTD_CCtx *z = ZSTD_createCCtx();
+        struct ls_chunk_header h = { .type = (uint8_t)type, .number = number++ };
+        struct ls_buf out = { 0 };
+
+        assert_int_equal(ls_chunk_make(&out, z, &h, &extra, &raw), 0);
+        ls_buf_add(&file, out.data, out.len);
+        ls_buf_free(&out);
+        ZSTD_freeCCtx(z);
+        raw.len = extra.len = 0;
+}
+
+static void record(unsigned kind)
+{
+        ls_record_end(&raw, kind, &body);
+        body.len = 0;
+}
+
+static struct ls_profile *finish(void)
+{
+        store_temp(file.data, file.len);
+        return open_temp();
+}
+
+static int add_rows(void *ctx, const struct ls_sample_block *b)
+{
+        uint64_t *rows = ctx;
+
+        *rows += b->n;
+        for (uint32_t i = 0; i < b->n; i++)
+                assert_true(b->vmstate[i] < LS_NVMSTATES);
+        return 0;
+}
+
+/* Opens, streams, dumps; the one chunk with the lie is listed and gives no rows. */
+static int ignore_record(void *ctx, uint64_t n, uint64_t offset, const char *kind, const struct ls_dump_field *fields,
+                         unsigned n_fields)
+{
+        (void)ctx;
+        (void)n;
+        (void)offset;
+        (void)kind;
+        (void)fields;
+        (void)n_fields;
+        return 0;
+}
+
+static void expect_damage(void)
+{
+        struct ls_profile *p = finish();
+        uint64_t rows = 0;
+
+        assert_int_equal(ls_profile_samples(p, LS_COL_TIME, add_rows, &rows), 0);
+        assert_int_equal(ls_profile_dump(p, ignore_record, NULL), 0);
+        assert_int_equal(rows, 0);
+        assert_int_equal(p->recorded_ticks, 0);
+        assert_int_equal(p->n_damages, 1);
+        ls_profile_close(p);
+}
+
+static void column(unsigned index, unsigned encoding, const char *bytes, size_t len)
+{
+        ls_buf_varint(&body, (index + 1) << 3 | encoding);
+        if (encoding != LS_ENC_CONST)
+                ls_buf_varint(&body, len);
+        ls_buf_add(&body, bytes, len);
+}
+
+static void lying_records(void **state)
+{
+        (void)state;
+        begin(1);                               /* more rows than a chunk may have */
+        ls_record_begin(&body, 1, LS_MAX_ROWS + 1);
+        record(LS_REC_STACK);
+        chunk(LS_CHUNK_DEFINITIONS);
+        expect_damage();
+
+        begin(1);                               /* an id far beyond what the file can back */
+        ls_record_begin(&body, 30000000, 1);
+        record(LS_REC_STACK);
+        chunk(LS_CHUNK_DEFINITIONS);
+        expect_damage();
+
+        begin(1);                               /* id 0 */
+        ls_record_begin(&body, 0, 1);
+        record(LS_REC_STACK);
+        chunk(LS_CHUNK_DEFINITIONS);
+        expect_damage();
+
+        begin(1);                               /* strings longer than their bytes */
+        ls_record_begin(&body, 1, 2);
+        column(LS_C_STRING_LENGTH, LS_ENC_VARINT, "\3\4", 2);
+        column(LS_C_STRING_BYTES, LS_ENC_BYTES, "abc", 3);
+        record(LS_REC_STRING);
+        chunk(LS_CHUNK_DEFINITIONS);
+        expect_damage();
+
+        begin(1);                               /* fewer values than rows */
+        ls_record_begin(&body, 1, 5);
+        column(LS_C_STACK_LOCATION, LS_ENC_VARINT, "\1\1", 2);
+        record(LS_REC_STACK);
+        chunk(LS_CHUNK_DEFINITIONS);
+        expect_damage();
+
+        begin(1);                               /* a record longer than the payload */
+        ls_buf_add(&raw, "\x09\x7f\x01", 3);
+        chunk(LS_CHUNK_DEFINITIONS);
+        expect_damage();
+
+        begin(1);                               /* a run beyond the rows */
+        ls_record_begin(&body, 1, 3);
+        column(LS_C_STACK_LOCATION, LS_ENC_RUNS, "\1\x7f", 2);
+        record(LS_REC_STACK);
+        chunk(LS_CHUNK_DEFINITIONS);
+        expect_damage();
+}
+
+static void sample_chunk(unsigned rows, unsigned samples, unsigned sum, unsigned vmstate)
+{
+        ls_buf_varint(&extra, 1);
+        ls_buf_varint(&extra, rows);
+        ls_buf_varint(&extra, samples);
+        ls_buf_varint(&extra, sum);
+        ls_record_begin(&body, 0, 4);
+        column(LS_C_SAMPLE_EVENT, LS_ENC_CONST, "\1", 1);
+        column(LS_C_SAMPLE_WEIGHT, LS_ENC_CONST, "\3", 1);
+        column(LS_C_SAMPLE_VMSTATE, LS_ENC_CONST, (char[]){ (char)vmstate }, 1);
+        column(LS_C_SAMPLE_STACK, LS_ENC_VARINT, "\1\0\x70\2", 4);
+        record(LS_REC_SAMPLE);
+        chunk(LS_CHUNK_SAMPLES);
+}
+
+static void lying_totals(void **state)
+{
+        (void)state;
+        begin(1);
+        sample_chunk(5, 4, 12, 0);
+        expect_damage();
+        begin(1);
+        sample_chunk(4, 4, 13, 0);
+        expect_damage();
+        begin(1);                               /* a VM state that is not */
+        sample_chunk(4, 4, 12, 9);
+        expect_damage();
+        begin(1);                               /* totals that are no numbers */
+        ls_buf_add(&extra, "\1\1", 2);
+        chunk(LS_CHUNK_SAMPLES);
+        expect_damage();
+}
+
+/* Ids without definition: the ticks stay, on the stack of lost definitions. */
+static void unknown_stacks(void **state)
+{
+        struct ls_profile *p;
+        uint64_t rows = 0;
+
+        (void)state;
+        begin(1);
+        ls_record_begin(&body, 1, 3);           /* 2 says that its parent is 3, and 3 that it is 3 */
+        column(LS_C_STACK_PARENT, LS_ENC_VARINT, "\0\3\3", 3);
+        record(LS_REC_STACK);
+        chunk(LS_CHUNK_DEFINITIONS);
+        sample_chunk(4, 4, 12, 0);
+        p = finish();
+        assert_int_equal(ls_profile_samples(p, 0, add_rows, &rows), 0);
+        assert_int_equal(rows, 4);
+        assert_int_equal(p->recorded_ticks, 12);
+        assert_int_equal(p->lost_ticks, 6);
+        assert_true(str_is(p->functions[p->locations[p->stacks[p->lost_stack].location].function].name, LS_LOST_NAME));
+        for (uint32_t i = 1; i < p->n_stacks; i++)
+                assert_true(p->stacks[i].parent < i);
+        ls_profile_close(p);
+}
+
+/* Kinds, columns and chunk types of a newer writer are skipped. */
+static void newer_parts_are_skipped(void **state)
+{
+        struct ls_profile *p;
+        uint64_t rows = 0;
+
+        (void)state;
+        begin(1);
+        ls_record_begin(&body, 1, 1);
+        column(20, LS_ENC_VARINT, "\7", 1);
+        column(LS_C_ZONE_PARENT, LS_ENC_CONST, "\0", 1);
+        record(LS_REC_ZONE);
+        ls_buf_add(&body, "anything at all", 15);
+        record(200);
+        chunk(LS_CHUNK_DEFINITIONS);
+        ls_buf_add(&raw, "\xff\xff\xff", 3);
+        chunk(99);
+        sample_chunk(4, 4, 12, 0);
+        p = finish();
+        assert_int_equal(p->n_damages, 0);
+        assert_int_equal(p->n_zones, 3);
+        assert_int_equal(ls_profile_samples(p, 0, add_rows, &rows), 0);
+        assert_int_equal(rows, 4);
+        ls_profile_close(p);
+}
+
+static void expect_error(int error, const char *part)
+{
+        struct ls_profile *p = NULL;
+        const char *why = NULL;
+
+        assert_int_equal(ls_profile_open(temp_path(), &p, &why), error);
+        assert_null(p);
+        assert_non_null(why);
+        if (!strstr(why, part))
+                fail_msg("\"%s\" does not say \"%s\"", why, part);
+}
+
+static void refused_files(void **state)
+{
+        struct ls_profile *p;
+        const char *why;
+        static char other[100000];
+
+        (void)state;
+        store_temp("", 0);
+        expect_error(-ENODATA, "empty");
+        store_temp("#!/bin/sh\n", 10);
+        expect_error(-EBADMSG, "not a luasample trace");
+        store_temp(other, sizeof(other));
+        expect_error(-EBADMSG, "not a luasample trace");
+        begin(2);
+        store_temp(file.data, file.len);
+        expect_error(-EPROTONOSUPPORT, "newer");
+        assert_int_equal(ls_profile_open("/", &p, &why), -EISDIR);
+        assert_non_null(strstr(why, "directory"));
+        assert_int_equal(ls_profile_open("/nonexistent", &p, &why), -ENOENT);
+        assert_non_null(strstr(why, "No such file"));
+}
+
+/* A zstd frame that grows beyond its stated size, and one that states too much. */
+static void lying_sizes(void **state)
+{
+        static const uint8_t zeros[8 << 20];
+        size_t bound = ZSTD_compressBound(sizeof(zeros)), n;
+        struct ls_chunk_header h = { .magic = LS_CHUNK_MAGIC, .major = 1, .type = LS_CHUNK_DEFINITIONS,
+                                     .flags = LS_CHUNKF_ZSTD };
+        uint8_t *z = malloc(bound);
+
+        (void)state;
+        assert_non_null(z);
+        n = ZSTD_compress(z, bound, zeros, sizeof(zeros), 1);
+        assert_false(ZSTD_isError(n));
+        for (int i = 0; i < 2; i++) {
+                begin(1);
+                h.raw_size = i ? sizeof(zeros) : 100;
+                h.stored_size = (uint32_t)n;
+                h.payload_check = ls_hash(z, n);
+                h.check = 0;
+                h.check = (uint32_t)ls_hash(&h, sizeof(h));
+                ls_buf_add(&file, &h, sizeof(h));
+                ls_buf_add(&file, z, n);
+                expect_damage();
+        }
+        free(z);
+}
+
+static int free_all(void **state)
+{
+        ls_buf_free(&file);
+        ls_buf_free(&raw);
+        ls_buf_free(&extra);
+        ls_buf_free(&body);
+        return remove_temp(state);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(lying_records),
+                cmocka_unit_test(lying_totals),
+                cmocka_unit_test(unknown_stacks),
+                cmocka_unit_test(newer_parts_are_skipped),
+                cmocka_unit_test(refused_files),
+                cmocka_unit_test(lying_sizes),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, free_all);
+}
