@@ -17,6 +17,7 @@ static const struct poptOption help_options[] = {
 
 /* popt keeps a pointer to its table. One command runs in a process, so one table will do. */
 static struct poptOption whole_table[3];
+static const char **whole_argv;         /* popt and the command keep pointers into it */
 
 void ls_options_walk(const struct poptOption *table, ls_option_fn fn, void *ctx)
 {
@@ -62,6 +63,8 @@ static const char **fix_optional(const struct ls_command *cmd, int argc, const c
 
         if (!copy)
                 return argv;
+        free(whole_argv);               /* of an earlier command line in this process: tests have some */
+        whole_argv = copy;
         for (int i = 0; i < argc; i++) {
                 struct name_list list = { .n = 0 };
 

@@ -233,7 +233,8 @@ static int add_children(struct builder *b, uint32_t node, size_t n)
 
         if (r)
                 return r;
-        qsort(m, n, sizeof(*m), by_label);
+        if (n)
+                qsort(m, n, sizeof(*m), by_label);
         for (size_t i = 0; i < n; i++) {
                 if (i == 0 || m[i].label != m[i - 1].label)
                         runs[n_runs++] = (struct run){ i, 0, 0, 0 };

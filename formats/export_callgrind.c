@@ -2,8 +2,9 @@
  *
  * Under recursion one sample must not count twice. The readers take the inclusive cost of a function to be the sum of
  * the costs of the calls to it. So each sample is charged, for each function in its stack, to the one call by which
- * the function was entered first; deeper calls of the same function are listed with no cost. A function that is called
- * and is also the root of stacks gets a call from "[root]", so that its sum is whole. */
+ * the function was entered first. Calls that are then left without any cost are not written: they would make cycles, in
+ * which kcachegrind gives up on inclusive costs; only calls of a function to itself are shown, with no cost. A function
+ * that is called and is also the root of stacks gets a call from "[root]", so that its sum is whole. */
 #include "formats/calltree.h"
 #include "formats/escape.h"
 #include "formats/export.h"
@@ -139,7 +140,7 @@ static int charge_entries(const struct ls_profile *p, const uint64_t *totals, ui
         return r;
 }
 
-/* Merges neighbours that are the same call. */
+/* Merges neighbours that are the same call, and drops those without cost. */
 static void merge_edges(struct graph *g)
 {
         size_t n = 0;
@@ -153,7 +154,10 @@ static void merge_edges(struct graph *g)
                         g->edges[n++] = g->edges[i];
                 }
         }
-        g->n_edges = n;
+        g->n_edges = 0;
+        for (size_t i = 0; i < n; i++)
+                if (g->edges[i].ticks || g->edges[i].caller == g->edges[i].callee)
+                        g->edges[g->n_edges++] = g->edges[i];
 }
 
 static int make_edges(struct graph *g, const uint64_t *self)

@@ -9,6 +9,7 @@
 
 #define MAX_PARTS 64            /* directories tried to tell two files apart */
 #define MAX_CHUNK_NAME 40       /* columns of the text of a loaded chunk in its name */
+#define MAX_NAME 512            /* bytes of a name that are shown: a trace may give one long name to many functions */
 
 struct ls_str ls_source_path(const struct ls_source *s)
 {
@@ -32,6 +33,19 @@ static struct ls_str last_parts(struct ls_str path, unsigned n)
         return (struct ls_str){ path.s + at, path.len - at };
 }
 
+static char *visible_name(struct ls_str name)
+{
+        char *start, *text = NULL;
+
+        if (name.len <= MAX_NAME)
+                return ls_visible(name.s, name.len);
+        start = ls_visible(name.s, MAX_NAME);
+        if (start && asprintf(&text, "%s...", start) < 0)
+                text = NULL;
+        free(start);
+        return text;
+}
+
 /* Lua's own way to show a chunk that is no file: [string "first line..."]. */
 static char *string_chunk_label(struct ls_str name)
 {
@@ -39,7 +53,9 @@ static char *string_chunk_label(struct ls_str name)
         char *text, *out;
         size_t fit;
 
-        while (len < name.len && name.s[len] != '\n' && name.s[len] != '\r')
+        if (name.len && name.s[0] == '\033')
+                return strdup("[bytecode]");
+        while (len < name.len && len < MAX_NAME && name.s[len] != '\n' && name.s[len] != '\r')
                 len++;
         text = ls_visible(name.s, len);
         if (!text)
@@ -55,12 +71,10 @@ static char *source_label(const struct ls_source *s, unsigned parts)
 {
         struct ls_str path = ls_source_path(s);
 
-        if (path.len) {
-                path = last_parts(path, parts);
-                return ls_visible(path.s, path.len);
-        }
+        if (path.len)
+                return visible_name(last_parts(path, parts));
         if (s->name.len && (s->name.s[0] == '=' || s->name.s[0] == '@'))
-                return ls_visible(s->name.s + 1, s->name.len - 1);
+                return visible_name((struct ls_str){ s->name.s + 1, s->name.len - 1 });
         return string_chunk_label(s->name);
 }
 
@@ -198,7 +212,7 @@ static struct ls_str mapping_name(const struct ls_profile *p, const struct ls_fu
 static char *c_function_label(const struct ls_profile *p, const struct ls_function *f)
 {
         struct ls_str file = mapping_name(p, f);
-        char *name = ls_visible(file.s, file.len), *out;
+        char *name = visible_name(file), *out;
 
         if (!name || asprintf(&out, "%s+0x%llx", name, (unsigned long long)f->offset) < 0)
                 out = NULL;
@@ -217,7 +231,7 @@ static char *function_label(const struct ls_profile *p, const struct ls_labels *
         if (f->kind == LS_FUNC_LUA && (f->flags & LS_FUNCF_MAIN))
                 n = asprintf(&out, "main chunk@%s", l->source[f->source]);
         else if (f->name.len)
-                return ls_visible(f->name.s, f->name.len);
+                return visible_name(f->name);
         else if (f->kind == LS_FUNC_LUA)
                 n = asprintf(&out, "function@%s:%u", l->source[f->source], f->first_line);
         else if (f->kind == LS_FUNC_C || f->kind == LS_FUNC_NATIVE)
@@ -240,7 +254,7 @@ static int add_place(const struct ls_profile *p, struct ls_labels *l, uint32_t i
         if (f->kind != LS_FUNC_C || !f->name.len)
                 return 0;
         file = mapping_name(p, f);
-        module = ls_visible(file.s, file.len);
+        module = visible_name(file);
         if (!module)
                 return -ENOMEM;
         r = relabel(&l->function[id], "%s@%s", name, module, 0);

@@ -36,6 +36,7 @@ struct ls_reader {
         uint32_t n_chunks, cap_chunks;
         uint64_t next_number;           /* least number of the next chunk */
         uint32_t cap_damages;
+        uint64_t wasted;                /* payload bytes of damaged chunks that were read */
 
         uint8_t *window;                /* LS_WINDOW bytes of the file, for headers and searches */
         uint64_t window_offset;
@@ -59,7 +60,6 @@ struct ls_reader {
         int repairing;                  /* old definitions: they must not replace later values of the same key */
         int holes;                      /* some stack ids have no definition */
         struct ls_sample_buffers *buffers;
-        char error[256];
 };
 
 #define LS_WINDOW (256u << 10)

@@ -53,6 +53,8 @@ int ls_record_next(const uint8_t **p, const uint8_t *end, struct ls_record *ret_
                 return -EBADMSG;
         if (first > UINT32_MAX || count > LS_MAX_ROWS)
                 return -EBADMSG;
+        for (unsigned c = 0; c < LS_COLUMNS_MAX; c++)
+                rec->col[c].data = q;           /* of absent ones too: no bytes, but a place */
         rec->first = (uint32_t)first;
         rec->count = (uint32_t)count;
         while (q < body_end)
@@ -101,7 +103,7 @@ static inline __attribute__((always_inline)) int decode_planes(const struct ls_c
                 return -EBADMSG;
         if (w == 1) {
                 for (uint32_t i = 0; i < n; i++) {
-                        m |= p[i];
+                        m = p[i] > m ? p[i] : m;
                         store(out, width, i, p[i]);
                 }
         } else if (w == 2) {
@@ -109,6 +111,15 @@ static inline __attribute__((always_inline)) int decode_planes(const struct ls_c
 
                 for (uint32_t i = 0; i < n; i++) {
                         uint32_t v = p[i] | (uint32_t)hi[i] << 8;
+
+                        m = v > m ? v : m;
+                        store(out, width, i, v);
+                }
+        } else if (w == 3) {
+                const uint8_t *mid = p + n, *hi = mid + n;
+
+                for (uint32_t i = 0; i < n; i++) {
+                        uint32_t v = p[i] | (uint32_t)mid[i] << 8 | (uint32_t)hi[i] << 16;
 
                         m = v > m ? v : m;
                         store(out, width, i, v);

@@ -1,5 +1,5 @@
-/* From the writer's memory to the file: definition chunks, sample chunks, checkpoints, the index, and what happens
- * when a write fails. Called by trace_writer.c. */
+/* From the writer's memory to the file: chunks, definitions, checkpoints, the index, and what happens when a write
+ * fails. Sample chunks are trace_block.c's part. Called by trace_writer.c. */
 #include "formats/record.h"
 #include "formats/writer.h"
 
@@ -72,12 +72,17 @@ static void parity_reset(struct ls_trace_writer *w)
         w->parity_sum = 0;
 }
 
-/* Writes the chunk that lies in raw and extra, and empties these. */
-static int put_chunk(struct ls_trace_writer *w, uint8_t type, uint8_t flags, uint64_t ticks)
+int ls_writer_put_chunk(struct ls_trace_writer *w, uint8_t type, uint8_t flags, uint64_t ticks)
 {
         struct ls_chunk_header h = { .type = type, .flags = flags, .number = w->number };
         struct ls_index_row row = { w->number, w->size, 0, type, ticks };
-        int r = ls_chunk_make(&w->out, w->zstd, &h, &w->extra, &w->raw);
+        int r;
+
+        /* Definitions are small beside samples, and a higher level saves a fourteenth of many stacks. */
+        ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel,
+                               type == LS_CHUNK_SAMPLES ? LS_ZSTD_SAMPLES : LS_ZSTD_DEFINITIONS);
+        r = ls_chunk_make(&w->out, w->zstd, &h, &w->extra, &w->raw);
+        ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, LS_ZSTD_SAMPLES);
 
         w->raw.len = w->extra.len = w->chunk_rows = 0;
         w->raw.failed = w->extra.failed = w->body.failed = 0;
@@ -132,7 +137,7 @@ static int put_definitions(struct ls_trace_writer *w, uint8_t type)
         int r = 0;
 
         if (w->raw.len || w->raw.failed) {
-                r = put_chunk(w, type, 0, 0);
+                r = ls_writer_put_chunk(w, type, 0, 0);
                 settle(w, type, !r);
         }
         return r;
@@ -266,6 +271,23 @@ static int in_checkpoint(unsigned kind, enum select select)
         return kind != LS_REC_AGGREGATE && kind != LS_REC_SPAN && kind != LS_REC_LINECOUNT;
 }
 
+/* Whether totals are all that waits: each second they would make a chunk of their own, a tenth of a small trace. */
+static int facts_only(struct ls_trace_writer *w)
+{
+        for (unsigned k = 0; k < LS_KINDS; k++) {
+                const struct ls_dict *d = dict_of(w, k);
+
+                if (ls_schemas[k].rows == LS_ROWS_DENSE && d->n > d->written)
+                        return 0;
+                if (ls_schemas[k].rows != LS_ROWS_KEYED || k == LS_REC_INFO || k == LS_REC_THREADCPU)
+                        continue;
+                for (uint32_t i = 0; i < d->n; i++)
+                        if (d->state[i] & LS_ROW_DIRTY)
+                                return 0;
+        }
+        return !w->text_rows.len && !w->raw.len;
+}
+
 static int put_all(struct ls_trace_writer *w, enum select select, uint8_t type)
 {
         int r = 0;
@@ -290,95 +312,6 @@ static int put_all(struct ls_trace_writer *w, enum select select, uint8_t type)
         return r;
 }
 
-/* Times become sixteenths of the interval from the first row's time, each rounded for itself, so that no error adds
- * up. Rows of several threads may be out of order: differences have a sign. */
-static void round_times(struct ls_trace_writer *w, uint64_t base)
-{
-        uint64_t *t = w->columns[LS_C_SAMPLE_TIME];
-
-        for (uint32_t i = 0; i < w->nrows; i++) {
-                __int128 d = (__int128)(int64_t)(t[i] - base) * 16 + w->interval_ns / 2;
-                __int128 q = d / w->interval_ns;
-
-                t[i] = (uint64_t)(int64_t)(d % (__int128)w->interval_ns < 0 ? q - 1 : q);
-        }
-}
-
-/* The encoding of a sample column that compresses best: which one that is differs from program to program, and is
- * worth a tenth of the file. Few rows, so the tries cost little. */
-static unsigned best_encoding(struct ls_trace_writer *w, unsigned column, const uint64_t *values)
-{
-        static const uint8_t tries[] = { LS_ENC_PLANES, LS_ENC_RUNS, LS_ENC_DELTA, LS_ENC_VARINT };
-        unsigned best = ls_columns[LS_REC_SAMPLE][column].encoding;
-        size_t best_len = SIZE_MAX;
-
-        for (unsigned i = 0; i < sizeof(tries); i++) {
-                size_t bound, n;
-
-                w->trial.len = w->packed.len = 0;
-                ls_column_put(&w->trial, column, tries[i], 0, values, w->nrows);
-                if (w->trial.len < 16)          /* constant */
-                        break;
-                bound = ZSTD_compressBound(w->trial.len);
-                if (!ls_buf_room(&w->packed, bound))
-                        break;
-                n = ZSTD_compress2(w->zstd, w->packed.data, bound, w->trial.data, w->trial.len);
-                if (!ZSTD_isError(n) && n < best_len) {
-                        best_len = n;
-                        best = tries[i];
-                }
-        }
-        return best;
-}
-
-static void build_samples(struct ls_trace_writer *w)
-{
-        uint64_t base = w->columns[LS_C_SAMPLE_TIME][0];
-
-        round_times(w, base);
-        ls_record_begin(&w->body, 0, w->nrows);
-        ls_column_put(&w->body, LS_C_SAMPLE_BASE, LS_ENC_CONST, 0, &base, 1);
-        ls_column_put(&w->body, LS_C_SAMPLE_INTERVAL, LS_ENC_CONST, 0, &w->interval_ns, 1);
-        for (unsigned c = 0; c < LS_SAMPLE_COLUMNS; c++) {
-                unsigned encoding = c == LS_C_SAMPLE_TIME ? LS_ENC_DELTA : best_encoding(w, c, w->columns[c]);
-
-                ls_column_put(&w->body, c, encoding, 0, w->columns[c], w->nrows);
-        }
-        ls_record_end(&w->raw, LS_REC_SAMPLE, &w->body);
-}
-
-/* A sample chunk that cannot be written is dropped and leaves a gap in the numbers; the next one may do. */
-static int put_samples(struct ls_trace_writer *w)
-{
-        uint64_t ticks = 0;
-        uint32_t number = w->number;
-        int r;
-
-        if (!w->nrows)
-                return 0;
-        for (unsigned e = 0; e <= UINT8_MAX && w->extra.len < 200; e++) {
-                const struct ls_event_total *t = &w->totals[e];
-
-                if (!t->rows)
-                        continue;
-                ls_buf_varint(&w->extra, e);
-                ls_buf_varint(&w->extra, t->rows);
-                ls_buf_varint(&w->extra, t->samples);
-                ls_buf_varint(&w->extra, t->sum);
-                ticks += t->sum;
-        }
-        build_samples(w);
-        r = put_chunk(w, LS_CHUNK_SAMPLES, 0, ticks);
-        if (r) {
-                w->number += w->number == number;
-                w->dropped++;
-                w->dropped_ticks += ticks;
-        }
-        w->nrows = 0;
-        memset(w->totals, 0, sizeof(w->totals));
-        return r;
-}
-
 static int put_parity(struct ls_trace_writer *w)
 {
         const uint32_t *numbers = (const void *)w->parity_numbers.data;
@@ -390,7 +323,7 @@ static int put_parity(struct ls_trace_writer *w)
                 last = numbers[i];
         }
         ls_buf_add(&w->raw, w->parity.data, w->parity.len);
-        return put_chunk(w, LS_CHUNK_PARITY, 0, 0);
+        return ls_writer_put_chunk(w, LS_CHUNK_PARITY, 0, 0);
 }
 
 /* Parity costs one chunk where repeating costs them all: for programs with many stacks. */
@@ -426,11 +359,12 @@ int ls_writer_checkpoint(struct ls_trace_writer *w, int last)
 
 int ls_writer_flush(struct ls_trace_writer *w)
 {
-        int r = put_all(w, PENDING, LS_CHUNK_DEFINITIONS);
-        int r2 = put_samples(w);
+        int held = w->hold_facts && w->pending_bytes && facts_only(w);
+        int r = held ? 0 : put_all(w, PENDING, LS_CHUNK_DEFINITIONS);
+        int r2 = ls_writer_samples(w);
 
         /* Definitions that could not be written stay, and are tried again with the next flush. */
-        w->pending_bytes = r ? 1 : 0;
+        w->pending_bytes = r || held ? 1 : 0;
         if (!r)
                 r = r2;
         if (!r && w->since_checkpoint >= LS_CHECKPOINT_CHUNKS)
@@ -458,7 +392,7 @@ int ls_writer_index(struct ls_trace_writer *w)
                 }
                 ls_record_end(&w->raw, LS_REC_INDEX, &w->body);
                 at += n;
-                r = put_chunk(w, LS_CHUNK_INDEX, at == all ? LS_CHUNKF_END : 0, 0);
+                r = ls_writer_put_chunk(w, LS_CHUNK_INDEX, at == all ? LS_CHUNKF_END : 0, 0);
         } while (!r && at < all);
         return r;
 }

@@ -68,8 +68,11 @@ enum ls_encoding {
 /* The writer's sizes. */
 #define LS_FLUSH_BYTES  (256u << 10)    /* pending bytes that make a chunk */
 #define LS_FLUSH_NS     1000000000ull   /* age that makes a chunk */
+#define LS_FACTS_NS     4000000000ull   /* age that makes a chunk of INFO and THREADCPU alone: no news but totals */
 #define LS_FLUSH_ROWS   65536u          /* samples that make a chunk: about LS_FLUSH_BYTES */
 #define LS_CHECKPOINT_CHUNKS 64u
+#define LS_ZSTD_SAMPLES 3
+#define LS_ZSTD_DEFINITIONS 12
 #define LS_PARITY_BYTES (4u << 10)      /* definitions since the last checkpoint that make a parity chunk worth while */
 
 #define LS_KINDS        32u             /* record kinds are less than this */

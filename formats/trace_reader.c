@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define NOT_A_TRACE "it is not a luasample trace"
+
 static void reader_free(struct ls_reader *r)
 {
         if (!r)
@@ -80,12 +82,20 @@ static int profile_new(struct ls_profile **ret_profile)
         return 0;
 }
 
+/* Whether the first bytes of a pipe can be a trace, a damaged one too: else its end is not waited for. */
+static int may_be_trace(const char *buf, size_t n)
+{
+        static const uint32_t magic = LS_CHUNK_MAGIC;
+
+        return !memcmp(buf, LS_FILE_MAGIC, n < 8 ? n : 8) || memmem(buf, n, &magic, sizeof(magic));
+}
+
 /* A pipe is read into a temporary file first: dictionaries may come after the samples that use them. Takes fd. */
 static int spool(int fd, int *ret_fd)
 {
         FILE *f = tmpfile();
         char buf[65536];
-        int out = f ? dup(fileno(f)) : -1, r = out < 0 ? -errno : 0;
+        int out = f ? dup(fileno(f)) : -1, r = out < 0 ? -errno : 0, first = 1;
 
         if (f)
                 fclose(f);
@@ -96,6 +106,9 @@ static int spool(int fd, int *ret_fd)
                         break;
                 if (n < 0)
                         r = errno == EINTR ? 0 : -errno;
+                else if (first && !may_be_trace(buf, (size_t)n))
+                        r = -EBADMSG;
+                first = first && n < 0;
                 for (ssize_t done = 0, k; !r && done < n; done += k) {
                         k = write(out, buf + done, (size_t)(n - done));
                         if (k < 0)
@@ -130,6 +143,8 @@ static int open_file(struct ls_reader *r, const char *path, const char **ret_err
         }
         if (!S_ISREG(st.st_mode)) {
                 e = spool(fd, &fd);
+                if (e == -EBADMSG)
+                        *ret_error = NOT_A_TRACE;
                 if (e)
                         return e;
                 if (fstat(fd, &st)) {
@@ -168,7 +183,7 @@ static int read_all(struct ls_reader *r, const char *path, const char **ret_erro
         if (e)
                 return e;
         if (!looks_like_trace(r)) {
-                *ret_error = "it is not a luasample trace";
+                *ret_error = NOT_A_TRACE;
                 return -EBADMSG;
         }
         if (r->p->n_damages)

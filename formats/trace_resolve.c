@@ -367,30 +367,26 @@ int ls_resolve_totals(struct ls_reader *r)
 {
         struct ls_profile *p = r->p;
         const struct ls_dict *d = &r->dict[LS_REC_EVENT];
+        const uint64_t *rows[256] = { NULL };
 
         if (!p->events)
                 p->events = calloc(256, sizeof(*p->events));
         if (!p->events)
                 return -ENOMEM;
+        for (uint32_t i = 1; i <= d->n; i++)
+                if (ls_dict_row(d, i)[LS_C_EVENT_EVENT] < 256)
+                        rows[ls_dict_row(d, i)[LS_C_EVENT_EVENT]] = ls_dict_row(d, i);
         p->n_events = 0;
         for (uint32_t number = 0; number < 256; number++) {
+                const uint64_t *row = rows[number];
                 struct ls_event e = { .id = number, .rows = r->sums[number].rows + r->exact[number].rows,
                                       .sum = r->sums[number].sum + r->exact[number].sum };
-                int defined = 0;
 
-                e.name = e.unit = ls_reader_str(r, 0);
-                for (uint32_t i = 1; i <= d->n; i++) {
-                        const uint64_t *row = ls_dict_row(d, i);
-
-                        if (COL(EVENT, EVENT) != number)
-                                continue;
-                        e.name = ls_reader_str(r, COL(EVENT, NAME));
-                        e.unit = ls_reader_str(r, COL(EVENT, UNIT));
-                        e.sampled = COL(EVENT, SAMPLED) != 0;
-                        e.period_ns = COL(EVENT, PERIOD);
-                        defined = 1;
-                }
-                if (defined || e.rows)
+                e.name = ls_reader_str(r, row ? COL(EVENT, NAME) : 0);
+                e.unit = ls_reader_str(r, row ? COL(EVENT, UNIT) : 0);
+                e.sampled = row && COL(EVENT, SAMPLED);
+                e.period_ns = row ? COL(EVENT, PERIOD) : 0;
+                if (row || e.rows)
                         p->events[p->n_events++] = e;
         }
         p->recorded_ticks = r->sums[LS_EVENT_CPU].sum;

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#define WASTE_SPARE (64u << 20)
+#define WASTE_PER_BYTE 8u
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
 /* Reads up to len bytes at offset; short only at the end of the file. */
@@ -87,6 +89,8 @@ static const char *load_stored(struct ls_reader *r, uint64_t offset, const struc
 
         if (h->stored_size > LS_MAX_STORED || h->raw_size > LS_MAX_RAW)
                 return "its size is not possible";
+        if (h->stored_size > r->size - offset)
+                return "cut short, or still being written";
         if (!ls_buf_room(&r->stored, h->stored_size) || !ls_buf_room(&r->raw, h->raw_size)) {
                 *ret_error = -ENOMEM;
                 return "there is no memory for it";
@@ -244,11 +248,24 @@ static const char *scan_chunk(struct ls_reader *r, uint64_t offset, const struct
         return why;
 }
 
+/* Where to go on behind damage at offset. h: its header, NULL when that is not sound. Sizes of damaged chunks are not
+ * trusted, unless a hostile file makes the reader check the same bytes again and again. */
+static uint64_t resync_after(struct ls_reader *r, uint64_t offset, const struct ls_chunk_header *h, int *ret_error)
+{
+        uint64_t next = offset + 1;
+
+        if (h)
+                r->wasted += h->stored_size;
+        if (h && r->wasted > WASTE_SPARE + WASTE_PER_BYTE * r->size && ls_chunk_size(h) <= r->size - offset)
+                next = offset + ls_chunk_size(h);
+        return resync(r, next, ret_error);
+}
+
 int ls_scan(struct ls_reader *r)
 {
         uint64_t offset = sizeof(struct ls_file_header), next, number;
         struct ls_chunk_header h;
-        int error = scan_header(r);
+        int error = scan_header(r), sound;
 
         if (!error && !r->header_ok)
                 error = skip_bad_header(r, &offset);
@@ -257,7 +274,8 @@ int ls_scan(struct ls_reader *r)
                                                                : "its header is damaged";
 
                 number = r->next_number;
-                if (header_at(r, offset, &h, &error)) {
+                sound = header_at(r, offset, &h, &error);
+                if (sound) {
                         number = h.number;
                         why = scan_chunk(r, offset, &h, &error);
                 }
@@ -267,7 +285,7 @@ int ls_scan(struct ls_reader *r)
                         offset += ls_chunk_size(&h);
                         continue;
                 }
-                next = resync(r, offset + 1, &error);
+                next = resync_after(r, offset, sound ? &h : NULL, &error);
                 if (!error)
                         error = ls_damage_add(r, number, offset, next - offset, why);
                 r->p->complete = 0;

@@ -47,7 +47,7 @@ static int writer_alloc(struct ls_trace_writer *w)
         w->scratch = malloc(LS_FLUSH_ROWS * sizeof(*w->scratch));
         if (!w->zstd || !w->scratch)
                 return -ENOMEM;
-        ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, 3);
+        ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, LS_ZSTD_SAMPLES);
         ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_contentSizeFlag, 0);
         for (unsigned c = 0; c < LS_SAMPLE_COLUMNS; c++) {
                 w->columns[c] = malloc(LS_FLUSH_ROWS * sizeof(uint64_t));
@@ -282,7 +282,7 @@ void ls_trace_sample(struct ls_trace_writer *w, const struct ls_sample_row *row)
                                                              row->zone, row->stack, row->vmstate, flags,
                                                              row->time_ns, weight };
 
-                if (w->nrows == LS_FLUSH_ROWS) {
+                if (w->nrows == LS_FLUSH_ROWS || (!total->rows && w->nevents == LS_CHUNK_EVENTS)) {
                         int r = ls_writer_flush(w);
 
                         if (r)
@@ -291,6 +291,7 @@ void ls_trace_sample(struct ls_trace_writer *w, const struct ls_sample_row *row)
                 for (unsigned c = 0; c < LS_SAMPLE_COLUMNS; c++)
                         w->columns[c][w->nrows] = values[c];
                 w->nrows++;
+                w->nevents += !total->rows;
                 total->rows++;
                 total->samples += !(flags & LS_SAMPLE_CONT);
                 total->sum += weight;
@@ -340,7 +341,11 @@ int ls_trace_flush(struct ls_trace_writer *w, uint64_t now_ns, int force)
                 return 0;
         }
         w->last_flush_ns = now_ns;
+        w->hold_facts = !force && now_ns - w->last_facts_ns < LS_FACTS_NS;
+        if (!w->hold_facts)
+                w->last_facts_ns = now_ns;
         r = ls_writer_flush(w);
+        w->hold_facts = 0;
         if (r)
                 fail(w, r);
         return r;

@@ -41,7 +41,7 @@ struct ls_sample_row {                  /* one row; several rows with LS_SAMPLE_
 };
 
 /* Opens: writes the file header to fd (kept by the writer until close; a pipe is allowed). interval_ns gives the time
- * unit of samples (interval / 16). Returns 0 or -errno. */
+ * unit of samples (interval / 16). The process ignores SIGPIPE and SIGXFSZ: both are errors here. Returns 0 or -errno. */
 int ls_trace_writer_open(int fd, uint64_t interval_ns, struct ls_trace_writer **ret_writer);
 
 uint32_t ls_trace_string(struct ls_trace_writer *w, const char *bytes, size_t len);

@@ -1,4 +1,5 @@
-/* The writer's inside, shared by trace_writer.c (what callers add) and trace_flush.c (what goes to the file). */
+/* The writer's inside, shared by trace_writer.c (what callers add), trace_flush.c (what goes to the file) and
+ * trace_block.c (samples). */
 #ifndef LS_FORMATS_WRITER_H
 #define LS_FORMATS_WRITER_H
 
@@ -7,6 +8,8 @@
 #include "formats/trace_writer.h"
 
 #define LS_SAMPLE_COLUMNS 10            /* event to weight: what ls_trace_sample sets */
+
+#define LS_CHUNK_EVENTS 14u             /* their totals fill the list in a chunk's header: 18 bytes each at most */
 
 struct ls_event_total {                 /* of the pending samples */
         uint64_t rows, samples, sum;
@@ -20,7 +23,8 @@ struct ls_trace_writer {
         uint64_t size;                  /* bytes of whole chunks in the file */
         uint64_t dropped, dropped_ticks;
         uint32_t number;                /* of the next chunk */
-        uint64_t last_flush_ns;
+        uint64_t last_flush_ns, last_facts_ns;
+        int hold_facts;                 /* INFO and THREADCPU need not be written yet if nothing else is */
         unsigned since_checkpoint;      /* chunks */
         uint64_t since_full;            /* bytes since the last checkpoint with everything */
         uint64_t definition_bytes;      /* stored size of all definition chunks: about that of a full checkpoint */
@@ -37,6 +41,7 @@ struct ls_trace_writer {
         uint64_t *columns[LS_SAMPLE_COLUMNS];   /* pending samples: LS_FLUSH_ROWS each */
         uint32_t nrows;
         struct ls_event_total totals[UINT8_MAX + 1];
+        unsigned nevents;               /* of them in use, at most LS_CHUNK_EVENTS */
 
         struct ls_buf index;            /* struct ls_index_row: the chunks written */
         struct ls_buf body, raw, extra, out;    /* of the chunk in the making */
@@ -53,7 +58,10 @@ struct ls_index_row { uint64_t number, offset, size, type, ticks; };
 int ls_writer_flush(struct ls_trace_writer *w);
 int ls_writer_checkpoint(struct ls_trace_writer *w, int last);
 int ls_writer_index(struct ls_trace_writer *w);
+int ls_writer_samples(struct ls_trace_writer *w);
 int ls_writer_write(struct ls_trace_writer *w, const void *bytes, size_t len);
+/* Writes the chunk that lies in raw and extra, and empties these. */
+int ls_writer_put_chunk(struct ls_trace_writer *w, uint8_t type, uint8_t flags, uint64_t ticks);
 
 /* Adds a row of a kind of the schema as it is; for kinds that have no function of their own yet. Returns the id. */
 uint32_t ls_trace_row(struct ls_trace_writer *w, unsigned kind, const uint64_t *row);

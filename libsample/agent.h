@@ -60,6 +60,8 @@ void ls_engine_vm_closed(lua_State *L);
  * luaJIT_profile_start / _stop, which then must be the originals behind the patch (relocated entries). */
 void ls_engine_app_profile_start(lua_State *L, const char *mode, void (*cb)(void *, lua_State *, int, int), void *data);
 void ls_engine_app_profile_stop(lua_State *L);
+/* LuaJIT's stop in a process that is no longer recorded, such as a forked child. */
+void ls_engine_child_profile_stop(lua_State *L);
 /* LuaJIT calls sigaction(SIGPROF) and setitimer(ITIMER_PROF) from within luaJIT_profile_start/_stop. While the engine
  * itself is in such a call this returns 1 and the interposed function must not reach the kernel: the engine has
  * taken the handler from act (may be NULL) and filled old. Any other time 0. */

@@ -25,6 +25,8 @@ struct ls_engine ls_engine;
 
 /* 1 while the engine itself is in luaJIT_profile_start or _stop. */
 static __thread int in_own_call;
+/* 1 while the program's call of luaJIT_profile_start is passed on. */
+static __thread int in_start;
 
 void ls_agent_notice(const char *fmt, ...)
 {
@@ -94,7 +96,21 @@ void ls_engine_arm(void)
         wake_recorder();
 }
 
-/* When this returns the recorder's helper sends no further signal; one may be pending. */
+/* CPU time since the last tick: it had no tick of its own, so it is counted as one that met no safe point. */
+static void count_rest(void)
+{
+        uint64_t cpu = ls_thread_cpu_ns(), last = atomic_load(&ls_tick.last_cpu_ns), ticks;
+
+        if (!ls_tick.ready || ls_tick.paused || cpu <= last || ls_agent.shm->bare_tick)
+                return;
+        atomic_store(&ls_tick.last_cpu_ns, cpu);
+        ticks = (ls_tick.remainder_ns + cpu - last) / ls_tick.interval_ns;
+        atomic_fetch_add(&ls_tick.ring->ticks, ticks);
+        atomic_fetch_add(&ls_agent.shm->lost[LS_LOSS_NO_SAFE_POINT], ticks);
+        atomic_store(&ls_tick.ring->last_cpu_ns, cpu);
+}
+
+/* When this returns the recorder sends no further signal; one may be pending. */
 void ls_engine_disarm(void)
 {
         struct ls_shm *shm = ls_agent.shm;
@@ -105,11 +121,12 @@ void ls_engine_disarm(void)
                 timer_settime(ls_tick.timer, 0, &never, NULL);
         }
         atomic_store(&shm->armed, 0);
+        wake_recorder();
         for (int i = 0; i < SENDING_SPINS && atomic_load(&shm->sending); i++)
                 if (i > 100)
                         syscall(SYS_sched_yield);
+        count_rest();
         ls_tick.ready = 0;
-        wake_recorder();
 }
 
 static void profile_start(void)
@@ -327,16 +344,19 @@ void ls_engine_app_profile_start(lua_State *L, const char *mode, void (*cb)(void
                 ls_engine.app_global = LS_READ(const char *, L, LS_L_GLREF);
                 ls_engine.app_cpu_start = ls_thread_cpu_ns();
         }
+        in_start = 1;
         ls_lua.luaJIT_profile_start(L, mode, cb, data);
+        in_start = 0;
 }
 
-/* Without the program's profiler running a stop does nothing, as in LuaJIT. */
+/* Without the program's profiler running a stop does nothing, as in LuaJIT. LuaJIT's start itself stops what runs,
+ * through the patched entry. */
 void ls_engine_app_profile_stop(lua_State *L)
 {
-        if (ls_engine.L && !ls_engine.app_active)
+        if (!in_own_call && !in_start && ls_engine.L && !ls_engine.app_active)
                 return;
         ls_lua.luaJIT_profile_stop(L);
-        if (!ls_engine.app_active || LS_READ(const char *, L, LS_L_GLREF) != ls_engine.app_global)
+        if (in_own_call || in_start || !ls_engine.app_active || LS_READ(const char *, L, LS_L_GLREF) != ls_engine.app_global)
                 return;
         ls_engine.app_active = 0;
         if (!ls_agent_live() || !ls_tick_thread)
@@ -344,6 +364,19 @@ void ls_engine_app_profile_stop(lua_State *L)
         account_app_profiler();
         profile_start();
         ls_engine_arm();
+}
+
+/* A forked child has our profiler in LuaJIT's state, but not its timer and its disposition of SIGPROF: the first stop
+ * must leave these alone. */
+void ls_engine_child_profile_stop(lua_State *L)
+{
+        static int stopped;
+
+        in_own_call = !stopped && ls_engine.L && !ls_engine.app_active && !ls_agent_live() &&
+                      LS_READ(const char *, L, LS_L_GLREF) == ls_engine.global;
+        stopped |= in_own_call;
+        ls_lua.luaJIT_profile_stop(L);
+        in_own_call = 0;
 }
 
 int ls_engine_swallow_sigaction(int sig, const struct sigaction *act, struct sigaction *old)

@@ -100,6 +100,50 @@ static int resolve(struct ls_ring *ring, lua_State *L, struct ls_walk *w, size_t
         return 0;
 }
 
+/* Places of instructions in LuaJIT's numbering, from FORI. */
+enum { OP_CALLM = -12, OP_CALL = -11, OP_CALLMT = -10, OP_CALLT = -9, OP_ITERC = -8, OP_JMP = 11 };
+
+static int op_of(uint32_t ins)
+{
+        return (int)(ins & 0xff) - ls_vm_facts.op_fori;
+}
+
+#define LONG_FUNCTION 4096u             /* instructions; a longer one is not searched for jumps */
+
+/* 1 when a jump leads to the instruction at pos. */
+static int is_jumped_to(const char *pt, uint32_t pos)
+{
+        const uint32_t *bc = (const uint32_t *)(const void *)(pt + LS_PT_SIZE);
+        uint32_t n = LS_READ(uint32_t, pt, LS_PT_SIZEBC);
+
+        for (uint32_t i = 1; n <= LONG_FUNCTION && i < n; i++)
+                if (op_of(bc[i]) == OP_JMP && i + 1 + (bc[i] >> 16) - 0x8000 == pos)
+                        return 1;
+        return 0;
+}
+
+/* The interpreter calls the hook before the next instruction; what took the time is the one before. For time in C
+ * code and in the collector that is the instruction above it; for time in the interpreter itself (some builtins run
+ * there) this is known only behind a call that nothing jumps over. Compiled code has its own checks. */
+static void step_back(struct ls_walk *w, const struct ticks *t)
+{
+        const char *pt, *pc = w->frames[0].pc;
+        uint32_t in_c = t->weight[LS_VMSTATE_C] + t->weight[LS_VMSTATE_GC], pos;
+        int op;
+
+        if (!pc || 2 * t->weight[LS_VMSTATE_NATIVE] >= t->sum)
+                return;
+        pt = ls_fn_proto(w->frames[0].fn);
+        pos = (uint32_t)((pc - (pt + LS_PT_SIZE)) / 4) - 1;
+        if (pos < 2)
+                return;
+        op = op_of(LS_READ(uint32_t, pc, -8));
+        if (2 * in_c > t->sum ? op > OP_ITERC || op == OP_CALLMT || op == OP_CALLT
+                              : (op != OP_CALLM && op != OP_CALL && op != OP_ITERC) || is_jumped_to(pt, pos))
+                return;
+        w->frames[0].pc = pc - 4;
+}
+
 static struct ls_rec_sample *reserve(struct ls_ring *ring, size_t nframes)
 {
         return ls_ring_reserve(ring, LS_REC_SAMPLE, sizeof(struct ls_rec_sample) + nframes * sizeof(struct ls_frame), 0);
@@ -256,10 +300,13 @@ static void sample(struct ls_ring *ring, lua_State *L, uint64_t now)
         if (!atomic_load_explicit(&ls_agent.shm->recording, memory_order_relaxed))
                 return;
         error = ls_walk_stack(w, L);
-        if (error || !w->n)
+        if (error || !w->n) {
                 lose(error ? LS_LOSS_BAD_STACK : LS_LOSS_NO_STACK, t.sum);
-        else if (send(ring, L, w, &t, now))
-                lose(LS_LOSS_RING_FULL, t.sum);
+        } else {
+                step_back(w, &t);
+                if (send(ring, L, w, &t, now))
+                        lose(LS_LOSS_RING_FULL, t.sum);
+        }
         ls_sources_send_text(ring);
         search_names(ring, L, &t);
 }
@@ -268,15 +315,16 @@ void ls_hook(void *data, lua_State *L, int samples, int vmstate)
 {
         int saved = errno;
         struct ls_ring *ring = ls_ring_of_process();
-        uint64_t now;
+        uint64_t now, tick_cpu;
 
         (void)data, (void)samples, (void)vmstate;
         if (!ring || !ls_tick.ready || !ls_tick_thread)
                 return;
         now = ls_now_ns();
+        tick_cpu = atomic_load_explicit(&ls_tick.last_cpu_ns, memory_order_relaxed);
         atomic_store_explicit(&ring->in_write, 0, memory_order_relaxed);
         sample(ring, L, now);
-        atomic_fetch_add_explicit(&ls_agent.shm->own_hook_ns, ls_now_ns() - now, memory_order_relaxed);
+        atomic_fetch_add_explicit(&ls_agent.shm->own_hook_ns, ls_own_ns(now, tick_cpu), memory_order_relaxed);
         errno = saved;
 }
 

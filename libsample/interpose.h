@@ -35,13 +35,19 @@ void ls_signals_foreign(int sig, siginfo_t *info, void *context);
 /* interpose_spawn.c: tells the recorder that a child runs file, if that is LuaJIT. search_path as in inspect.h.
  * Async-signal-safe; in a child too. Keeps errno. */
 void ls_note_child(pid_t pid, const char *file, const char *search_path);
+/* The same for a shell with the command that argv gives it ("-c"). */
+void ls_note_shell(pid_t pid, char *const argv[]);
 
 /* vm_library.c: looks for lua_newstate in what is loaded and patches the first that has it; sends what is new of the
  * mappings. in_constructor: no other thread runs yet. Cheap when nothing was loaded since. Normal context. */
 void ls_vm_library_scan(int in_constructor);
+/* Says how many VMs of other threads were not recorded, if this thread may write to the ring. */
+void ls_vm_library_last_words(void);
 
-/* mappings.c: sends a MAPPING for each executable segment that was not sent yet, if this thread may write to the ring now. */
+/* mappings.c: sends a MAPPING for each executable segment that was not sent yet, if this thread may write now. */
 void ls_mappings_send(void);
+/* A ring has one writer: once a thread is ticked no other may write. */
+int ls_may_write_ring(void);
 
 /* interpose_wait.c: 1 once the program asked for a timeout on a socket. */
 extern int ls_socket_timeouts;

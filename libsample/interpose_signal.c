@@ -1,6 +1,6 @@
-/* Signal dispositions. The tick's signal has two: the agent's, which the kernel has, and the program's, which the program
- * sees. SIGPROF and ITIMER_PROF belong to the program, except while the engine starts LuaJIT's profiler. Sets of
- * signals that the program waits for do not hold the tick's. */
+/* Signal dispositions. The tick's signal has two: the agent's, which the kernel has, and the program's, which the
+ * program sees. SIGPROF and ITIMER_PROF belong to the program, except while the engine starts LuaJIT's profiler. Sets
+ * of signals that the program waits for do not hold the tick's. */
 #include "libsample/real.h"
 
 #include <errno.h>
@@ -10,6 +10,10 @@
 #include "libsample/handler/tick.h"
 #include "libsample/interpose.h"
 #include "libsample/wait.h"
+
+#ifndef SA_RESTORER
+#define SA_RESTORER 0x04000000
+#endif
 
 static struct sigaction shadow; /* the program's disposition of LS_TICK_SIGNAL */
 
@@ -26,6 +30,7 @@ void ls_signals_start(int ignored)
 {
         struct sigaction by_default = { .sa_handler = SIG_DFL };
 
+        ls_tick_foreign = ls_signals_foreign;
         ls_libc()->sigaction(LS_TICK_SIGNAL, NULL, &shadow);
         if (shadow.sa_handler != SIG_IGN || ignored)
                 return;
@@ -72,6 +77,20 @@ void ls_signals_foreign(int sig, siginfo_t *info, void *context)
         }
 }
 
+/* An action as the kernel would give it back: with libc's restorer, and without what cannot be blocked. */
+static struct sigaction as_kept_by_kernel(struct sigaction act)
+{
+        struct sigaction now;
+
+        if (ls_libc()->sigaction(LS_TICK_SIGNAL, NULL, &now) == 0) {
+                act.sa_flags |= now.sa_flags & SA_RESTORER;
+                act.sa_restorer = now.sa_restorer;
+        }
+        sigdelset(&act.sa_mask, SIGKILL);
+        sigdelset(&act.sa_mask, SIGSTOP);
+        return act;
+}
+
 /* sigaction of the tick's signal. In a child of vfork the memory is the parent's and must not change, but the
  * child's dispositions are its own. */
 static int tick_sigaction(const struct sigaction *act, struct sigaction *old)
@@ -88,7 +107,7 @@ static int tick_sigaction(const struct sigaction *act, struct sigaction *old)
         if (old)
                 *old = ours ? shadow : was;
         if (act && parent)
-                shadow = wanted;
+                shadow = as_kept_by_kernel(wanted);
         return 0;
 }
 

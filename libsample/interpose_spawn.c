@@ -1,5 +1,5 @@
-/* Functions that start a child in libc's own code: its exec is not seen, so the parent tells the recorder what the child
- * runs. Children are not followed: their environment does not know the agent. */
+/* Functions that start a child in libc's own code: its exec is not seen, so the parent tells the recorder what the
+ * child runs. Children are not followed: their environment does not know the agent. */
 #include "libsample/real.h"
 
 #include <errno.h>
@@ -48,35 +48,9 @@ void ls_note_child(pid_t pid, const char *file, const char *search_path)
         errno = saved;
 }
 
-LS_EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
-                          const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
-{
-        pid_t child = 0;
-        int r = ls_libc()->posix_spawn(&child, path, actions, attr, argv, envp);
-
-        if (r == 0 && pid)
-                *pid = child;
-        if (r == 0)
-                ls_note_child(child, path, NULL);
-        return r;
-}
-
-LS_EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
-                           const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
-{
-        pid_t child = 0;
-        int r = ls_libc()->posix_spawnp(&child, file, actions, attr, argv, envp);
-
-        if (r == 0 && pid)
-                *pid = child;
-        if (r == 0)
-                ls_note_child(child, file, getenv("PATH"));
-        return r;
-}
-
 /* The program that a shell command starts with: settings of variables and "exec" are skipped. Only as good as needed
- * to tell that a LuaJIT is run. The shell's pid is not known here: the process that ran it is named. */
-static void note_command(const char *command)
+ * to tell that a LuaJIT is run. */
+static void note_command(pid_t pid, const char *command)
 {
         char word[256];
 
@@ -91,22 +65,61 @@ static void note_command(const char *command)
                 word[len] = '\0';
                 command += len;
                 if (!strchr(word, '=') && strcmp(word, "exec") != 0) {
-                        ls_note_child(getpid(), word, getenv("PATH"));
+                        ls_note_child(pid, word, getenv("PATH"));
                         return;
                 }
         }
 }
 
+void ls_note_shell(pid_t pid, char *const argv[])
+{
+        size_t len = argv && argv[0] ? strlen(argv[0]) : 0;
+
+        if (len >= 2 && strcmp(argv[0] + len - 2, "sh") == 0 && argv[1] && strcmp(argv[1], "-c") == 0)
+                note_command(pid, argv[2]);
+}
+
+LS_EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                          const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+        pid_t child = 0;
+        int r = ls_libc()->posix_spawn(&child, path, actions, attr, argv, envp);
+
+        if (r == 0 && pid)
+                *pid = child;
+        if (r == 0)
+                ls_note_child(child, path, NULL);
+        if (r == 0)
+                ls_note_shell(child, argv);
+        return r;
+}
+
+LS_EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                           const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+        pid_t child = 0;
+        int r = ls_libc()->posix_spawnp(&child, file, actions, attr, argv, envp);
+
+        if (r == 0 && pid)
+                *pid = child;
+        if (r == 0)
+                ls_note_child(child, file, getenv("PATH"));
+        if (r == 0)
+                ls_note_shell(child, argv);
+        return r;
+}
+
+/* Of these two the child's pid is not known here: the process that runs the shell is named. */
 LS_EXPORT int system(const char *command)
 {
         if (command && ls_agent.shm)
-                note_command(command);
+                note_command(getpid(), command);
         return ls_libc()->system(command);
 }
 
 LS_EXPORT FILE *popen(const char *command, const char *type)
 {
         if (command && ls_agent.shm)
-                note_command(command);
+                note_command(getpid(), command);
         return ls_libc()->popen(command, type);
 }

@@ -98,7 +98,8 @@ LS_EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout
         return ls_libc()->ppoll(fds, n, timeout, mask_with_tick(mask, &room));
 }
 
-LS_EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask, size_t size)
+LS_EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
+                          size_t size)
 {
         sigset_t room;
 

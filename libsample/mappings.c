@@ -76,11 +76,15 @@ static int send_object(const struct ls_object *object, void *data)
         return 0;
 }
 
+int ls_may_write_ring(void)
+{
+        return ls_agent_live() && (ls_tick_thread || atomic_load(&ls_agent.shm->tick_tid) == 0);
+}
+
 void ls_mappings_send(void)
 {
         struct ls_ring *ring = ls_ring_of_process();
 
-        /* a ring has one writer: the ticked thread once there is one */
-        if (ring && (atomic_load(&ls_agent.shm->tick_tid) == 0 || ls_tick_thread))
+        if (ring && ls_may_write_ring())
                 ls_objects_each(send_object, ring);
 }

@@ -57,17 +57,19 @@ static int header_ok(const struct ls_shm *shm, uint64_t size, uint64_t generatio
 /* Maps the memory of a valid recorder; no descriptor stays open. NULL when there is none for this process. */
 static struct ls_shm *map_memory(const struct ls_env_memory *memory)
 {
-        char path[64], *p = path;
+        char path[64];
         struct ls_shm header, *shm = NULL;
         const struct ls_ring *ring;
         struct stat st;
-        int fd;
+        int fd, seals;
 
-        p += snprintf(p, sizeof path, "/proc/%d/fd/%d", memory->pid, memory->fd);
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", memory->pid, memory->fd);
         fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (fd < 0)
                 return NULL;
-        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        /* memory that can shrink would kill the program with SIGBUS */
+        seals = fcntl(fd, F_GET_SEALS);
+        if (seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
             pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header &&
             header_ok(&header, (uint64_t)st.st_size, memory->generation)) {
                 shm = mmap(NULL, (size_t)header.total_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -160,6 +162,7 @@ __attribute__((destructor(101))) static void process_ends(void)
 
         if (ls_agent.shm && ls_agent_live() && ls_in_recorded_process()) {
                 ls_mappings_send();
+                ls_vm_library_last_words();
                 ls_engine_process_end();
         }
         errno = saved;

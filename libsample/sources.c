@@ -3,6 +3,7 @@
 
 #include "libsample/agent.h"
 #include "libsample/handler/ring_writer.h"
+#include "libsample/load_text.h"
 #include "libsample/pages.h"
 #include "libsample/proto_hash.h"
 #include "libsample/vm_layout.h"
@@ -69,21 +70,23 @@ static int make_room(void)
         return 0;
 }
 
-/* Takes a copy of a text to send. Returns its length, 0 when the limits forbid it. */
-static uint32_t queue_text(uint32_t source_id, const char *s, uint32_t len)
+/* Takes a copy of a text to send, or the copy itself. Returns its length, 0 when the limits forbid it. */
+static uint32_t queue_text(uint32_t source_id, const char *s, char *copy, uint32_t len)
 {
         if (!ls_agent.shm->want_text || !len)
                 return 0;
         if (len > TEXT_MOST || len > TEXTS_MOST - src.total ||
             ls_pages_grow((void **)&src.texts, &src.texts_room, src.ntexts + 1, sizeof *src.texts)) {
                 atomic_fetch_add(&ls_agent.shm->lost[LS_LOSS_TEXT_CUT], 1);
+                ls_pages_free(copy, len);
                 return 0;
         }
-        struct text t = { ls_pages_new(len), source_id, len, 0 };
+        struct text t = { copy ? copy : ls_pages_new(len), source_id, len, 0 };
 
         if (!t.copy)
                 return 0;
-        memcpy(t.copy, s, len);
+        if (!copy)
+                memcpy(t.copy, s, len);
         src.total += len;
         src.texts[src.ntexts++] = t;
         return len;
@@ -94,8 +97,9 @@ uint32_t ls_source_id(struct ls_ring *ring, const char *chunkname, int *ret_load
         uint32_t len = ls_str_len(chunkname), str_hash = LS_READ(uint32_t, chunkname, LS_STR_HASH);
         const char *name = ls_str_data(chunkname);
         struct ls_rec_source rec = { 0 };
+        uint32_t copy_len;
         struct source *s;
-        char *body;
+        char *body, *copy;
 
         *ret_loaded = !(len && (name[0] == '@' || name[0] == '='));
         if (make_room())
@@ -111,7 +115,12 @@ uint32_t ls_source_id(struct ls_ring *ring, const char *chunkname, int *ret_load
                 atomic_fetch_add(&ls_agent.shm->lost[LS_LOSS_DEFINITION_LOST], 1);
                 return 0;
         }
-        rec.text_len = *ret_loaded ? queue_text(rec.source_id, name, len) : 0;
+        copy = len && name[0] == '=' ? ls_load_text_take(name, len, &copy_len) : NULL;
+        if (copy)
+                rec.text_len = queue_text(rec.source_id, NULL, copy, copy_len);
+        else if (*ret_loaded)
+                rec.text_len = queue_text(rec.source_id, name, NULL, len);
+        *ret_loaded |= copy != NULL;
         memcpy(body, &rec, sizeof rec);
         memcpy(body + sizeof rec, name, rec.name_len);
         ls_ring_commit(ring, body);

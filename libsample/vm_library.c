@@ -1,24 +1,27 @@
-/* Finds the Lua runtime among what is loaded, resolves its API (ls_lua), and stands between the program and those of its
- * functions that create and close VMs and start the VM's profiler. Called by preload.c and interpose_dl.c. */
+/* Finds the Lua runtime among what is loaded, resolves its API (ls_lua), and stands between the program and those of
+ * the runtime's functions that create and close VMs and start the profiler. Called by preload.c and interpose_dl.c. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "libsample/agent.h"
+#include "libsample/handler/tick.h"
 #include "libsample/inject/objects.h"
 #include "libsample/inject/patch.h"
 #include "libsample/interpose.h"
+#include "libsample/load_text.h"
 
 struct ls_lua_api ls_lua;
 
-enum { NEWSTATE, L_NEWSTATE, CLOSE, PROFILE_START, PROFILE_STOP, NPATCHES };
+enum { NEWSTATE, L_NEWSTATE, CLOSE, PROFILE_START, PROFILE_STOP, LOADX, NPATCHES };
 
 static lua_State *on_newstate(void *f, void *ud, long c, long d);
 static lua_State *on_l_newstate(void);
 static void on_close(lua_State *L);
 static void on_profile_start(lua_State *L, const char *mode, void (*cb)(void *, lua_State *, int, int), void *data);
 static void on_profile_stop(lua_State *L);
+static int on_loadx(lua_State *L, ls_reader reader, void *data, const char *chunkname, const char *mode);
 
 static struct ls_patch patches[NPATCHES] = {
         [NEWSTATE] = { .name = "lua_newstate", .replacement = (void *)on_newstate },
@@ -26,24 +29,45 @@ static struct ls_patch patches[NPATCHES] = {
         [CLOSE] = { .name = "lua_close", .replacement = (void *)on_close },
         [PROFILE_START] = { .name = "luaJIT_profile_start", .replacement = (void *)on_profile_start },
         [PROFILE_STOP] = { .name = "luaJIT_profile_stop", .replacement = (void *)on_profile_stop },
+        [LOADX] = { .name = "lua_loadx", .replacement = (void *)on_loadx },
 };
 
 static __thread int creating __attribute__((tls_model("initial-exec")));       /* nesting of *_newstate */
 static __thread int closing __attribute__((tls_model("initial-exec")));        /* nesting of lua_close */
 
-/* The engine hears of VMs from one thread at a time. Recursive: its probe makes a VM of its own. Never taken in a forked
- * child, where another thread may have left it locked. */
+/* The engine hears of VMs from one thread at a time. Recursive: its probe makes a VM of its own. Never taken in a
+ * forked child, where another thread may have left it locked. */
 static pthread_mutex_t engine_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static atomic_uint unrecorded;          /* VMs of other threads than the sampled one, not told of yet */
+
+/* Another thread's VM is being sampled: the engine could not do more than say so, and this thread may not write. */
+static int another_thread_is_sampled(void)
+{
+        return atomic_load(&ls_agent.shm->agent_state) == LS_AGENT_SAMPLING && !ls_tick_thread;
+}
 
 static lua_State *created(lua_State *L)
 {
-        if (L && creating == 0 && ls_agent_live()) {
-                ls_vm_library_scan(0);
-                pthread_mutex_lock(&engine_lock);
+        if (!L || creating || !ls_agent_live())
+                return L;
+        ls_vm_library_scan(0);
+        pthread_mutex_lock(&engine_lock);
+        if (another_thread_is_sampled())
+                atomic_fetch_add(&unrecorded, 1);
+        else
                 ls_engine_vm_created(L);
-                pthread_mutex_unlock(&engine_lock);
-        }
+        pthread_mutex_unlock(&engine_lock);
         return L;
+}
+
+void ls_vm_library_last_words(void)
+{
+        unsigned n = ls_may_write_ring() ? atomic_exchange(&unrecorded, 0) : 0;
+
+        if (n)
+                ls_agent_notice("the program made %u Lua VM%s in other threads than the sampled one: not recorded", n,
+                                n == 1 ? "" : "s");
 }
 
 /* Takes more than the two arguments of LuaJIT's lua_newstate: later Luas have a third. */
@@ -78,6 +102,7 @@ static void on_close(lua_State *L)
         if (ls_agent_live()) {
                 pthread_mutex_lock(&engine_lock);
                 ls_engine_vm_closing(L);
+                ls_vm_library_last_words();
                 pthread_mutex_unlock(&engine_lock);
         }
         original(L);
@@ -104,8 +129,24 @@ static void on_profile_stop(lua_State *L)
 {
         if (is_programs_call())
                 ls_engine_app_profile_stop(L);
+        else if (!ls_agent_live())
+                ls_engine_child_profile_stop(L);
         else
                 ls_lua.luaJIT_profile_stop(L);
+}
+
+static int on_loadx(lua_State *L, ls_reader reader, void *data, const char *chunkname, const char *mode)
+{
+        int (*original)(lua_State *, ls_reader, void *, const char *, const char *) =
+                (int (*)(lua_State *, ls_reader, void *, const char *, const char *))patches[LOADX].original;
+        struct ls_load_text load;
+        int error;
+
+        if (!ls_load_text_begin(&load, reader, data, chunkname))
+                return original(L, reader, data, chunkname, mode);
+        error = original(L, ls_load_text_read, &load, chunkname, mode);
+        ls_load_text_end(&load, chunkname, error);
+        return error;
 }
 
 /* Protection of the code that addr is in. */
@@ -143,7 +184,7 @@ static void take_over(const struct ls_object *object, int single_threaded)
         if (patches[PROFILE_STOP].original)
                 ls_lua.luaJIT_profile_stop = (void (*)(lua_State *))patches[PROFILE_STOP].original;
         for (int i = 0; i < NPATCHES; i++) {
-                if (patches[i].target && patches[i].why)
+                if (patches[i].target && patches[i].why && ls_may_write_ring())
                         ls_agent_notice("%s of %s cannot be watched (%s): %s", patches[i].name, object->path,
                                         patches[i].why, i <= L_NEWSTATE ? "VMs made by it are not recorded" :
                                         "what it does to the recording is not seen");
@@ -160,7 +201,7 @@ static uintptr_t noticed[16];   /* bases of other runtimes that the user was tol
 
 static void notice_once(const struct ls_object *object, const char *why)
 {
-        for (size_t i = 0; i < sizeof noticed / sizeof *noticed; i++) {
+        for (size_t i = 0; i < sizeof noticed / sizeof *noticed && ls_may_write_ring(); i++) {
                 if (noticed[i] == object->base + 1)
                         return;
                 if (noticed[i] == 0) {

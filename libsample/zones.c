@@ -10,17 +10,43 @@
 #include "libsample/rawtab.h"
 #include "libsample/walk.h"
 
-#define DEPTH_MOST 1023                 /* zones whose owner is noted; deeper ones count for every coroutine */
-#define KNOWN_MOST 4096                 /* different zone paths */
+#define OWNERS_MOST 16384               /* zones whose owner is noted; deeper ones count for every coroutine */
+#define KNOWN_MOST  4096                /* different zone paths */
 
-/* Behaves as LuaJIT's jit.zone: a call pushes, or pops and returns; get, flush. Beside each zone the running
- * coroutine is noted, as the low half of its address, read from the VM's own memory through the FFI: an operation
- * that compiles as the push itself does. Without the FFI no owner is noted. The chunk is named after the file that
- * require would have found, and its lines are where that file has them, so that error messages are the same. */
+/* Behaves as LuaJIT's jit.zone: a call pushes, or pops and returns; get, flush. Beside it a second stack is kept, of
+ * zone and running coroutine (the low half of its address, read from the VM's own memory through the FFI: operations
+ * that compile as the push itself does). When coroutines take turns a pop takes another's zone from LuaJIT's one
+ * stack; from the second one it takes the last zone of the coroutine that pops. Without the FFI there is no second
+ * stack. The chunk is named after the file that require would have found, and its lines are where that file has
+ * them, so that error messages are the same. */
 static const char module_source[] =
-        "local own, cur = ... local ok, ffi = pcall(require, 'ffi') if ok then\n"
-        "  own, cur = ffi.cast('int32_t *', own), ffi.cast('int32_t *', cur)\n"
-        "else own, cur = {}, {} end\n"
+        "local own, cur, names = ... local ok, ffi = pcall(require, 'ffi') if not ok then return end\n"
+        "own, cur = ffi.cast('int32_t *', own), ffi.cast('int32_t *', cur)\n"
+        "local function unmix(n, co)\n"
+        "  for i = n, 1, -1 do if own[i] == co then\n"
+        "    for j = i, n - 1 do own[j], names[j] = own[j + 1], names[j + 1] end own[0] = n - 1 return end end\n"
+        "  if n > 0 then own[0] = n - 1 end\n"
+        "end\n"
+        "local remove = table.remove\n"
+        "\n"
+        "return setmetatable({\n"
+        "  flush = function(t)\n"
+        "    for i = #t, 1, -1 do t[i] = nil end own[0] = 0\n"
+        "  end,\n"
+        "  get = function(t)\n"
+        "    return t[#t]\n"
+        "  end\n"
+        "}, {\n"
+        "  __call = function(t, zone)\n"
+        "    if zone then\n"
+        "      t[#t + 1] = zone local n = own[0] + 1 if n < 16384 then names[n] = zone own[n] = cur[0] own[0] = n end\n"
+        "    else local n = own[0] if own[n] == cur[0] then own[0] = n - 1 else unmix(n, cur[0]) end\n"
+        "      return (assert(remove(t), 'empty zone stack'))\n"
+        "    end\n"
+        "  end\n"
+        "})\n";
+/* The same without the FFI. */
+static const char plain_source[] =
         "local remove = table.remove\n"
         "\n"
         "return setmetatable({\n"
@@ -33,18 +59,19 @@ static const char module_source[] =
         "}, {\n"
         "  __call = function(t, zone)\n"
         "    if zone then\n"
-        "      local n = #t + 1 t[n] = zone if n < 1024 then own[n] = cur[0] end\n"
+        "      t[#t + 1] = zone\n"
         "    else\n"
         "      return (assert(remove(t), 'empty zone stack'))\n"
         "    end\n"
         "  end\n"
         "})\n";
-#define MODULE_ASSERT_LINE 18           /* of module_source; in LuaJIT's file it is line 41 */
-#define FILE_ASSERT_LINE   41
+#define FILE_ASSERT_LINE 41             /* where LuaJIT's file has the assert */
 
 static struct {
-        const char *table;              /* the module's table, kept alive by the registry */
-        int32_t own[DEPTH_MOST + 1];    /* by index in the table: who pushed it */
+        const char *names;              /* table of zones, kept alive by the registry: our second stack, or without */
+                                        /* the FFI the module's table itself */
+        int tracked;                    /* 1 = own is filled */
+        int32_t own[OWNERS_MOST];       /* [0]: how many; then by index in names: who pushed it */
         struct { uint64_t hash; uint32_t parent, id; } known[KNOWN_MOST];
         uint32_t next_id, used;
 } zones;
@@ -66,23 +93,47 @@ static const char *chunk_name(lua_State *L, char *buf, size_t size)
         return buf;
 }
 
-int ls_zone_open(lua_State *L)
+/* Loads one of the sources at its lines of LuaJIT's file and calls it. Returns 0, or an error of Lua's on the stack. */
+static int load_module(lua_State *L, const char *source, size_t len, const char *name)
 {
         const char *g = LS_READ(const char *, L, LS_L_GLREF);
-        char source[sizeof module_source + FILE_ASSERT_LINE], name[4096];
-        size_t lines = FILE_ASSERT_LINE - MODULE_ASSERT_LINE;
+        char padded[sizeof module_source + FILE_ASSERT_LINE];
+        size_t lines = FILE_ASSERT_LINE - 1;
+        int error;
 
-        memset(source, '\n', lines);
-        memcpy(source + lines, module_source, sizeof module_source);
-        if (ls_lua.luaL_loadbuffer(L, source, lines + sizeof module_source - 1, chunk_name(L, name, sizeof name)))
-                return ls_lua.lua_error(L);
+        for (const char *p = source; p < strstr(source, "assert("); p++)
+                lines -= *p == '\n';
+        memset(padded, '\n', lines);
+        memcpy(padded + lines, source, len);
+        error = ls_lua.luaL_loadbuffer(L, padded, lines + len, name);
+        if (error)
+                return error;
         ls_lua.lua_pushlightuserdata(L, zones.own);
         ls_lua.lua_pushlightuserdata(L, (void *)(uintptr_t)(g + ls_vm_facts.cur_L_offset));
-        if (ls_lua.lua_pcall(L, 2, 1, 0))
-                return ls_lua.lua_error(L);
+        ls_lua.lua_createtable(L, 8, 0);
         ls_lua.lua_pushvalue(L, -1);
         ls_lua.lua_setfield(L, LS_LUA_REGISTRYINDEX, "luasample.zones");
-        zones.table = ls_lua.lua_topointer(L, -1);
+        zones.names = ls_lua.lua_topointer(L, -1);
+        return ls_lua.lua_pcall(L, 3, 1, 0);
+}
+
+int ls_zone_open(lua_State *L)
+{
+        char buf[4096];
+        const char *name = chunk_name(L, buf, sizeof buf);
+
+        zones.own[0] = 0;
+        zones.tracked = 1;
+        if (load_module(L, module_source, sizeof module_source - 1, name))
+                return ls_lua.lua_error(L);
+        if (ls_lua.lua_type(L, -1) != LS_LUA_TTABLE) {
+                zones.tracked = 0;
+                if (load_module(L, plain_source, sizeof plain_source - 1, name))
+                        return ls_lua.lua_error(L);
+                ls_lua.lua_pushvalue(L, -1);
+                ls_lua.lua_setfield(L, LS_LUA_REGISTRYINDEX, "luasample.zones");
+                zones.names = ls_lua.lua_topointer(L, -1);
+        }
         return 1;
 }
 
@@ -143,16 +194,16 @@ static int concerns(int32_t owner, const lua_State *L)
 
 uint32_t ls_zone_id(struct ls_ring *ring, const lua_State *L)
 {
-        uint32_t id = 0;
+        uint32_t id = 0, n = zones.tracked ? (uint32_t)zones.own[0] : OWNERS_MOST - 1;
         char buf[40];
 
-        for (uint32_t i = 1; zones.table && i < 4096; i++) {
-                uint64_t tv = ls_tab_geti(zones.table, i);
+        for (uint32_t i = 1; zones.names && i <= n && i < OWNERS_MOST; i++) {
+                uint64_t tv = ls_tab_geti(zones.names, i);
                 const char *name;
 
                 if (tv == ~UINT64_C(0))
                         break;
-                if (i <= DEPTH_MOST && zones.own[i] && !concerns(zones.own[i], L))
+                if (zones.tracked && !concerns(zones.own[i], L))
                         continue;
                 uint32_t len = zone_text(tv, buf, sizeof buf, &name);
 
@@ -163,6 +214,6 @@ uint32_t ls_zone_id(struct ls_ring *ring, const lua_State *L)
 
 void ls_zones_reset(void)
 {
-        zones.table = NULL;
-        memset(zones.own, 0, sizeof zones.own);
+        zones.names = NULL;
+        zones.own[0] = 0;
 }

@@ -13,6 +13,7 @@
 
 #define RANGES_MAX 65536u
 #define FUNCTIONS_MAX (1u << 20)
+#define SAME_FILE_MAX 4096u            /* ranges that are searched for the same file */
 
 void ls_mappings_init(struct ls_mappings *m, struct ls_trace_writer *w, int pid)
 {
@@ -108,10 +109,24 @@ static void read_maps(struct ls_mappings *m)
                 fclose(f);
 }
 
+static int same_file(const struct ls_map_range *a, const struct ls_map_range *b)
+{
+        return a->file_offset == b->file_offset && a->build_id_len == b->build_id_len &&
+               !memcmp(a->build_id, b->build_id, a->build_id_len) && !strcmp(a->path, b->path);
+}
+
+/* A file that is mapped again elsewhere, after exec or dlclose, keeps its id: its functions are the same ones. */
 static uint32_t range_trace_id(struct ls_mappings *m, struct ls_map_range *r)
 {
+        uint32_t i = (uint32_t)(r - m->ranges), end = i > SAME_FILE_MAX ? i - SAME_FILE_MAX : 0;
+
+        if (r->trace_id)
+                return r->trace_id;
         if (!r->build_id_len)
                 r->build_id_len = (uint8_t)ls_symbols_build_id(r->path, r->build_id, sizeof(r->build_id));
+        while (i-- > end && !r->trace_id)
+                if (m->ranges[i].trace_id && same_file(&m->ranges[i], r))
+                        r->trace_id = m->ranges[i].trace_id;
         if (!r->trace_id)
                 r->trace_id = ls_trace_mapping(m->writer, ls_trace_string(m->writer, r->path, strlen(r->path)),
                                                r->start, r->end, r->file_offset, r->build_id, r->build_id_len);

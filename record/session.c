@@ -10,6 +10,7 @@
 #include "libsample/inject/environment.h"
 #include "libsample/inject/inspect.h"
 #include "record/agent_path.h"
+#include "record/sentinel.h"
 #include "record/trace_file.h"
 
 #define WAKE_MIN_NS 1000000ull
@@ -242,8 +243,7 @@ static void main_loop(struct ls_session *s)
                 t.tv_sec = (time_t)(wait / SECOND_NS);
                 t.tv_nsec = (long)(wait % SECOND_NS);
                 ppoll(&p, 1, s->recording ? &t : NULL, NULL);
-                if (p.revents)
-                        ls_signals_handle(s);
+                ls_signals_handle(s);
                 if (s->recording && !s->exited)
                         work(s);
                 if (s->recording && ls_session_clock(CLOCK_MONOTONIC) >= end)
@@ -312,7 +312,9 @@ static int run_program(struct ls_session *s, const char *sentence)
         err = ls_launch_exec(&s->launch);
         if (err < 0)
                 return exec_failed(s, err);
+        s->sentinel = ls_sentinel_start();
         main_loop(s);
+        ls_sentinel_stop(s->sentinel);
         return s->exit_status;
 }
 

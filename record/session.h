@@ -33,6 +33,7 @@ struct ls_session {
         int signal_fd;
         int terminal;                           /* status line wanted */
         pid_t pid;
+        pid_t sentinel;                         /* see sentinel.h */
         clockid_t process_clock;
         char cwd[PATH_MAX];
 

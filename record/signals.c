@@ -1,6 +1,7 @@
 /* Signals and stops: the recorder behaves as if it were the program that the shell started. Both are in one process
  * group, so the terminal's signals reach the program without us; what a process sends to us is passed on. */
 #include "record/session.h"
+#include "record/sentinel.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -107,6 +108,8 @@ static void pass_on(struct ls_session *s, const struct signalfd_siginfo *si)
         /* Above 0: from the kernel, to the terminal's whole group. Ours: SIGPIPE and the like, by our own writes. */
         if (si->ssi_code > 0 || si->ssi_pid == (uint32_t)getpid() || s->exited)
                 return;
+        if (ls_sentinel_has(s->sentinel, (int)si->ssi_signo))
+                return;
         if (si->ssi_code == SI_QUEUE)
                 sigqueue(s->pid, (int)si->ssi_signo, value);
         else
@@ -116,11 +119,18 @@ static void pass_on(struct ls_session *s, const struct signalfd_siginfo *si)
 void ls_signals_handle(struct ls_session *s)
 {
         struct signalfd_siginfo si;
+        int came = 0;
 
         while (read(s->signal_fd, &si, sizeof(si)) == sizeof(si)) {
                 /* SIGCONT has reached us because we were stopped, which stop_too deals with, or runs already. */
-                if (si.ssi_signo != SIGCHLD && si.ssi_signo != SIGCONT)
-                        pass_on(s, &si);
+                if (si.ssi_signo == SIGCHLD || si.ssi_signo == SIGCONT)
+                        continue;
+                pass_on(s, &si);
+                came = 1;
+        }
+        if (came && !s->exited) {       /* a new one, with nothing pending */
+                ls_sentinel_stop(s->sentinel);
+                s->sentinel = ls_sentinel_start();
         }
         if (!s->exited)
                 look_at_program(s);

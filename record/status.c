@@ -104,7 +104,7 @@ static void print_nothing(const struct ls_session *s)
 
         if (s->translate.samples || !s->with_agent || s->o->bare_tick)
                 return;
-        switch (s->memory.shm->agent_state) {
+        switch (atomic_load(&s->memory.shm->agent_state)) {
         case LS_AGENT_NONE:
                 ls_warning("the agent did not come up in %s, so nothing was recorded; see: luasample doctor", command);
                 break;

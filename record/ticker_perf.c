@@ -2,7 +2,7 @@
  * opened here, outside the program, so that the program has no descriptor of it and it ends with the recorder.
  *
  * An unprivileged event may not look at the kernel: a tick that falls due in there is skipped. A thread that is mostly in
- * the kernel would get one in seven, so a look each 10 ms compares the ticks with its CPU time, and while they are too
+ * the kernel would get one in seven, so a look each 40 ms compares the ticks with its CPU time, and while they are too
  * few we send what is missing, as the helper timer does. */
 #include "record/ticker_private.h"
 
@@ -16,7 +16,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define WINDOW_NS 10000000ull           /* how often the event is judged, and how long a tick may be missed */
+#define WINDOW_NS 10000000ull           /* how often the event is judged while it is found wanting */
+#define CALM_NS 40000000ull             /* and while it is not */
+#define PAUSE_MIN_NS 1000000ull         /* between own ticks: each costs the recorder some 20 us */
 
 static int open_event(pid_t tid, uint64_t period_ns)
 {
@@ -127,13 +129,13 @@ static void judge(struct ls_ticker *t, uint64_t now)
         if (t->interval_ns >= WINDOW_NS / 2)
                 t->starved = 1;
         else if (due >= 4)
-                t->starved = came < due - due / 4;
+                t->starved = came < due / 2;
         begin_window(t, now);
 }
 
 static void perf_wait(struct ls_ticker *t, uint32_t request)
 {
-        uint64_t pause = t->starved ? t->interval_ns : WINDOW_NS, now;
+        uint64_t pause = !t->starved ? CALM_NS : t->interval_ns > PAUSE_MIN_NS ? t->interval_ns : PAUSE_MIN_NS, now;
         uint32_t handled;
 
         ls_ticker_sleep(t, request, pause < LS_TICKER_IDLE_NS ? pause : LS_TICKER_IDLE_NS);

@@ -1,7 +1,8 @@
 /* One pass over the samples into what a view needs. Called by report/report.c.
  *
  * Without dims a row costs one addition into an array indexed by stack. With dims the rows of a stack are told apart
- * in a hash; the cell that a stack had last is remembered, since runs of equal rows are the rule. */
+ * in a hash; the cell that a stack had last is remembered, since runs of equal rows are the rule. When all that is asked
+ * is whether the line is known, only rows without a line go to the hash: most traces have none. */
 #include "report/aggregate.h"
 
 #include <errno.h>
@@ -90,7 +91,7 @@ static int wanted(const struct ls_filter *f, const struct ls_sample_block *b, ui
 {
         if (f->need_region_flag && !(b->flags[i] & LS_SAMPLE_IN_REGION))
                 return 0;
-        if (f->vmstates && !(f->vmstates >> b->vmstate[i] & 1))
+        if (f->vmstates && (b->vmstate[i] >= LS_NVMSTATES || !(f->vmstates >> b->vmstate[i] & 1)))
                 return 0;
         if (f->stacks && !f->stacks[b->stack[i]])
                 return 0;
@@ -119,7 +120,7 @@ static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
         }
         s->a->ticks += b->weight[i];
         s->sample_weight += b->weight[i];
-        if (!s->dims) {
+        if (!s->dims || (s->dims == LS_DIM_NOLINE && !noline)) {
                 s->a->self[b->stack[i]] += b->weight[i];
                 return 0;
         }
@@ -135,14 +136,16 @@ static int is_filtered(const struct ls_filter *f)
         return f->need_region_flag || f->vmstates || f->stacks || f->zones || f->threads || f->has_time || f->by_region;
 }
 
-/* The same as take_row for rows that are all of CPU time, unfiltered, and a sample each. Returns how many it took: not
- * the last, whose sample may go on in the next block. */
+/* The same as take_row for rows that are all of CPU time, unfiltered, without dims to tell them apart, and a sample
+ * each. Returns how many it took: not the last, whose sample may go on in the next block. */
 static uint32_t take_plain_rows(struct pass *s, const struct ls_sample_block *b)
 {
         uint64_t *self = s->a->self, ticks = 0, samples = 0;
         double squares = 0;
 
         if (b->n < 2 || !b->same_event || !b->same_flags || (b->flags[0] & LS_SAMPLE_CONT))
+                return 0;
+        if (s->dims && (s->dims != LS_DIM_NOLINE || (b->flags[0] & LS_SAMPLE_NO_LINE)))
                 return 0;
         end_sample(s);
         for (uint32_t i = 0; i < b->n - 1; i++) {
@@ -169,7 +172,7 @@ static int take_block(void *ctx, const struct ls_sample_block *b)
 
         if (b->same_event && b->n && b->event[0] != LS_EVENT_CPU)
                 return 0;
-        for (uint32_t i = filtered || s->dims ? 0 : take_plain_rows(s, b); i < b->n; i++) {
+        for (uint32_t i = filtered ? 0 : take_plain_rows(s, b); i < b->n; i++) {
                 if (b->event[i] != LS_EVENT_CPU)
                         continue;
                 if (!(b->flags[i] & LS_SAMPLE_CONT)) {
@@ -185,24 +188,20 @@ static int take_block(void *ctx, const struct ls_sample_block *b)
         return 0;
 }
 
-/* cells[] out of the hash, or out of self[] when there were no dims. */
+/* cells[] out of self[], where it was used, and of the hash; then self[] is of both. */
 static int make_cells(struct pass *s)
 {
         struct ls_aggregate *a = s->a;
         size_t n = s->n_entries;
 
-        if (!s->dims)
-                for (uint32_t i = 0; i < s->p->n_stacks; i++)
-                        n += a->self[i] != 0;
+        for (uint32_t i = 0; i < s->p->n_stacks; i++)
+                n += a->self[i] != 0;
         a->cells = malloc((n + 1) * sizeof(*a->cells));
         if (!a->cells)
                 return -ENOMEM;
-        if (!s->dims) {
-                for (uint32_t i = 0; i < s->p->n_stacks; i++)
-                        if (a->self[i])
-                                a->cells[a->n_cells++] = (struct ls_cell){ .ticks = a->self[i], .stack = i };
-                return 0;
-        }
+        for (uint32_t i = 0; i < s->p->n_stacks; i++)
+                if (a->self[i])
+                        a->cells[a->n_cells++] = (struct ls_cell){ .ticks = a->self[i], .stack = i };
         for (struct entry *e = s->newest; e; e = e->before) {
                 if (!e->cell.ticks)
                         continue;

@@ -14,7 +14,8 @@
 #define CONTEXT 3                       /* lines around a hot one, as -jp=a */
 
 struct line {
-        uint32_t source, line;          /* line 0 = of this source, but the line is not known */
+        uint32_t source, line;          /* line 0 = of this source, which has no line information */
+        uint8_t noline;                 /* the line was not recorded (then line is 0) */
         uint64_t ticks;
 };
 
@@ -22,7 +23,8 @@ struct file {                           /* the lines of one source */
         uint32_t source;
         size_t first, n;                /* in lines[] */
         uint64_t ticks, most;           /* sum, and the hottest line */
-        uint64_t no_line;               /* ticks whose line is not known */
+        uint64_t not_recorded;          /* ticks whose line was not recorded */
+        uint64_t stripped;              /* ticks in functions without line information */
         uint32_t from, to;              /* lines wanted: of one function; 1 .. UINT32_MAX = all */
 };
 
@@ -41,7 +43,9 @@ static int by_line(const void *a, const void *b)
 
         if (x->source != y->source)
                 return x->source < y->source ? -1 : 1;
-        return x->line < y->line ? -1 : x->line > y->line;
+        if (x->line != y->line)
+                return x->line < y->line ? -1 : 1;
+        return x->noline < y->noline ? -1 : x->noline > y->noline;
 }
 
 static int hotter(const void *a, const void *b)
@@ -105,7 +109,8 @@ static int collect(struct listing *l)
 
                 if (f->kind != LS_FUNC_LUA || !f->source || (l->wanted && !l->wanted[at->function]))
                         continue;
-                l->lines[n++] = (struct line){ f->source, a->cells[i].noline ? 0 : at->line, a->cells[i].ticks };
+                l->lines[n++] = (struct line){ f->source, a->cells[i].noline ? 0 : at->line, a->cells[i].noline,
+                                               a->cells[i].ticks };
         }
         qsort(l->lines, n, sizeof(*l->lines), by_line);
         for (size_t i = 0; i < n; i++) {
@@ -159,8 +164,10 @@ static int make_files(struct listing *l)
                 f = &l->files[l->n_files - 1];
                 f->n++;
                 f->ticks += line->ticks;
-                if (line->line == 0)
-                        f->no_line += line->ticks;
+                if (line->noline)
+                        f->not_recorded += line->ticks;
+                else if (line->line == 0)
+                        f->stripped += line->ticks;
                 else if (line->ticks > f->most)
                         f->most = line->ticks;
         }
@@ -292,6 +299,24 @@ static void put_bare_lines(const struct listing *l, const struct file *f)
         }
 }
 
+/* Ticks that no line can have. */
+static void put_without_line(const struct listing *l, const struct file *f)
+{
+        const struct ls_report *r = l->r;
+        struct ls_str scope = ls_profile_str(r->profile, "scope");
+        char *text = ls_visible(scope.s, scope.len);
+
+        if (text && f->not_recorded && !ls_below_min(r, f->not_recorded, r->aggregate->ticks)) {
+                put_share(r, f->not_recorded);
+                fprintf(r->out, "[line not recorded%s%s]\n", *text ? ": --scope " : "", text);
+        }
+        if (f->stripped && !ls_below_min(r, f->stripped, r->aggregate->ticks)) {
+                put_share(r, f->stripped);
+                fprintf(r->out, "[no line: the bytecode is stripped of its lines]\n");
+        }
+        free(text);
+}
+
 static const char *problem_text(enum ls_source_problem problem)
 {
         static const char *const texts[] = {
@@ -321,14 +346,11 @@ static int put_file(const struct listing *l, const struct file *f)
                         strerror(t.error));
         else
                 fprintf(r->out, "\n====== %s ======\n", path ? path : name);
-        if (*problem_text(t.problem))
-                fprintf(r->out, "%s\n", problem_text(t.problem));
-        if (f->no_line && !ls_below_min(r, f->no_line, r->aggregate->ticks)) {
-                struct ls_str scope = ls_profile_str(r->profile, "scope");
-
-                put_share(r, f->no_line);
-                fprintf(r->out, "[line not recorded%s%.1s]\n", scope.len ? ": --scope " : "", scope.len ? scope.s : "");
+        if (*problem_text(t.problem)) {
+                ls_put_fit(r->out, problem_text(t.problem), r->width, 0);
+                fputc('\n', r->out);
         }
+        put_without_line(l, f);
         if (t.lines)
                 error = put_lines(l, f, &t);
         else
@@ -341,7 +363,8 @@ static int put_file(const struct listing *l, const struct file *f)
 /* Whether a file has a line to show. */
 static int has_hot_line(const struct listing *l, const struct file *f)
 {
-        if (f->no_line && !ls_below_min(l->r, f->no_line, l->r->aggregate->ticks))
+        if ((f->not_recorded && !ls_below_min(l->r, f->not_recorded, l->r->aggregate->ticks)) ||
+            (f->stripped && !ls_below_min(l->r, f->stripped, l->r->aggregate->ticks)))
                 return 1;
         for (size_t i = f->first; i < f->first + f->n; i++)
                 if (l->lines[i].line && !ls_below_min(l->r, l->lines[i].ticks, l->r->aggregate->ticks))
@@ -366,8 +389,9 @@ static int annotate_text(const struct ls_report *r)
                 shown++;
         }
         if (!error && hidden)
-                fprintf(r->out, "\n%s# %zu more files have no line of %g%%; they hold %.2f%% (--min 0 shows all)%s\n", ls_dim(r),
-                        hidden, r->o->min, 100 * ls_share(hidden_ticks, r->aggregate->ticks), ls_plain(r));
+                fprintf(r->out, "\n%s# %zu more file%s without a line of %g%%, with %.2f%% in all (--min 0 shows all)%s\n",
+                        ls_dim(r), hidden, hidden == 1 ? "" : "s", r->o->min,
+                        100 * ls_share(hidden_ticks, r->aggregate->ticks), ls_plain(r));
         else if (!error && !shown)
                 fprintf(r->out, "[No samples in Lua source]\n");
         done(&l);
@@ -388,7 +412,8 @@ static int json_file(const struct listing *l, yajl_gen g, const struct file *f)
         ls_json_str(g, "notice", t.problem == LS_SOURCE_UNREADABLE ? strerror(t.error) : problem_text(t.problem));
         ls_json_double(g, "self", ls_share(f->ticks, r->aggregate->ticks));
         ls_json_u64(g, "self_ticks", f->ticks);
-        ls_json_u64(g, "line_not_recorded_ticks", f->no_line);
+        ls_json_u64(g, "line_not_recorded_ticks", f->not_recorded);
+        ls_json_u64(g, "no_line_ticks", f->stripped);
         ls_json_key(g, "lines");
         yajl_gen_array_open(g);
         for (size_t i = f->first; i < f->first + f->n; i++) {

@@ -75,6 +75,8 @@ static int put_json(FILE *out, uint64_t chunk, uint64_t offset, const char *kind
         return 0;
 }
 
+#define STOP 1                          /* of ls_dump_fn: the output takes no more */
+
 static int put_record(void *ctx, uint64_t chunk, uint64_t offset, const char *kind, const struct ls_dump_field *fields,
                       unsigned n)
 {
@@ -87,7 +89,7 @@ static int put_record(void *ctx, uint64_t chunk, uint64_t offset, const char *ki
         } else {
                 put_text(d->out, chunk, offset, kind, fields, n);
         }
-        return !r && ferror(d->out) ? -EIO : r;
+        return !r && ferror(d->out) ? STOP : r; /* who closes the output says why */
 }
 
 static int dump_to(struct ls_profile *p, FILE *out)
@@ -113,12 +115,12 @@ static int run_dump(const char *input, struct ls_profile *p)
                 return LS_EXIT_FAIL;
         }
         r = dump_to(p, out.file);
-        if (r && !ferror(out.file))
+        if (r < 0)
                 ls_error("dump: %s: %s", input, strerror(-r));
         end = ls_output_close(&out, r != 0);
         if (end)
-                ls_error("dump: cannot write %s: %s; what was there before is kept", opt.output, strerror(-end));
-        return r || end ? LS_EXIT_FAIL : 0;
+                ls_error("dump: cannot write %s: %s", opt.output, strerror(-end));
+        return r < 0 || end ? LS_EXIT_FAIL : 0;
 }
 
 static int dump_run(int argc, const char **argv)

@@ -82,15 +82,15 @@ static void empty(struct table *t)
         ls_rows_free(t->rows);
 }
 
-#define LEFT_COLUMNS 26                 /* of the numbers */
-#define LEAST_NAME 20
+#define LEFT_COLUMNS 27                 /* of the numbers */
+#define LEAST_NAME 12
 #define LEAST_PLACE 12
 #define UNLIMITED_NAME 44               /* longer names are not padded to, where nothing is cut */
 
 /* Widths of the name and place columns. Without a terminal nothing is cut. */
 static void fit(struct table *t)
 {
-        size_t room, title = strlen(t->r->o->by[0]->title);
+        size_t room, left, title = strlen(t->r->o->by[0]->title);
 
         if (t->name_width < title)
                 t->name_width = title;
@@ -99,7 +99,8 @@ static void fit(struct table *t)
                         t->name_width = UNLIMITED_NAME;
                 return;
         }
-        room = t->r->width > LEFT_COLUMNS + LEAST_NAME ? t->r->width - LEFT_COLUMNS : LEAST_NAME;
+        left = t->rows->has_total ? LEFT_COLUMNS : LEFT_COLUMNS - 9;
+        room = t->r->width > left + LEAST_NAME ? t->r->width - left : LEAST_NAME;
         if (t->name_width + 2 + t->place_width <= room)
                 return;
         if (t->place_width > room / 3)
@@ -145,7 +146,8 @@ static void put_title(const struct table *t)
 static int put_children(const struct table *t, const struct ls_row *row)
 {
         const struct ls_report *r = t->r;
-        size_t room = r->width > 20 ? r->width - 18 : 0;
+        size_t room = r->width > 32 ? r->width - 25 : 0;
+        double n = r->aggregate->effective * ls_share(row->self, r->aggregate->ticks);
 
         for (size_t i = 0; i < row->n_children; i++) {
                 const struct ls_row *child = &t->rows->children[row->first_child + i];
@@ -158,7 +160,8 @@ static int put_children(const struct table *t, const struct ls_row *row)
                         return -ENOMEM;
                 fprintf(r->out, "    %s ", t->rows->separator);
                 put_number(r, child->self, row->self);
-                fputs("  ", r->out);
+                fprintf(r->out, " %s%6.2f%%%s  ", ls_dim(r), 100 * ls_margin(ls_share(child->self, row->self), n),
+                        ls_plain(r));
                 ls_put_fit(r->out, name, room, 0);
                 fputc('\n', r->out);
                 free(name);

@@ -65,9 +65,9 @@ static void put_rates(const struct ls_report *r, const struct ls_facts *f)
         char interval[32], cpu[32], elapsed[32];
 
         if (f->asked_ns)
-                put_line(r, "Rate:", "asked %.0f Hz (every %s), achieved %.0f Hz of CPU time",
+                put_line(r, "Rate:", "asked %.0f Hz (every %s), achieved %.0f samples (%.0f ticks) a second of CPU time",
                          1e9 / (double)f->asked_ns, ls_duration_text(f->asked_ns, interval, sizeof(interval)),
-                         f->achieved_hz);
+                         f->achieved_hz, f->cpu_ns ? (double)f->ticks * 1e9 / (double)f->cpu_ns : 0);
         put_line(r, "Samples:", "%" PRIu64 " samples, %" PRIu64 " ticks, %s of CPU%s%s",
                  r->profile->recorded_samples, f->sample_ticks, ls_duration_text(f->cpu_ns, cpu, sizeof(cpu)),
                  f->elapsed_ns ? " in " : "",
@@ -122,7 +122,7 @@ static void put_scope(const struct ls_report *r)
         char *filters = ls_filter_text(r->o);
 
         if (r->filter->need_region_flag && !r->o->region)
-                put_line(r, "Regions:", "only samples in the %u regions that the program marked (--no-regions shows all)",
+                put_line(r, "Regions:", "only samples in regions that the program marked, %u in all (--no-regions shows all)",
                          count_regions(r->profile));
         if (filters)
                 put_line(r, "Filters:", "%s", filters);
@@ -153,8 +153,8 @@ static void put_notices(const struct ls_report *r)
                         continue;
                 name = ls_visible(p->events[i].name.s, p->events[i].name.len);
                 if (name)
-                        put_line(r, "Event:", "%s: %" PRIu64 " rows, sum %" PRIu64 " (not shown below)", name,
-                                 p->events[i].rows, p->events[i].sum);
+                        put_line(r, "Event:", "%u %s: %" PRIu64 " rows, sum %" PRIu64 " (not shown below)", p->events[i].id,
+                                 *name ? name : "(unknown)", p->events[i].rows, p->events[i].sum);
                 free(name);
         }
 }

@@ -112,8 +112,12 @@ static void put_quality(FILE *out, const struct ls_profile *p, const struct ls_f
         fprintf(out, "%-22s %.2f%% of the program's CPU time\n", "cost of the agent", 100 * f->own_share);
         fprintf(out, "%-22s %" PRIu64 " ticks\n", "lost", f->lost_ticks);
         for (unsigned i = 0; i < f->n_losses; i++)
-                if (f->losses[i].count)
-                        fprintf(out, "  %-20s %" PRIu64 " (%s)\n", f->losses[i].key, f->losses[i].count, f->losses[i].label);
+                if (f->losses[i].count && f->losses[i].is_ticks)
+                        fprintf(out, "  %-20s %" PRIu64 " ticks: %s\n", f->losses[i].key, f->losses[i].count,
+                                f->losses[i].label);
+        for (unsigned i = 0; i < f->n_losses; i++)
+                if (f->losses[i].count && !f->losses[i].is_ticks)
+                        fprintf(out, "%-22s %" PRIu64 " %s\n", f->losses[i].key, f->losses[i].count, f->losses[i].label);
         for (uint32_t i = 0; i < p->n_damages; i++)
                 fprintf(out, "%-22s chunk %" PRIu64 " at byte %" PRIu64 " (%" PRIu64 " bytes): %s\n", "damage",
                         p->damages[i].chunk, p->damages[i].offset, p->damages[i].bytes, p->damages[i].why);
@@ -141,8 +145,8 @@ static void put_contents(FILE *out, const struct ls_profile *p)
         for (uint32_t i = 0; i < p->n_events; i++) {
                 char *name = ls_visible(p->events[i].name.s, p->events[i].name.len);
 
-                fprintf(out, "event %-16s %" PRIu64 " rows, sum %" PRIu64 "\n", name && *name ? name : "(unnamed)",
-                        p->events[i].rows, p->events[i].sum);
+                fprintf(out, "event %-3u %-12s %" PRIu64 " rows, sum %" PRIu64 "\n", p->events[i].id,
+                        name && *name ? name : "(unknown)", p->events[i].rows, p->events[i].sum);
                 free(name);
         }
 }
@@ -153,7 +157,8 @@ static void put_private(FILE *out, const struct ls_profile *p)
         uint64_t bytes = source_text_bytes(p, &files);
 
         fprintf(out, "\nPrivate text in this file\n");
-        fprintf(out, "%-22s %s\n", "arguments", ls_profile_u64(p, "private_args", 0) ? "yes: the program's command line" : "no");
+        fprintf(out, "%-22s %s\n", "arguments",
+                ls_profile_u64(p, "private_args", 0) ? "yes: the program's command line" : "no");
         fprintf(out, "%-22s %" PRIu64 " bytes of %u chunks\n", "source text", bytes, files);
         fprintf(out, "%-22s %u\n", "file names", count_paths(p));
         fprintf(out, "%-22s %s\n", "host name", ls_profile_str(p, "host").len ? "yes" : "no");

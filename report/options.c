@@ -15,7 +15,8 @@ enum {                                  /* options that may come several times, 
 static struct {
         char *input, *output, *by, *depth, *format, *min, *sort, *color;
         char *zone, *vmstate, *thread, *time, *region;
-        char *multi;                    /* argument of the VAL_ options, fetched with poptGetOptArg */
+        char *words[64];                /* arguments of the VAL_ options: they live as long as the process */
+        unsigned n_words;
         int tree, inverse, whole_file, raw, full_path, json, no_pager, no_regions;
 } raw;
 
@@ -39,12 +40,13 @@ const struct poptOption ls_report_option_table[] = {
           "DIR" },
         { "format", 0, TEXT(format, "text|json|callgrind|collapsed", "write for another tool") },
         { "json", 0, FLAG(json, "the view as JSON") },
-        { "min", 0, TEXT(min, "PERCENT", "hide what has less (3%; 0 for --json and --format)") },
+        { "min", 0, TEXT(min, "PERCENT", "hide what has less (3%; 0 with --json)") },
         { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self)") },
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
         { "zone", 0, TEXT(zone, "PATTERN", "only samples in zones that match, with the zones inside them") },
-        { "vmstate", 0, TEXT(vmstate, "STATE,...", "only these: native, interpreted, c, gc, jit, or the letters N I C G J") },
+        { "vmstate", 0, TEXT(vmstate, "STATE,...",
+                             "only these: native, interpreted, c, gc, jit, or the letters N I C G J") },
         { "thread", 0, TEXT(thread, "TID|PATTERN", "only threads of this number or with a matching name") },
         { "time", 0, TEXT(time, "FROM,TO", "only this part: seconds, durations (1.5s,200ms) or 10%,50% from the start") },
         { "function", 0, POPT_ARG_STRING, NULL, VAL_FUNCTION, "only stacks with a matching function (several: any)",
@@ -229,6 +231,11 @@ static int read_one(struct ls_report_options *o, int val, char *arg)
 {
         static const char *const sides[] = { "callers", "callees", NULL };
 
+        if (raw.n_words == sizeof(raw.words) / sizeof(raw.words[0])) {
+                ls_error("report: too many options");
+                return -EINVAL;
+        }
+        raw.words[raw.n_words++] = arg;
         switch (val) {
         case VAL_SOURCE_DIR:
                 return add(o->source_dir, &o->n_source_dirs, 16, "--source-dir", arg);

@@ -103,7 +103,7 @@ static int run_report(const struct ls_report_options *o, struct ls_profile *p, s
                 ls_error("report: %s: %s", o->input, strerror(-error));
         end = ls_output_close(&out, error != 0);
         if (end)
-                ls_error("report: cannot write %s: %s; what was there before is kept", o->output, strerror(-end));
+                ls_error("report: cannot write %s: %s", o->output, strerror(-end));
         status = error || end || (!aggregate->ticks && filter.active) ? LS_EXIT_FAIL : 0;
 out:
         ls_aggregate_free(aggregate);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NUMBERS 27                      /* columns of the numbers */
+
 struct tree {
         const struct ls_report *r;
         struct ls_grouping *grouping;
@@ -47,7 +49,8 @@ static int build(struct tree *t)
         }
         return ls_calltree_new(&(struct ls_calltree_request){
                 .profile = r->profile, .self = r->aggregate->self, .label_of_location = t->grouping->group_of,
-                .noline = t->noline, .noline_label = t->grouping->noline_group, .min = least_ticks(r), .inverse = r->o->inverse,
+                .noline = t->noline, .noline_label = t->grouping->noline_group, .min = least_ticks(r),
+                .inverse = r->o->inverse,
         }, &t->t);
 }
 
@@ -58,23 +61,69 @@ static void done(struct tree *t)
         free(t->noline);
 }
 
-/* Two columns a level. Below limit columns the depth is told by a number: stacks may be any depth. */
-static void put_node(struct tree *t, const struct ls_calltree_node *node, unsigned limit)
+/* Whether a node is shown in its parent's line: a function that does nothing but call itself, level after level, is one
+ * line, not thousands. */
+static int is_folded(const struct ls_calltree *t, uint32_t at)
+{
+        const struct ls_calltree_node *node = &t->nodes[at], *parent = &t->nodes[node->parent];
+
+        return node->parent && parent->label == node->label && parent->n_children == 1 && !parent->self &&
+               parent->total == node->total;
+}
+
+/* Levels shown above each node, folded ones not counted. */
+static uint32_t *find_levels(const struct ls_calltree *t)
+{
+        uint32_t *levels = calloc((size_t)t->n + 1, sizeof(*levels));
+
+        for (uint32_t i = 1; levels && i < t->n; i++)
+                if (t->nodes[i].parent)
+                        levels[i] = levels[t->nodes[i].parent] + !is_folded(t, i);
+        return levels;
+}
+
+struct text_ctx {
+        uint32_t *levels;
+        unsigned limit;                 /* columns of indent: below them, the level is told by a number */
+};
+
+static void put_dim(const struct ls_report *r, const char *text)
+{
+        if (*text)
+                fprintf(r->out, "%s%s%s", ls_dim(r), text, ls_plain(r));
+}
+
+/* A line for a node and those folded into it; the last of them has the self ticks. */
+static void put_node(struct tree *t, const struct text_ctx *ctx, uint32_t at)
 {
         const struct ls_report *r = t->r;
-        double total = ls_share(node->total, r->aggregate->ticks), self = ls_share(node->self, r->aggregate->ticks);
-        unsigned indent = node->depth <= limit / 2 ? (node->depth - 1) * 2 : limit;
-        char depth[24] = "";
+        const struct ls_calltree_node *last = &t->t->nodes[at];
+        unsigned indent = ctx->levels[at] <= ctx->limit / 2 ? ctx->levels[at] * 2 : ctx->limit, folded = 1;
+        char level[24] = "", times[32] = "";
+        double total, self;
+        size_t used;
 
-        if (indent == limit)
-                snprintf(depth, sizeof(depth), "(%u) ", node->depth);
-        if (r->o->raw)
-                fprintf(r->out, "%s%8" PRIu64 "%s %8" PRIu64 "  ", ls_heat(r, total), node->total, ls_plain(r), node->self);
-        else
-                fprintf(r->out, "%s%7.2f%%%s %7.2f%%  ", ls_heat(r, total), 100 * total, ls_plain(r), 100 * self);
-        fprintf(r->out, "%*s%s%s%s", (int)indent, "", ls_dim(r), depth, ls_plain(r));
-        ls_put_fit(r->out, ls_group_text(t->grouping, node->label),
-                   r->width > 24 + indent + strlen(depth) ? r->width - 19 - indent - strlen(depth) : 0, 0);
+        for (; last->n_children == 1 && is_folded(t->t, last->first_child); folded++)
+                last = &t->t->nodes[last->first_child];
+        total = ls_share(last->total, r->aggregate->ticks);
+        self = ls_share(last->self, r->aggregate->ticks);
+        if (indent == ctx->limit)
+                snprintf(level, sizeof(level), "(%u) ", ctx->levels[at]);
+        if (folded > 1)
+                snprintf(times, sizeof(times), " (%u levels)", folded);
+        used = NUMBERS + indent + strlen(level) + strlen(times);
+        if (r->width && used + 1 >= r->width) { /* a very narrow terminal */
+                used -= strlen(times);
+                times[0] = '\0';
+        }
+        fprintf(r->out, r->o->raw ? "%s%8.0f%s" : "%s%7.2f%%%s", ls_heat(r, total),
+                r->o->raw ? (double)last->total : 100 * total, ls_plain(r));
+        fprintf(r->out, " %s%6.2f%%%s", ls_dim(r), 100 * ls_margin(total, r->aggregate->effective), ls_plain(r));
+        fprintf(r->out, r->o->raw ? " %8.0f  " : " %7.2f%%  ", r->o->raw ? (double)last->self : 100 * self);
+        fprintf(r->out, "%*s", (int)indent, "");
+        put_dim(r, level);
+        ls_put_fit(r->out, ls_group_text(t->grouping, last->label), !r->width ? 0 : r->width > used ? r->width - used : 1, 0);
+        put_dim(r, times);
         fputc('\n', r->out);
 }
 
@@ -109,26 +158,30 @@ static int walk(struct tree *t, int (*enter)(struct tree *, uint32_t, void *), v
 
 static int enter_text(struct tree *t, uint32_t at, void *ctx)
 {
-        const unsigned *limit = ctx;
-
-        put_node(t, &t->t->nodes[at], *limit);
+        if (!is_folded(t->t, at))
+                put_node(t, ctx, at);
         return 0;
 }
 
 static int tree_text(const struct ls_report *r)
 {
         struct tree t = { .r = r };
-        unsigned limit = r->width ? (r->width - 18) / 2 / 2 * 2 : 100;
+        struct text_ctx ctx = { .limit = r->width ? (r->width - NUMBERS) / 2 / 2 * 2 : 100 };
         int error = build(&t);
 
         if (!error) {
-                fprintf(r->out, "%s#%7s %8s  %s%s\n", ls_dim(r), "Total", "Self",
+                ctx.levels = find_levels(t.t);
+                error = ctx.levels ? 0 : -ENOMEM;
+        }
+        if (!error) {
+                fprintf(r->out, "%s#%7s %7s %8s  %s%s\n", ls_dim(r), "Total", "+-95%", "Self",
                         r->o->inverse ? "Function, then its callers" : r->o->by[0]->title, ls_plain(r));
-                error = walk(&t, enter_text, &limit);
+                error = walk(&t, enter_text, &ctx);
         }
         if (!error && t.hidden)
-                fprintf(r->out, "%s# %zu branches below %g%% are hidden (--min 0 shows all)%s\n", ls_dim(r), t.hidden,
-                        r->o->min, ls_plain(r));
+                fprintf(r->out, "%s# %zu branch%s below %g%% not shown (--min 0 shows all)%s\n", ls_dim(r), t.hidden,
+                        t.hidden == 1 ? "" : "es", r->o->min, ls_plain(r));
+        free(ctx.levels);
         done(&t);
         return error;
 }

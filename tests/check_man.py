@@ -7,8 +7,19 @@ luasample(1), each -jp letter is in the table of luasample-report(1), each expor
 scripts know every option, and --help shows every option and argument."""
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
+
+SHELLS = ("bash", "zsh", "fish")
+BASH_CASES = [
+    ("rep", ["report"]),
+    ("report --fo", ["--format="]),
+    ("report --format = c", ["callgrind", "collapsed"]),
+    ("report --by = ''", ["function", "vmstate"]),
+    ("help d", ["dump", "doctor"]),
+]
 
 
 def output(*cmd):
@@ -74,12 +85,30 @@ def check(luasample, man):
         for long, (_, argument, _) in options.items():
             if long not in help_text or argument not in help_text:
                 wrong.append("%s --help does not show %s %s" % (command, long, argument))
-        for shell in ("bash", "zsh", "fish"):
+        for shell in SHELLS:
             script = output(luasample, "--completion", shell)
             for long in options:
                 if (long if shell != "fish" else "-l " + long[2:]) not in script:
                     wrong.append("the %s completion lacks %s %s" % (shell, command, long))
+    wrong += check_completions(luasample)
     wrong += check_report(luasample, man, commands["report"])
+    return wrong
+
+
+def check_completions(luasample):
+    """Each script is sound for its shell, where that is installed, and bash's completes commands, options and values."""
+    wrong = []
+    for shell in SHELLS:
+        with tempfile.NamedTemporaryFile("w", suffix="." + shell) as f:
+            f.write(output(luasample, "--completion", shell))
+            f.flush()
+            if shutil.which(shell) and subprocess.run([shell, "-n", f.name]).returncode:
+                wrong.append("the %s completion is no %s script" % (shell, shell))
+            for words, want in BASH_CASES if shell == "bash" and shutil.which("bash") else []:
+                got = output("bash", "-c", "source %s; COMP_WORDS=(luasample %s); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); "
+                             "_luasample 2> /dev/null; echo ${COMPREPLY[*]}" % (f.name, words)).split()
+                if not set(want) <= set(got):
+                    wrong.append("bash completes '%s' with %s" % (words, got))
     return wrong
 
 

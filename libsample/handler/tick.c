@@ -32,6 +32,19 @@ LS_HANDLER uint64_t ls_thread_cpu_ns(void)
         return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
+/* Longer than the agent's work takes: the thread was off the CPU meanwhile. */
+#define LONG_NS 20000
+
+LS_HANDLER uint64_t ls_own_ns(uint64_t since_ns, uint64_t cpu_ns)
+{
+        uint64_t passed = ls_now_ns() - since_ns, cpu;
+
+        if (passed < LONG_NS)
+                return passed;
+        cpu = ls_thread_cpu_ns() - cpu_ns;
+        return cpu < passed ? cpu : passed;
+}
+
 /* LuaJIT's vmstate: a trace number, or the complement of INTERP, C, GC, EXIT, RECORD, OPT, ASM. */
 LS_HANDLER static enum ls_vmstate vmstate_of(int32_t vmstate)
 {
@@ -50,12 +63,13 @@ LS_HANDLER static int vm_runs(void)
         return L && *(const void *const volatile *)(L + ls_tick.cframe_offset);
 }
 
-/* The cputime timer is the one source of ticks that outlives the recorder. Without a recorder it is stretched to one
- * tick a CPU second, not stopped, so that a recorder that was only stopped gets its rate back. */
+/* The cputime timer is the one source of ticks that outlives the recorder and the recording. Without them it is
+ * stretched to one tick a CPU second, not stopped, so that a recorder that was only stopped gets its rate back. */
 LS_HANDLER static void watch_recorder(uint64_t now)
 {
         uint64_t beat = atomic_load_explicit(&ls_agent.shm->heartbeat_ns, memory_order_relaxed);
-        int silent = now > beat && now - beat > RECORDER_SILENT_NS;
+        int silent = (now > beat && now - beat > RECORDER_SILENT_NS) ||
+                     !atomic_load_explicit(&ls_agent.shm->recording, memory_order_relaxed);
 
         if (!ls_tick.has_timer || silent == ls_tick.slowed)
                 return;
@@ -95,7 +109,7 @@ LS_HANDLER static void tick(struct ls_shm *shm)
         watch_recorder(now);
         if (ticks > UINT32_MAX / 2)     /* decades; a broken clock */
                 ticks = 0;
-        if (ticks && !ls_tick.paused) {
+        if (ticks && !ls_tick.paused && atomic_load_explicit(&shm->recording, memory_order_relaxed)) {
                 atomic_store_explicit(&ls_tick.last_time_ns, now, memory_order_relaxed);
                 atomic_fetch_add_explicit(&ls_tick.ring->ticks, ticks, memory_order_relaxed);
                 if (ticks > 1)
@@ -103,7 +117,17 @@ LS_HANDLER static void tick(struct ls_shm *shm)
                 count((uint32_t)ticks);
         }
         atomic_store_explicit(&ls_tick.ring->last_cpu_ns, cpu, memory_order_relaxed);
-        atomic_fetch_add_explicit(&shm->own_handler_ns, ls_now_ns() - now, memory_order_relaxed);
+        atomic_fetch_add_explicit(&shm->own_handler_ns, ls_own_ns(now, cpu), memory_order_relaxed);
+}
+
+void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
+
+/* Did the program or a stranger send it? The recorder's pid is 0 when it is in another pid namespace. */
+LS_HANDLER static int is_foreign(const siginfo_t *info, const struct ls_shm *shm)
+{
+        if (info->si_code == SI_USER || info->si_code == SI_QUEUE)
+                return 1;
+        return info->si_code == SI_TKILL && info->si_pid != 0 && info->si_pid != (pid_t)shm->recorder_pid;
 }
 
 LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context)
@@ -111,7 +135,11 @@ LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context)
         int saved = errno;
         struct ls_shm *shm = ls_agent.shm;
 
-        (void)sig, (void)info, (void)context;
+        if (ls_tick_foreign && is_foreign(info, shm)) {
+                ls_tick_foreign(sig, info, context);
+                errno = saved;
+                return;
+        }
         if (ls_tick.ready && ls_tick_thread && ls_agent_live()) {
                 if (shm->bare_tick == 0)
                         tick(shm);

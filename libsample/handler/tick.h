@@ -35,11 +35,18 @@ extern struct ls_tick ls_tick;
 /* Set on the ticked thread: a tick signal that somebody sends to another thread is ignored. */
 extern __thread int ls_tick_thread __attribute__((tls_model("initial-exec")));
 
+/* What to do with a tick signal that did not come from the timer: the program's own use of it. Set by preload.c. */
+extern void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
+
 /* The tick signal's handler. Preserves errno. */
 LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context);
 
 /* CLOCK_MONOTONIC and the calling thread's CPU clock in ns. Any context. */
 LS_HANDLER uint64_t ls_now_ns(void);
 LS_HANDLER uint64_t ls_thread_cpu_ns(void);
+
+/* The agent's own time since since_ns (CLOCK_MONOTONIC), at most the CPU time since cpu_ns (thread's CPU clock, at or
+ * before since_ns): a thread that lost the CPU meanwhile did no work of ours. Any context. */
+LS_HANDLER uint64_t ls_own_ns(uint64_t since_ns, uint64_t cpu_ns);
 
 #endif

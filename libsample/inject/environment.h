@@ -36,8 +36,8 @@ int ls_env_add_agent(char *const *env, const char *library, const char *memory, 
 void ls_env_done(struct ls_env *env);
 
 /* Takes both out of env, in place: entries behind them move down, their strings become zeros; an LD_PRELOAD that others
- * put together is shortened. library is the library's path as it stands in LD_PRELOAD. What stood in LS_ENV_AGENT is copied to memory, "" if it was not there.
- * Returns 1 if something was removed. */
+ * put together is shortened. library is the library's path as it stands in LD_PRELOAD. What stood in LS_ENV_AGENT is
+ * copied to memory, "" if it was not there or too long. Returns 1 if something was removed. */
 int ls_env_remove_agent(char **env, const char *library, char memory[LS_ENV_MEMORY_MAX]);
 
 #endif

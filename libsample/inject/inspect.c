@@ -163,8 +163,8 @@ static int is_env(const char *path)
         return strcmp(base ? base + 1 : path, "env") == 0;
 }
 
-/* Reads a "#!" line of fd: 1 and the interpreter with its one argument ("" = none), 0 if it is no script, -ENOEXEC for a
- * line that the kernel refuses. */
+/* Reads a "#!" line of fd: 1 and the interpreter with its one argument ("" = none), 0 if it is no script, -ENOEXEC for
+ * a line that the kernel refuses. */
 static int read_script(int fd, char line[LINE_MAX_LEN + 1], char **ret_interpreter, char **ret_argument)
 {
         ssize_t n = pread(fd, line, LINE_MAX_LEN, 0);

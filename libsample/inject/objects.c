@@ -194,7 +194,7 @@ const void *ls_object_build_id(const struct ls_object *object, size_t *ret_len)
 
                 if (ph->p_type != PT_NOTE)
                         continue;
-                id = note_build_id((const char *)object->base + ph->p_vaddr, ph->p_memsz, ph->p_align == 8 ? 8 : 4,
+                id = note_build_id((const char *)(object->base + ph->p_vaddr), ph->p_memsz, ph->p_align == 8 ? 8 : 4,
                                    ret_len);
                 if (id)
                         return id;

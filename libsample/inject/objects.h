@@ -1,5 +1,5 @@
-/* Symbols of the objects that are loaded in this process, read from their own tables: unlike dlsym it takes no reference,
- * depends on no caller, and can say how long a function is. Normal context only. */
+/* Symbols of the objects that are loaded in this process, read from their own tables: unlike dlsym this takes no
+ * reference, depends on no caller, and can say how long a function is. Normal context only. */
 #ifndef LS_OBJECTS_H
 #define LS_OBJECTS_H
 
@@ -14,8 +14,8 @@ struct ls_object {              /* an object as dl_iterate_phdr showed it; valid
         const char *path;       /* file; the main program's too */
 };
 
-/* Calls fn for each loaded object in the order of symbol lookup (the main program first), while the loader's lock is held:
- * fn must not load or unload. Stops when fn returns non-zero, and returns that. */
+/* Calls fn for each loaded object in the order of symbol lookup (the main program first), while the loader's lock is
+ * held: fn must not load or unload. Stops when fn returns non-zero, and returns that. */
 int ls_objects_each(int (*fn)(const struct ls_object *object, void *data), void *data);
 
 /* A counter that changes whenever something is loaded or unloaded. */

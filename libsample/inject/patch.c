@@ -151,7 +151,8 @@ static uint8_t *map_near(uintptr_t low, uintptr_t high)
 
                         if (ways[i].step < 0 && (uintptr_t)(-ways[i].step * k) + 0x10000 > low)
                                 break;
-                        if ((int64_t)(high - want) > REACH - (int64_t)PAGE || (int64_t)(want - low) > REACH - (int64_t)PAGE)
+                        if ((int64_t)(high - want) > REACH - (int64_t)PAGE ||
+                            (int64_t)(want - low) > REACH - (int64_t)PAGE)
                                 break;
                         p = mmap((void *)want, PAGE, PROT_READ | PROT_WRITE,
                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);

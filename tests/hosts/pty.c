@@ -1,6 +1,6 @@
 /* Runs a command on a terminal of its own and sends it keys: pty KEY:MILLISECONDS... -- CMD [ARG...].
  * KEY is a letter (sent with Ctrl), "hup" (the terminal goes away), "fg" (continues the stopped job, as a shell's fg
- * does), "none" (only wait). The command's output is copied to stdout. The job is a process group of its own under a
+ * does), "ready" (waits until the command has printed "ready", then the time), "none" (only waits). The command's output is copied to stdout. The job is a process group of its own under a
  * session leader that plays the shell. Last line on stderr: exited N, killed N; before it, stopped N for each stop. */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,17 +23,19 @@ static void say(const char *what, int n)
 }
 
 /* The session leader: starts the job in the foreground, waits, continues it when told through SIGUSR1. */
-static volatile sig_atomic_t want_fg;
+static volatile sig_atomic_t want_fg, want_hup;
 
-static void on_usr1(int sig)
+static void on_signal(int sig)
 {
-        (void)sig;
-        want_fg = 1;
+        if (sig == SIGHUP)
+                want_hup = 1;           /* the terminal is gone: a shell tells its jobs */
+        else
+                want_fg = 1;
 }
 
 static int leader(const char *tty, char **cmd)
 {
-        struct sigaction sa = { .sa_handler = on_usr1 };
+        struct sigaction sa = { .sa_handler = on_signal };
         pid_t pid;
         int fd, status;
 
@@ -45,7 +47,7 @@ static int leader(const char *tty, char **cmd)
         signal(SIGINT, SIG_IGN);
         signal(SIGQUIT, SIG_IGN);
         signal(SIGTSTP, SIG_IGN);
-        signal(SIGHUP, SIG_IGN);
+        sigaction(SIGHUP, &sa, NULL);
         sigaction(SIGUSR1, &sa, NULL);
         pid = fork();
         if (pid == 0) {
@@ -76,6 +78,11 @@ static int leader(const char *tty, char **cmd)
                                 tcsetpgrp(fd, pid);
                                 kill(-pid, SIGCONT);
                         }
+                        if (want_hup) {
+                                want_hup = 0;
+                                kill(-pid, SIGHUP);
+                                kill(-pid, SIGCONT);
+                        }
                         continue;
                 }
                 if (got < 0)
@@ -101,6 +108,8 @@ static long now_ms(void)
         return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+static int seen_ready;
+
 /* Copies output until the time is up (ms >= 0) or the terminal closes. Returns 0 when closed. */
 static int copy(int master, long ms)
 {
@@ -119,6 +128,7 @@ static int copy(int master, long ms)
                 n = read(master, buf, sizeof(buf));
                 if (n <= 0)
                         return 0;
+                seen_ready |= memmem(buf, (size_t)n, "ready", 5) != NULL;
                 if (write(1, buf, (size_t)n) != n)
                         return 0;
         }
@@ -138,12 +148,17 @@ int main(int argc, char **argv)
         report_fd = fcntl(2, F_DUPFD_CLOEXEC, 50);
         fcntl(master, F_SETFD, FD_CLOEXEC);
         pid = fork();
-        if (pid == 0)
+        if (pid == 0) {
+                close(master);
                 _exit(leader(tty, argv + keys + 1));
+        }
         for (i = 1; i < keys; i++) {
                 char *colon = strchr(argv[i], ':');
                 long ms = colon ? atol(colon + 1) : 0;
 
+                for (int k = 0; !strncmp(argv[i], "ready", 5) && !seen_ready && k < 3000; k++)
+                        if (!copy(master, 10))
+                                break;
                 if (!copy(master, ms))
                         break;
                 if (strncmp(argv[i], "hup", 3) == 0) {
@@ -153,7 +168,7 @@ int main(int argc, char **argv)
                 }
                 if (strncmp(argv[i], "fg", 2) == 0) {
                         kill(pid, SIGUSR1);
-                } else if (strncmp(argv[i], "none", 4) != 0) {
+                } else if (strncmp(argv[i], "none", 4) != 0 && strncmp(argv[i], "ready", 5) != 0) {
                         char key = argv[i][0] == '\\' ? 28 : (char)(argv[i][0] & 31);
 
                         if (write(master, &key, 1) != 1)

@@ -14,7 +14,7 @@ function run.interpreted()
         return x
 end
 
-local hay = ("a"):rep(3000)
+local hay = ("a"):rep(300)
 function run.c()
         return hay:find(".-.-b")
 end

@@ -1,4 +1,4 @@
-/* libsample/inject/environment.c: the agent's entries go in and come out, and nothing else of an environment changes. */
+/* libsample/inject/environment.c: the agent's entries go in and come out, nothing else of an environment changes. */
 #include "libsample/inject/environment.h"
 
 #include <errno.h>

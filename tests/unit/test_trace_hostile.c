@@ -34,8 +34,26 @@ static void record(unsigned kind)
         body.len = 0;
 }
 
+/* With LS_KEEP_CASES=DIR the files stay, for tests/golden/rejected and the fuzzer's corpus. */
+static void keep_case(void)
+{
+        static unsigned cases;
+        const char *dir = getenv("LS_KEEP_CASES");
+        char path[256];
+        FILE *f;
+
+        if (!dir || file.len > 65536)
+                return;
+        snprintf(path, sizeof(path), "%.200s/hostile-%02u.lst", dir, cases++);
+        f = fopen(path, "wb");
+        assert_non_null(f);
+        assert_int_equal(fwrite(file.data, 1, file.len, f), file.len);
+        fclose(f);
+}
+
 static struct ls_profile *finish(void)
 {
+        keep_case();
         store_temp(file.data, file.len);
         return open_temp();
 }
@@ -246,6 +264,8 @@ static void refused_files(void **state)
         expect_error(-EPROTONOSUPPORT, "newer");
         assert_int_equal(ls_profile_open("/", &p, &why), -EISDIR);
         assert_non_null(strstr(why, "directory"));
+        assert_int_equal(ls_profile_open("/dev/zero", &p, &why), -EBADMSG);     /* not read to its end */
+        assert_int_equal(ls_profile_open("/dev/null", &p, &why), -ENODATA);
         assert_int_equal(ls_profile_open("/nonexistent", &p, &why), -ENOENT);
         assert_non_null(strstr(why, "No such file"));
 }

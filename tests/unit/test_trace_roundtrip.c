@@ -259,6 +259,104 @@ static void flush_keeps_its_times(void **state)
         close(fd);
 }
 
+/* Columns that vary in every way, so that each encoding is used: what comes back is what went in. */
+static uint32_t mixed(unsigned column, unsigned i)
+{
+        static const uint32_t range[] = { 14, 5, 3, 4, 3, 70000, LS_NVMSTATES, 32, 9 };
+        uint32_t x = (i + 1) * 2654435761u ^ column * 40503u;
+
+        x ^= x >> 15;
+        if (i % 2000 < 400)                     /* runs */
+                x = column;
+        else if (i % 2000 < 800)                /* steps */
+                x = i;
+        return x % range[column];
+}
+
+static int check_mixed(void *ctx, const struct ls_sample_block *b)
+{
+        unsigned *next = ctx;
+
+        for (uint32_t k = 0; k < b->n; k++, (*next)++) {
+                assert_int_equal(b->event[k], mixed(0, *next));
+                assert_int_equal(b->thread[k], mixed(1, *next));
+                assert_int_equal(b->vm[k], mixed(2, *next));
+                assert_int_equal(b->coroutine[k], mixed(3, *next));
+                assert_int_equal(b->zone[k], mixed(4, *next));
+                assert_int_equal(b->stack[k], mixed(5, *next));
+                assert_int_equal(b->vmstate[k], mixed(6, *next));
+                assert_int_equal(b->flags[k], mixed(7, *next));
+                assert_int_equal(b->weight[k], mixed(8, *next));
+        }
+        return 0;
+}
+
+static void define_all(struct ls_trace_writer *w)
+{
+        uint32_t process = ls_trace_process(w, 1, 0), f = ls_trace_function(w, &(struct ls_function_def){ .kind = 1 });
+
+        for (unsigned i = 1; i < 10; i++) {
+                ls_trace_thread(w, process, i, 0);
+                ls_trace_vm(w, process, i, 0);
+                ls_trace_coroutine(w, 1, f, i);
+                ls_trace_zone(w, i - 1, 0);
+        }
+        for (unsigned i = 1; i < 70001; i++)
+                ls_trace_stack(w, 0, ls_trace_location(w, f, i));
+}
+
+static void mixed_columns_come_back(void **state)
+{
+        struct ls_trace_writer *w;
+        struct ls_profile *p;
+        int fd = create_temp();
+
+        (void)state;
+        assert_int_equal(ls_trace_writer_open(fd, INTERVAL, &w), 0);
+        define_all(w);
+        for (unsigned i = 0; i < 200000; i++) {
+                ls_trace_sample(w, &(struct ls_sample_row){ .event = (uint8_t)mixed(0, i), .thread = mixed(1, i),
+                        .vm = mixed(2, i), .coroutine = mixed(3, i), .zone = mixed(4, i), .stack = mixed(5, i),
+                        .vmstate = (uint8_t)mixed(6, i), .flags = (uint8_t)mixed(7, i), .weight = mixed(8, i),
+                        .time_ns = START + i * INTERVAL });
+                if (i % 7001 == 0)
+                        ls_trace_flush(w, 0, 1);
+        }
+        assert_int_equal(ls_trace_writer_close(w), 0);
+        close(fd);
+        p = open_temp();
+        for (int again = 0; again < 2; again++) {
+                unsigned next = 0;
+
+                assert_int_equal(ls_profile_samples(p, 0, check_mixed, &next), 0);
+                assert_int_equal(next, 200000);
+        }
+        assert_int_equal(p->n_damages, 0);
+        assert_int_equal(p->lost_ticks, 0);
+        ls_profile_close(p);
+}
+
+static void all_events_at_once(void **state)
+{
+        struct ls_trace_writer *w;
+        struct ls_profile *p;
+        int fd = create_temp();
+
+        (void)state;
+        assert_int_equal(ls_trace_writer_open(fd, INTERVAL, &w), 0);
+        for (unsigned i = 0; i < 1024; i++)
+                ls_trace_sample(w, &(struct ls_sample_row){ .event = (uint8_t)i, .weight = UINT32_MAX,
+                                                            .time_ns = START });
+        assert_int_equal(ls_trace_writer_close(w), 0);
+        close(fd);
+        p = open_temp();
+        assert_int_equal(p->n_damages, 0);
+        assert_int_equal(p->n_events, 256);
+        for (unsigned i = 0; i < 256; i++)
+                assert_int_equal(p->events[i].sum, 4ull * UINT32_MAX);
+        ls_profile_close(p);
+}
+
 static int count_dump(void *ctx, uint64_t chunk, uint64_t offset, const char *kind, const struct ls_dump_field *fields,
                       unsigned n)
 {
@@ -295,6 +393,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(everything_comes_back),
                 cmocka_unit_test(pipes_do),
+                cmocka_unit_test(mixed_columns_come_back),
+                cmocka_unit_test(all_events_at_once),
                 cmocka_unit_test(rounding_never_adds_up),
                 cmocka_unit_test(flush_keeps_its_times),
                 cmocka_unit_test(dump_shows_every_row),

@@ -1,17 +1,19 @@
-/* A recorder with nothing but the agent's side of the job: agent_run [-w] [-t helper|cputime|perf] [-i NS] [-o FILE]
- * CMD... starts CMD with the agent, ticks it as rudely as it can (the helper signals a waiting thread too), and writes to
- * FILE what the shared memory said, one "key value" a line. -w: no code may be written in CMD (PR_SET_MDWE). The library is
- * that in AGENT_LIBRARY. -m TEXT: what stands in the agent's variable instead of the memory. Ends with the program's status. */
+/* A recorder with nothing but the agent's side of the job:
+ *
+ *   agent_run [-w] [-t helper|cputime|perf] [-i NS] [-o FILE] [-m TEXT] CMD...
+ *
+ * starts CMD with the library that AGENT_LIBRARY names, ticks it as rudely as it can (the helper signals a waiting
+ * thread too), and writes to FILE what the shared memory said, one "key value" a line. -w: code may not be changed in
+ * CMD (PR_SET_MDWE). -m: what stands in the agent's variable instead of the memory. Ends with the program's status. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -53,9 +55,9 @@ static uint64_t now_ns(void)
 
 static int make_memory(const char *timer, uint64_t interval_ns)
 {
-        int fd = memfd_create("agent_run", MFD_CLOEXEC);
+        int fd = memfd_create("agent_run", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-        if (fd < 0 || ftruncate(fd, TOTAL) < 0)
+        if (fd < 0 || ftruncate(fd, TOTAL) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
                 die("memfd");
         shm = mmap(NULL, TOTAL, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (shm == MAP_FAILED)
@@ -184,10 +186,10 @@ static void summary(void)
         };
 
         drain();
-        fprintf(out, "execs %u\nstate %u\nforks %u\nhandled %u\nsamples %" PRIu64 "\nsent %" PRIu64 "\nstart-ns %" PRIu64
-                "\nruntime %.64s\n", atomic_load(&shm->execs), atomic_load(&shm->agent_state), atomic_load(&shm->forks),
-                atomic_load(&shm->ticks_handled), atomic_load(&shm->samples), sent, atomic_load(&shm->own_start_ns),
-                shm->runtime);
+        fprintf(out, "execs %u\nstate %u\nforks %u\nhandled %u\n", atomic_load(&shm->execs),
+                atomic_load(&shm->agent_state), atomic_load(&shm->forks), atomic_load(&shm->ticks_handled));
+        fprintf(out, "samples %" PRIu64 "\nsent %" PRIu64 "\nstart-ns %" PRIu64 "\nruntime %.64s\n",
+                atomic_load(&shm->samples), sent, atomic_load(&shm->own_start_ns), shm->runtime);
         for (int i = 0; i < 256; i++)
                 if (kinds[i])
                         fprintf(out, "records %s %" PRIu64 "\n", names[i] ? names[i] : "?", kinds[i]);
@@ -201,7 +203,7 @@ static pid_t start(char **argv, int fd)
         char text[LS_ENV_MEMORY_MAX], c;
         struct ls_env env;
         int go[2];
-        pid_t pid;
+        pid_t pid = -1;
 
         unsetenv("AGENT_LIBRARY");
         ls_env_memory_format(&memory, text);

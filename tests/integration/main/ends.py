@@ -14,6 +14,12 @@ def ticks(trace):
     return sum(x["self_ticks"] for x in s.rows(trace, "--by", "function"))
 
 
+def cpu_seconds(pid):
+    with open("/proc/%d/stat" % pid) as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def started(args, *opts, interval="1ms"):
     trace = s.tmpfile(".data")
     p = s.Started(s.record_cmd([s.luajit().program, ENDS, *args], *opts, interval=interval, trace=trace))
@@ -34,11 +40,13 @@ def add_to(suite):
         p = started(["wait", "3.5"])
         p.wait_for("ready")
         program = p.child()
-        time.sleep(1.6)                         # the flush period is 1 s
+        time.sleep(0.4)
+        then = cpu_seconds(program)
+        time.sleep(1.2)                         # the flush period is 1 s
         p.signal(signal.SIGKILL)
         check(p.wait() == 137, "the recorder was not killed")
         got = ticks(p.trace)
-        check(got >= 1100, "%d ticks are readable after 2.2 s of CPU" % got)
+        check(got >= 1000 * then - 40, "%d ticks are readable, %.2f s of CPU were used a second before" % (got, then))
         end = time.monotonic() + 15
         while os.path.exists("/proc/%d" % program) and time.monotonic() < end:
             time.sleep(0.05)
@@ -51,10 +59,15 @@ def add_to(suite):
             p = started(["wait", "20"])
             p.wait_for("ready")
             p.signal(sig)
-            check(p.wait() == 128 + sig, "record's status is not that of the signal: %s" % p.read(p.err)[-300:])
+            status = p.wait()
+            plain = s.Started([s.luajit().program, ENDS, "wait", "20"])
+            plain.wait_for("ready")
+            plain.signal(sig)
+            want = plain.wait()                 # luajit makes an error of SIGINT; the others kill it
+            check(status == want, "status %d, without us %d: %s" % (status, want, p.read(p.err)[-300:]))
             got = ticks(p.trace)
             check(got > 500, "%d ticks in the trace" % got)
-            check(s.info(p.trace).get("exit_status") == 128 + sig, "info has exit_status %s" % s.info(p.trace).get("exit_status"))
+            check(s.info(p.trace).get("exit_status") == want, "info has exit_status %s" % s.info(p.trace).get("exit_status"))
 
     @t("ends.killed-program", "kill -9 of the program from outside")
     def killed_program():
@@ -104,7 +117,9 @@ def add_to(suite):
         r = s.record([s.luajit().program, ENDS, "wait", "2"], "-d", "1s").ok()
         check("waited" in r.out, "the program did not run on: %r" % r.out)
         check(r.seconds > 2.4, "record did not wait")
-        check_near("ticks in 1 s", ticks(r.trace), 1000, 80)
+        i = s.info(r.trace)
+        check_near("recorded for", i["elapsed_ns"], 1e9, 0.1e9)
+        check(300 < ticks(r.trace) < 1050, "%d ticks in a second of elapsed time" % ticks(r.trace))
 
     @t("ends.disk-full", "disk full: a valid trace stays, the program runs on")
     def disk_full():
@@ -112,14 +127,12 @@ def add_to(suite):
             raise s.Skip("needs root to mount a small file system")
         d = s.tmpfile(".d")
         os.mkdir(d)
-        m = s.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", d])
+        m = s.run(["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", d])
         if m.status:
             raise s.Skip("cannot mount: " + m.err.strip())
         try:
-            with open(os.path.join(d, "filler"), "wb") as f:
-                f.write(b"x" * 44 * 1024)
             script = os.path.join(s.TESTS, "bench", "programs", "parser.lua")
-            r = s.record([s.luajit().program, script, "120"], interval="250us", trace=os.path.join(d, "x.data"))
+            r = s.record([s.luajit().program, script, "600"], interval="250us", trace=os.path.join(d, "x.data"))
             check(r.status == 0 and r.out.startswith("sum"), "the program did not run to its end: %d %s" % (r.status, r.err[-300:]))
             check(re.search("space", r.err), "no word about the full disk: " + r.err)
             check(ticks(r.trace) > 0, "nothing readable")
@@ -166,9 +179,9 @@ while os.clock() < stop do k = k % 20000 + 1 fns[k](3000) end
     @t("ends.pty.ctrl-c", "Ctrl-C on a terminal: the program ends as without us, the trace is complete", True)
     def ctrl_c():
         trace, cmd = job("wait", "20")
-        r, said = pty(["none:1500", "c:0"], cmd)
-        check(ticks(trace) > 800 and s.info(trace)["complete"], "trace: %d ticks" % ticks(trace))
-        plain, plain_said = pty(["none:1500", "c:0"], [s.luajit().program, ENDS, "wait", "20"])
+        r, said = pty(["ready:0", "c:300"], cmd)
+        check(ticks(trace) >= 590 and s.info(trace)["complete"], "trace: %d ticks" % ticks(trace))
+        plain, plain_said = pty(["ready:0", "c:300"], [s.luajit().program, ENDS, "wait", "20"])
         check(said == plain_said, "said %s, without us %s; %s" % (said, plain_said, r.out[-300:]))
         check(r.out.count("ready") == plain.out.count("ready") == 1, "output differs: %r" % r.out)
 
@@ -185,19 +198,20 @@ local fd = ffi.C.signalfd(-1, set, 2048)
 local buf, n = ffi.new("char[256]"), 0
 local stop = os.clock() + 2
 local x = 0
+print "ready" io.stdout:flush()
 while os.clock() < stop do for i = 1, 10000 do x = x + i % 7 end if ffi.C.read(fd, buf, 256) > 0 then n = n + 1 end end
 print("interrupts " .. n) os.exit(6)
 """)
         trace = s.tmpfile(".data")
         cmd = s.record_cmd([s.luajit().program, script], trace=trace)
-        r, said = pty(["none:900", "c:400", "none:100"], cmd)
+        r, said = pty(["ready:0", "c:300", "none:100"], cmd)
         check("interrupts 1" in r.out and "exited 6" in said, "%r %s" % (r.out[-300:], said))
         check(ticks(trace) > 1800, "%d ticks of 2000" % ticks(trace))
 
     @t("ends.pty.ctrl-z", "Ctrl-Z stops it, fg continues it, both are as without us")
     def ctrl_z():
         trace, cmd = job("wait", "1.2")
-        keys = ["none:900", "z:800", "fg:100"]
+        keys = ["ready:0", "z:200", "fg:800"]
         r, said = pty(keys, cmd)
         plain, plain_said = pty(keys, [s.luajit().program, ENDS, "wait", "1.2"])
         check("waited" in r.out, "not continued: %r %s" % (r.out[-300:], said))
@@ -210,12 +224,12 @@ print("interrupts " .. n) os.exit(6)
         @t("ends.pty." + name, "the trace is complete afterwards")
         def other_keys(key=key, sig=sig):
             trace, cmd = job("wait", "20")
-            keys = ["none:1500", key + ":0"]
+            keys = ["ready:0", key + ":300"]
             r, said = pty(keys, cmd)
             plain, plain_said = pty(keys, [s.luajit().program, ENDS, "wait", "20"])
             check("killed %d" % sig in plain_said, "the test itself: %s" % plain_said)
             check("exited %d" % (128 + sig) in said or "killed %d" % sig in said, "said %s" % said)
-            check(ticks(trace) > 800 and s.info(trace)["complete"], "%d ticks" % ticks(trace))
+            check(ticks(trace) >= 590 and s.info(trace)["complete"], "%d ticks" % ticks(trace))
 
     @t("ends.pty.status-line", "one status line on a terminal, none with -q or without one")
     def status_line():

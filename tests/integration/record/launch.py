@@ -246,7 +246,7 @@ def add_to(suite):
         dest = os.path.join(tmpdir(), "dest")
         r = run([need("meson"), "install", "-C", build_dir(), "--no-rebuild", "--destdir", dest])
         r.ok()
-        exe = subprocess.run(["find", dest, "-name", "luasample", "-type", "f"], stdout=subprocess.PIPE,
+        exe = subprocess.run(["find", dest, "-path", "*/bin/luasample", "-type", "f"], stdout=subprocess.PIPE,
                              check=True).stdout.decode().split()[0]
         trace = tmpfile(".data")
         run([exe, "record", "-o", trace, "--", "luajit", "-e", "local t = os.clock() + 0.3 while os.clock() < t do end"],

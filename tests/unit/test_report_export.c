@@ -1,0 +1,168 @@
+/* formats/export_*.c: what callgrind's and flamegraph.pl's readers make of it, on random stacks with recursion. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "formats/export.h"
+#include "tests/unit/profile_fixture.h"
+
+static const char *frame_text(void *ctx, uint32_t frame)
+{
+        const struct ls_labels *labels = ctx;
+
+        return labels->function[frame];
+}
+
+/* What an exporter writes for a fixture; to be freed. */
+static char *export(const struct ls_exporter *exporter, const struct fixture *f)
+{
+        struct ls_export_cell *cells = ROWS(f->p.n_stacks + 1, struct ls_export_cell);
+        uint32_t *frames = ROWS(f->p.n_locations, uint32_t);
+        struct ls_labels *labels = NULL;
+        size_t n = 0, size = 0;
+        char *text = NULL;
+        FILE *out = open_memstream(&text, &size);
+
+        assert_int_equal(ls_labels_new(&f->p, 0, &labels), 0);
+        for (uint32_t i = 0; i < f->p.n_locations; i++)
+                frames[i] = f->p.locations[i].function;
+        for (uint32_t i = 1; i < f->p.n_stacks; i++)
+                if (f->self[i])
+                        cells[n++] = (struct ls_export_cell){ .ticks = f->self[i], .stack = i };
+        assert_int_equal(exporter->write(out, &(struct ls_export){
+                .profile = &f->p, .labels = labels, .cells = cells, .n_cells = n, .frame_of_location = frames,
+                .frame_text = frame_text, .ctx = labels, .n_frames = f->p.n_functions, .interval_ns = 1000000 }), 0);
+        fclose(out);
+        ls_labels_free(labels);
+        free(frames);
+        free(cells);
+        return text;
+}
+
+struct graph {                          /* read as callgrind_annotate reads it */
+        uint64_t self[64], in[64], totals;
+        int called[64];
+};
+
+static void read_graph(char *text, struct graph *g)
+{
+        unsigned function = 0, callee = 0, calls = 0;
+        unsigned long long ticks, us;
+        long line = 0, by;
+        int n, file_first = 0;
+
+        memset(g, 0, sizeof(*g));
+        for (char *at = strtok(text, "\n"); at; at = strtok(NULL, "\n")) {
+                if (!strncmp(at, "fl=", 3)) {
+                        file_first = 1;
+                } else if (sscanf(at, "fn=(%u)", &function) == 1) {
+                        assert_true(file_first);        /* fl= comes before fn= */
+                        assert_true(function < 64);
+                        file_first = 0;
+                } else if (sscanf(at, "cfn=(%u)", &callee) == 1) {
+                        assert_true(callee < 64);
+                } else if (!strncmp(at, "calls=", 6)) {
+                        calls = 1;
+                } else if (sscanf(at, "totals: %llu %llu", &ticks, &us) == 2) {
+                        g->totals = ticks;
+                } else if (strchr("0123456789+-*", at[0])) {
+                        if (at[0] == '*') {
+                                n = 1;
+                        } else {
+                                assert_int_equal(sscanf(at, "%ld%n", &by, &n), 1);
+                                line = at[0] == '+' || at[0] == '-' ? line + by : by;
+                        }
+                        assert_true(line >= 0);
+                        assert_int_equal(sscanf(at + n, "%llu %llu", &ticks, &us), 2);
+                        assert_int_equal(us, ticks * 1000);
+                        if (calls) {
+                                g->in[callee] += ticks;
+                                g->called[callee] = 1;
+                        } else {
+                                g->self[function] += ticks;
+                        }
+                        calls = 0;
+                }
+        }
+}
+
+static void callgrind(void **state)
+{
+        (void)state;
+        for (uint64_t seed = 1; seed <= 60; seed++) {
+                struct fixture f;
+                struct graph g;
+                uint64_t *want, all = 0, self[64] = { 0 };
+                char *text;
+
+                fixture_make(&f, 1 + seed % 9, 5 + (uint32_t)seed * 5, seed);
+                want = fixture_totals(&f);
+                for (uint32_t i = 1; i < f.p.n_stacks; i++) {
+                        self[f.p.locations[f.p.stacks[i].location].function] += f.self[i];
+                        all += f.self[i];
+                }
+                text = export(&ls_export_callgrind, &f);
+                read_graph(text, &g);
+                assert_int_equal(g.totals, all);
+                for (uint32_t i = 1; i < f.p.n_functions; i++) {
+                        assert_int_equal(g.self[i], self[i]);
+                        if (g.called[i])        /* else it is only a root: its calls are not charged to a caller */
+                                assert_int_equal(g.in[i], want[i]);
+                }
+                free(text);
+                free(want);
+                fixture_free(&f);
+        }
+}
+
+static void collapsed(void **state)
+{
+        (void)state;
+        for (uint64_t seed = 1; seed <= 20; seed++) {
+                struct fixture f;
+                uint64_t all = 0, got = 0;
+                char *text, *save = NULL, before[4096] = "";
+
+                fixture_make(&f, 1 + seed % 5, 5 + (uint32_t)seed * 5, seed);
+                f.p.functions[1].name = fixture_str("a;b c");
+                for (uint32_t i = 1; i < f.p.n_stacks; i++)
+                        all += f.self[i];
+                text = export(&ls_export_collapsed, &f);
+                assert_null(strstr(text, "a;b"));
+                for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+                        char *space = strrchr(line, ' ');
+
+                        assert_non_null(space);
+                        got += strtoull(space + 1, NULL, 10);
+                        *space = '\0';
+                        assert_string_not_equal(line, before);  /* a stack has one line */
+                        snprintf(before, sizeof(before), "%s", line);
+                }
+                assert_int_equal(got, all);
+                free(text);
+                fixture_free(&f);
+        }
+}
+
+/* Each exporter of the table has what --help and the manual need. */
+static void table(void **state)
+{
+        (void)state;
+        for (const struct ls_exporter *const *e = ls_exporters; *e; e++) {
+                assert_non_null((*e)->write);
+                assert_true(*(*e)->name && *(*e)->help && (*e)->suffix[0] == '.');
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(callgrind),
+                cmocka_unit_test(collapsed),
+                cmocka_unit_test(table),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
