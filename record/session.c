@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libsample/inject/environment.h"
@@ -202,6 +203,7 @@ static void last_drain(struct ls_session *s)
 
 static void end_recording(struct ls_session *s)
 {
+        struct stat st;
         int err;
 
         s->end_ns = ls_session_clock(CLOCK_MONOTONIC);
@@ -220,6 +222,9 @@ static void end_recording(struct ls_session *s)
         s->writer = NULL;
         if (err < 0 && !s->write_error)
                 s->write_error = err;
+        /* With what closing added: the repeated definitions and the index. */
+        if (fstat(s->trace_fd, &st) == 0 && S_ISREG(st.st_mode))
+                s->final_size = (uint64_t)st.st_size;
         close(s->trace_fd);
         s->trace_fd = -1;
         s->recording = 0;
