@@ -122,12 +122,13 @@ LS_HANDLER static void tick(struct ls_shm *shm)
 
 void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
 
-/* Did the program or a stranger send it? The recorder's pid is 0 when it is in another pid namespace. */
+/* 1 when the program or a stranger sent it. The pid is 0 when the recorder is in another pid namespace, and when the
+ * kernel had no room to queue what belongs to the signal (ulimit -i 0): then it looks like kill's. */
 LS_HANDLER static int is_foreign(const siginfo_t *info, const struct ls_shm *shm)
 {
-        if (info->si_code == SI_USER || info->si_code == SI_QUEUE)
-                return 1;
-        return info->si_code == SI_TKILL && info->si_pid != 0 && info->si_pid != (pid_t)shm->recorder_pid;
+        if (info->si_code != SI_USER && info->si_code != SI_QUEUE && info->si_code != SI_TKILL)
+                return 0;
+        return info->si_pid != 0 && info->si_pid != (pid_t)shm->recorder_pid;
 }
 
 LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context)
