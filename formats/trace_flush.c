@@ -383,7 +383,8 @@ int ls_writer_index(struct ls_trace_writer *w)
         do {
                 uint32_t n = all - at < LS_FLUSH_ROWS ? (uint32_t)(all - at) : LS_FLUSH_ROWS;
 
-                rows = (const struct ls_index_row *)(const void *)w->index.data + at;
+                if (n)          /* without a chunk there is no data */
+                        rows = (const struct ls_index_row *)(const void *)w->index.data + at;
                 ls_record_begin(&w->body, 0, n);
                 for (unsigned c = 0; c < sizeof(*rows) / sizeof(uint64_t); c++) {
                         for (uint32_t i = 0; i < n; i++)

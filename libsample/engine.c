@@ -213,6 +213,7 @@ static void describe_to_handler(struct ls_ring *ring)
         ls_tick.global = ls_engine.global;
         ls_tick.vmstate_offset = ls_vm_facts.vmstate_offset;
         ls_tick.cur_L_offset = ls_vm_facts.cur_L_offset;
+        ls_tick.hookmask_offset = ls_vm_facts.hookmask_offset;
         ls_tick.cframe_offset = LS_L_CFRAME;
         ls_tick.paused = 0;
         atomic_store(&ring->tid, (uint32_t)ls_engine.tid);

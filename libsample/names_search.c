@@ -56,13 +56,17 @@ static void enqueue(const char *table, uint32_t parent, uint32_t node)
         search.queue[search.tail++] = (struct table){ table, parent, node };
 }
 
+/* The key is looked at too: after a rehash the table may be held there by one that is no string. */
 static int link_holds(const struct table *t)
 {
-        const char *parent = search.queue[t->parent].table;
+        const char *parent = search.queue[t->parent].table, *node;
 
         if (t->node == VIA_META)
                 return ls_tab_meta(parent) == t->table;
-        return t->node < ls_tab_nodes(parent) && ls_node_val(ls_tab_node(parent, t->node)) == ls_tagged(t->table, LS_T_TAB);
+        if (t->node >= ls_tab_nodes(parent))
+                return 0;
+        node = ls_tab_node(parent, t->node);
+        return ls_node_val(node) == ls_tagged(t->table, LS_T_TAB) && ls_istype(ls_node_key(node), LS_T_STR);
 }
 
 /* Follows the path from the root down to position i: each table is known to live before it is read. */
@@ -203,6 +207,8 @@ void ls_names_search(struct ls_ring *ring, const lua_State *L, uint64_t budget_n
         if ((!search.running || !roots_hold(L)) && begin(L))
                 return;
         for (; search.head < search.tail; search.head++, search.node = 0) {
+                if (++steps % 64 == 0 && ls_now_ns() > end)
+                        return;
                 if (!still_there(search.head))
                         continue;
                 const char *t = search.queue[search.head].table;
@@ -214,11 +220,6 @@ void ls_names_search(struct ls_ring *ring, const lua_State *L, uint64_t budget_n
                         if (++steps % 64 == 0 && ls_now_ns() > end)
                                 return;
                         look_at(ring, search.head, search.node, deep);
-                }
-                if (++steps % 64 == 0 && ls_now_ns() > end) {
-                        search.head++;
-                        search.node = 0;
-                        return;
                 }
         }
         search.running = 0;

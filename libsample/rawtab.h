@@ -16,7 +16,10 @@ static inline const char *ls_tab_node(const char *t, uint32_t i)
 static inline uint64_t ls_node_val(const char *n) { return LS_READ(uint64_t, n, LS_NODE_VAL); }
 static inline uint64_t ls_node_key(const char *n) { return LS_READ(uint64_t, n, LS_NODE_KEY); }
 
-/* Value at a string key, all ones (nil) when absent or when the table is too large to search. */
+#define LS_NIL (~UINT64_C(0))
+
+/* Value at a string key, nil when absent or when the table is too large to search. The key of an entry whose value is
+ * nil may be a string that was freed: it is not read. */
 static inline uint64_t ls_tab_get(const char *t, const char *key, size_t len)
 {
         uint32_t n = ls_tab_nodes(t);
@@ -24,14 +27,16 @@ static inline uint64_t ls_tab_get(const char *t, const char *key, size_t len)
         for (uint32_t i = 0; n <= LS_RAWTAB_MOST && i < n; i++) {
                 uint64_t k = ls_node_key(ls_tab_node(t, i));
 
-                if (ls_istype(k, LS_T_STR) && ls_str_len(ls_gcptr(k)) == len &&
+                if (ls_node_val(ls_tab_node(t, i)) == LS_NIL || !ls_istype(k, LS_T_STR))
+                        continue;
+                if (ls_str_len(ls_gcptr(k)) == len &&
                     !memcmp(ls_str_data(ls_gcptr(k)), key, len))
                         return ls_node_val(ls_tab_node(t, i));
         }
-        return ~UINT64_C(0);
+        return LS_NIL;
 }
 
-/* Value at an integer key, all ones (nil) when absent. */
+/* Value at an integer key, nil when absent. */
 static inline uint64_t ls_tab_geti(const char *t, uint32_t key)
 {
         uint32_t n = ls_tab_nodes(t);
@@ -44,7 +49,7 @@ static inline uint64_t ls_tab_geti(const char *t, uint32_t key)
         for (uint32_t i = 0; n <= LS_RAWTAB_MOST && i < n; i++)
                 if (ls_node_key(ls_tab_node(t, i)) == bits)
                         return ls_node_val(ls_tab_node(t, i));
-        return ~UINT64_C(0);
+        return LS_NIL;
 }
 
 /* Metatable, NULL = none. */

@@ -199,6 +199,35 @@ static void find_main(const lua_State *L)
         memset(probe->maybe_cur_L, 1, sizeof probe->maybe_cur_L);
 }
 
+static void no_hook(lua_State *L, struct lua_Debug *ar)
+{
+        (void)L, (void)ar;
+}
+
+/* The two bytes that follow what is set with lua_sethook. */
+static void find_hookmask(lua_State *L)
+{
+        static const struct { uint8_t mask, dispatch; } steps[] = { { 1, 1 }, { 2, 2 }, { 4, 4 }, { 8, 4 }, { 3, 3 }, { 0, 0 } };
+        uint8_t maybe[GLOBAL_WORDS * 8];
+        unsigned found = 0;
+
+        memset(maybe, 1, sizeof maybe);
+        for (unsigned s = 0; s < sizeof steps / sizeof *steps; s++) {
+                ls_lua.lua_sethook(L, no_hook, steps[s].mask, 1000000);
+                for (unsigned i = 0; i + 1 < sizeof maybe; i++)
+                        if (LS_READ(uint8_t, probe->global, i) != steps[s].mask ||
+                            (LS_READ(uint8_t, probe->global, i + 1) & 7) != steps[s].dispatch)
+                                maybe[i] = 0;
+        }
+        for (unsigned i = 1; i + 1 < sizeof maybe; i++)
+                if (maybe[i]) {
+                        ls_vm_facts.hookmask_offset = i;
+                        found++;
+                }
+        if (found != 1)
+                failed("the hook mask is not in the global state");
+}
+
 static void push_base_function(lua_State *L, const char *table, const char *name)
 {
         if (table) {
@@ -238,6 +267,7 @@ static int run(lua_State *L)
         read_version(L);
         check_table(L);
         check_ops(L);
+        find_hookmask(L);
         if (ls_lua.luaL_loadbuffer(L, probe_source, sizeof probe_source - 1, "=luasample")) {
                 failed("a chunk could not be loaded");
                 return 0;
@@ -274,7 +304,7 @@ static int have_api(void)
         return ls_lua.luaL_newstate && ls_lua.lua_close && ls_lua.lua_pushcclosure && ls_lua.lua_pcall &&
                ls_lua.luaL_loadbuffer && ls_lua.lua_getstack && ls_lua.lua_getinfo && ls_lua.lua_topointer &&
                ls_lua.lua_getfield && ls_lua.lua_setfield && ls_lua.lua_createtable && ls_lua.lua_rawseti &&
-               ls_lua.lua_pushnumber && ls_lua.lua_pushlstring && ls_lua.lua_settop && ls_lua.lua_remove &&
+               ls_lua.lua_pushnumber && ls_lua.lua_pushlstring && ls_lua.lua_settop && ls_lua.lua_remove && ls_lua.lua_sethook &&
                ls_lua.luaopen_base;
 }
 

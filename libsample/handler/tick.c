@@ -81,6 +81,25 @@ LS_HANDLER static void watch_recorder(uint64_t now)
         timer_settime(ls_tick.timer, 0, &spec, NULL);
 }
 
+/* LuaJIT's hookmask and dispatchmode. */
+enum { HOOK_VMEVENT = 0x20, HOOK_GC = 0x40, HOOK_PROFILE = 0x80, DISPMODE_INS = 0x04, DISPMODE_PROF = 0x40 };
+
+/* LuaJIT's handler asks for the hook in hookmask and then in the dispatch table. When a signal meets the VM at work on
+ * that table, the VM overwrites the second with what it decided before the signal. LuaJIT never tries again, since the
+ * first still stands; compiled code leaves at each of its checks because of it, and may do nothing else for ever. So a
+ * request that a tick finds unanswered is taken back: LuaJIT's handler then makes all of it anew. It does so only
+ * outside of finalizers and VM events. */
+LS_HANDLER static void renew_request(void)
+{
+        volatile uint8_t *hookmask = (volatile uint8_t *)(uintptr_t)ls_tick.global + ls_tick.hookmask_offset;
+        uint8_t mask = *hookmask;
+
+        if (!(mask & HOOK_PROFILE) || mask & (HOOK_VMEVENT | HOOK_GC))
+                return;
+        hookmask[1] &= (uint8_t)~(DISPMODE_INS | DISPMODE_PROF);
+        *hookmask = (uint8_t)(mask & ~HOOK_PROFILE);
+}
+
 LS_HANDLER static void count(uint32_t ticks)
 {
         if (ls_tick.global && !vm_runs()) {
@@ -92,8 +111,11 @@ LS_HANDLER static void count(uint32_t ticks)
         if (ls_tick.global)
                 state = vmstate_of(*(const volatile int32_t *)(ls_tick.global + ls_tick.vmstate_offset));
         atomic_fetch_add_explicit(&ls_tick.pending[state], ticks, memory_order_relaxed);
-        if (ls_tick.trigger)
+        if (ls_tick.trigger) {
+                if (ls_tick.global && ls_tick.hookmask_offset)
+                        renew_request();
                 ls_tick.trigger(SIGPROF);
+        }
 }
 
 LS_HANDLER static void tick(struct ls_shm *shm)

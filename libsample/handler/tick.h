@@ -15,6 +15,7 @@ struct ls_tick {
         const char *global;             /* global_State, NULL when its layout is not known */
         unsigned vmstate_offset;        /* in global_State: int32_t vmstate */
         unsigned cur_L_offset;          /* in global_State: running lua_State */
+        unsigned hookmask_offset;       /* in global_State: uint8_t hookmask, dispatchmode */
         unsigned cframe_offset;         /* in lua_State: its C frame, NULL = runs nothing */
         volatile sig_atomic_t ready;    /* 1 = all above is set and ticks count */
         volatile sig_atomic_t paused;   /* 1 = between regions or while the program's own profiler runs */

@@ -22,7 +22,6 @@ MODES = {"jit": [], "joff": ["-joff"]}
 # What the capture through LuaJIT's hook cannot tell, as luasample-record(1) says: counted as skipped while it is wrong
 # by no more than these points.
 KNOWN = {
-    "clines.jit": (6, "a builtin inside a trace is seen where the line next changes"),
     "library.jit": (9, "a builtin inside a trace is seen where the line next changes, in its caller"),
 }
 QUICK = {"split", "twoloops", "coroutines", "zones"}
