@@ -38,6 +38,7 @@ static const char *const chunk_types[] = {
         [LS_CHUNK_SAMPLES] = "samples",
         [LS_CHUNK_CHECKPOINT] = "checkpoint",
         [LS_CHUNK_INDEX] = "index",
+        [LS_CHUNK_PARITY] = "parity",
 };
 
 static int dump_header(struct dump *d, const struct ls_chunk_header *h)
@@ -79,7 +80,8 @@ static void row_fields(struct dump *d, const struct ls_record *rec, uint32_t i, 
         }
         if (rec->kind == LS_REC_SAMPLE) {
                 const uint64_t *const *s = (const uint64_t *const *)d->r->scratch;
-                __int128 t = (__int128)(int64_t)s[LS_C_SAMPLE_TIME][i] * s[LS_C_SAMPLE_INTERVAL][i] >> 4;
+                uint64_t interval = s[LS_C_SAMPLE_INTERVAL][i] ? s[LS_C_SAMPLE_INTERVAL][i] : d->r->interval_ns;
+                __int128 t = (__int128)(int64_t)s[LS_C_SAMPLE_TIME][i] * interval >> 4;
 
                 add_u64(d, "time_ns", s[LS_C_SAMPLE_BASE][i] + (uint64_t)t);
         }
@@ -149,13 +151,21 @@ static int dump_chunk(struct dump *d)
         if (!e)
                 e = dump_header(d, &h);
         p = d->r->raw.data;
-        end = e ? p : p + h.raw_size;
+        /* A parity chunk, and one of a type of a newer version, has no records. */
+        end = e || h.type < LS_CHUNK_DEFINITIONS || h.type > LS_CHUNK_INDEX ? p : p + h.raw_size;
         while (!e && (e = ls_record_next(&p, end, &rec)) > 0)
                 e = dump_record(d, &rec);
         if (e == -EBADMSG)
                 e = dump_damage(d, &(struct ls_damage){ d->chunk->number, d->chunk->offset, 0,
                                                         "its records make no sense", 0 });
         return e;
+}
+
+static int ignore_block(void *ctx, const struct ls_sample_block *block)
+{
+        (void)ctx;
+        (void)block;
+        return 0;
 }
 
 int ls_profile_dump(struct ls_profile *p, ls_dump_fn fn, void *ctx)
@@ -169,11 +179,14 @@ int ls_profile_dump(struct ls_profile *p, ls_dump_fn fn, void *ctx)
         add_u64(&d, "size", p->file_size);
         add_u64(&d, "complete", (uint64_t)p->complete);
         e = emit(&d, 0, 0, "file");
+        /* Only decoding finds a sample chunk that lies; it is then listed as damage, without its rows. */
+        if (!e)
+                e = ls_profile_samples(p, LS_COL_TIME, ignore_block, NULL);
         for (uint32_t i = 0; !e && i <= d.r->n_chunks; i++) {
                 d.chunk = i < d.r->n_chunks ? &d.r->chunks[i] : NULL;
                 while (!e && damage < p->n_damages && (!d.chunk || p->damages[damage].offset <= d.chunk->offset))
                         e = dump_damage(&d, &p->damages[damage++]);
-                if (!e && d.chunk)
+                if (!e && d.chunk && !d.chunk->bad)
                         e = dump_chunk(&d);
         }
         return e;

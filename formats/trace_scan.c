@@ -152,9 +152,14 @@ static int add_totals(struct ls_reader *r, const struct ls_chunk_header *h)
         uint64_t v[4];
         int n;
 
-        while ((n = ls_extra_next(&p, end, 4, v)) > 0) {
+        while ((n = ls_extra_next(&p, end, 4, v)) > 0)
                 if (v[0] > UINT8_MAX)
                         return -EBADMSG;
+        if (n < 0)
+                return n;
+        /* Nothing is added before the whole list is known to be right. */
+        p = r->extra;
+        while ((n = ls_extra_next(&p, end, 4, v)) > 0) {
                 r->sums[v[0]].rows += v[1];
                 r->sums[v[0]].samples += v[2];
                 r->sums[v[0]].sum += v[3];

@@ -190,7 +190,7 @@ uint32_t ls_sources_trace_id(struct ls_sources *s, uint32_t source_id)
         if (e->name_len && *e->name == '@') {
                 resolve_file(s, e, &def);
         } else {
-                def.text_hash = e->complete ? XXH64(e->text, e->received, 0) : e->name_hash;
+                def.text_hash = e->complete ? XXH64(e->text, e->received, 0) : 0;
                 def.size = e->complete ? e->received : e->text_len;
                 if (is_text && !s->no_source)
                         s->written_bytes += e->name_len;
