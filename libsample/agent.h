@@ -20,8 +20,8 @@ struct ls_agent {
 };
 extern struct ls_agent ls_agent;
 
-/* 1 when this process may write to the rings: recorded, not a forked child, the recorder is alive and wants samples.
- * Any thread, signal handlers too. */
+/* 1 when this process may write to the rings: recorded, and not a forked child. Whether the recorder is alive and wants
+ * samples is in shm. Any thread, signal handlers too. */
 static inline int ls_agent_live(void)
 {
         return ls_agent.shm && *ls_agent.generation != 0 && *ls_agent.generation == ls_agent.shm->generation;

@@ -27,6 +27,8 @@ struct ls_engine ls_engine;
 static __thread int in_own_call;
 /* 1 while the program's call of luaJIT_profile_start is passed on. */
 static __thread int in_start;
+/* Starts of the program's profiler that had no effect. */
+static atomic_uint starts_refused;
 
 void ls_agent_notice(const char *fmt, ...)
 {
@@ -134,6 +136,7 @@ static void profile_start(void)
         static const char *const modes[] = { [LS_SCOPE_LINE] = "li1000000", [LS_SCOPE_FUNCTION] = "fi1000000",
                                              [LS_SCOPE_NONE] = "i1000000" };
 
+        ls_engine.caught = NULL;
         in_own_call = 1;
         ls_lua.luaJIT_profile_start(ls_engine.L, modes[ls_agent.shm->scope % 3], ls_hook, NULL);
         in_own_call = 0;
@@ -245,7 +248,7 @@ void ls_engine_vm_created(lua_State *L)
         profile_start();
         if (!ls_tick.trigger || install_handler()) {
                 refuse(ls_tick.trigger ? "the tick's signal handler cannot be installed"
-                                       : "its profiler does not use SIGPROF");
+                                       : "its profiler does not use SIGPROF, or runs for another VM");
                 ls_engine.L = NULL;
                 return;
         }
@@ -258,13 +261,25 @@ void ls_engine_vm_created(lua_State *L)
         ls_engine_arm();
 }
 
+/* 1 when the VM runs nothing or a C function. A host may call exit in a handler of signals, at any instruction. */
+static int vm_is_at_rest(void)
+{
+        const char *L = LS_READ(const char *, ls_engine.global, ls_vm_facts.cur_L_offset);
+
+        return !L || !LS_READ(const void *, L, LS_L_CFRAME) ||
+               LS_READ(int32_t, ls_engine.global, ls_vm_facts.vmstate_offset) == ~1;
+}
+
 /* Last words of a VM: what is still unnamed, what of texts is unsent, what ticks are pending. */
 static void last_words(struct ls_ring *ring)
 {
         uint64_t start = ls_now_ns();
 
         ls_hook_flush();
-        if (ls_names_wanted())
+        if (atomic_load(&starts_refused))
+                ls_agent_notice("a Lua VM of another thread asked for LuaJIT's profiler, which this recording had: it got "
+                                "no samples");
+        if (ls_names_wanted() && vm_is_at_rest())
                 ls_names_search(ring, ls_engine.L, LAST_NAMES_NS);
         ls_sources_send_text(ring);
         atomic_fetch_add(&ls_agent.shm->own_hook_ns, ls_now_ns() - start);
@@ -300,8 +315,12 @@ void ls_engine_vm_closing(lua_State *L)
 {
         struct ls_ring *ring = ls_ring_of_process();
 
-        if (ls_vm_probing || !is_ours(L))
+        if (ls_vm_probing)
                 return;
+        if (!is_ours(L)) {
+                ls_engine.app_closing = ls_engine.app_active && LS_READ(const char *, L, LS_L_GLREF) == ls_engine.app_global;
+                return;
+        }
         if (ring && ls_tick_thread) {
                 if (!ls_engine.app_active) {
                         ls_engine_disarm();
@@ -317,7 +336,7 @@ void ls_engine_vm_closing(lua_State *L)
                 profile_stop();
         ls_tick.global = NULL;
         ls_engine.L = NULL;
-        ls_engine.app_active = 0;
+        ls_engine.app_active = ls_engine.in_region = 0;
         ls_names_reset();
         ls_zones_reset();
         ls_coroutines_reset();
@@ -325,16 +344,35 @@ void ls_engine_vm_closing(lua_State *L)
         ls_hook_reset();
 }
 
+/* The program's profiler has stopped. */
+static void take_turn_again(void)
+{
+        ls_engine.app_active = 0;
+        if (!ls_agent_live() || !ls_tick_thread)
+                return;
+        account_app_profiler();
+        profile_start();
+        ls_engine_arm();
+}
+
+/* lua_close stops a profiler that the program left running. */
 void ls_engine_vm_closed(lua_State *L)
 {
         (void)L;
+        if (!ls_engine.app_closing)
+                return;
+        ls_engine.app_closing = 0;
+        take_turn_again();
 }
 
 /* The program's own profiler takes the place of ours until it stops. LuaJIT has one profiler a process, so ours
- * stops first, also when another VM asks. */
+ * stops first, also when another VM asks. Not for one in another thread: to stop ours means to flush the compiled code
+ * that its VM may be running; then LuaJIT ignores the start. */
 void ls_engine_app_profile_start(lua_State *L, const char *mode, void (*cb)(void *, lua_State *, int, int), void *data)
 {
-        if (ls_engine.L && !ls_vm_probing && !ls_engine.app_active) {
+        if (ls_engine.L && !ls_vm_probing && !ls_engine.app_active && !ls_tick_thread && !is_ours(L)) {
+                atomic_fetch_add(&starts_refused, 1);
+        } else if (ls_engine.L && !ls_vm_probing && !ls_engine.app_active) {
                 if (ls_agent_live() && ls_tick_thread) {
                         ls_engine_disarm();
                         ls_hook_flush();
@@ -359,12 +397,7 @@ void ls_engine_app_profile_stop(lua_State *L)
         ls_lua.luaJIT_profile_stop(L);
         if (in_own_call || in_start || !ls_engine.app_active || LS_READ(const char *, L, LS_L_GLREF) != ls_engine.app_global)
                 return;
-        ls_engine.app_active = 0;
-        if (!ls_agent_live() || !ls_tick_thread)
-                return;
-        account_app_profiler();
-        profile_start();
-        ls_engine_arm();
+        take_turn_again();
 }
 
 /* A forked child has our profiler in LuaJIT's state, but not its timer and its disposition of SIGPROF: the first stop

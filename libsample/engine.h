@@ -13,11 +13,12 @@ struct ls_engine {
         int tid;
         int app_active;                 /* the program's own profiler runs in our place */
         const char *app_global;         /* in this VM */
+        int app_closing;                /* lua_close of that VM is under way */
         uint64_t app_cpu_start;
         uint64_t cpu_start;             /* thread's CPU clock when sampling began */
         uint64_t names_ns;              /* spent on searches for names */
         uint64_t builtins_ns;           /* when the libraries were last read for names of fast functions */
-        int in_region, has_regions;
+        int in_region;
         void (*caught)(int);            /* handler that LuaJIT gave to sigaction in our own start */
 };
 extern struct ls_engine ls_engine;

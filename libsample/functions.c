@@ -16,7 +16,7 @@
 #define VERIFY_NS UINT64_C(100000000)
 
 /* With so many functions, such as a program that loads code all the time, all is forgotten and sent again. */
-#define MOST_FUNCTIONS (1u << 20)
+#define MOST_FUNCTIONS (1u << 15)
 
 static struct {
         struct ls_fn *slots;            /* open addressing; a power of two */
@@ -75,12 +75,6 @@ static int make_room(void)
         return 0;
 }
 
-static uint32_t shape_of(const char *pt)
-{
-        return LS_READ(uint32_t, pt, LS_PT_FIRSTLINE) * 31 + LS_READ(uint32_t, pt, LS_PT_NUMLINE) * 1009 +
-               LS_READ(uint32_t, pt, LS_PT_SIZEBC) * 65599 + LS_READ(uint32_t, pt, LS_PT_SIZEKGC) * 16777259;
-}
-
 /* 1 when the entry still is the function at its address. */
 static int still(struct ls_fn *s, uint64_t now_ns)
 {
@@ -88,7 +82,7 @@ static int still(struct ls_fn *s, uint64_t now_ns)
 
         if (s->key & (KEY_C | KEY_BUILTIN))
                 return 1;
-        if (s->chunkname != LS_READ(const char *, pt, LS_PT_CHUNKNAME) || s->shape != shape_of(pt))
+        if (s->chunkname != LS_READ(const char *, pt, LS_PT_CHUNKNAME) || s->shape != ls_pt_shape(pt))
                 return 0;
         if (now_ns - s->verified_ns < VERIFY_NS)
                 return 1;
@@ -122,7 +116,7 @@ static int describe(struct ls_ring *ring, const char *fn, struct ls_rec_function
                 int loaded;
 
                 s->chunkname = LS_READ(const char *, pt, LS_PT_CHUNKNAME);
-                s->shape = shape_of(pt);
+                s->shape = ls_pt_shape(pt);
                 s->hash = ls_proto_hash(pt);
                 rec->kind = LS_FUNC_LUA;
                 rec->source_id = ls_source_id(ring, s->chunkname, &loaded);

@@ -42,7 +42,7 @@ uint32_t ls_functions_count(void);
 /* The VM is gone, its functions too: addresses mean nothing any more. Ids go on. */
 void ls_functions_reset(void);
 
-/* Name of a fast function in this build, found in the libraries of the VM (names.c); NULL = none. */
+/* Name of a fast function in this build, found in the libraries of a VM (names_search.c); NULL = none. */
 const char *ls_builtin_name(uint8_t ffid);
 
 #endif

@@ -42,11 +42,16 @@ static void take(struct ticks *t)
         t->cpu_ns = atomic_load_explicit(&ls_tick.last_cpu_ns, memory_order_relaxed);
 }
 
+/* Addresses are not enough: another function may be at that of a collected one. The line of a Lua frame without pc is
+ * not known to be the same. */
 static int same(const struct ls_wframe *a, const struct ls_wframe *b)
 {
         if (a->fn != b->fn || a->pc != b->pc)
                 return 0;
-        return !a->pc || LS_READ(const char *, ls_fn_proto(a->fn), LS_PT_CHUNKNAME) == b->chunkname;
+        if (a->fn == LS_WFN_RESUMED_BY_C || !ls_fn_is_lua(a->fn))
+                return 1;
+        return a->pc && LS_READ(const char *, ls_fn_proto(a->fn), LS_PT_CHUNKNAME) == b->chunkname &&
+               ls_pt_shape(ls_fn_proto(a->fn)) == b->shape;
 }
 
 /* Root frames that equal those of the last sample sent. */
@@ -54,8 +59,6 @@ static size_t kept(const struct ls_walk *w, const struct ls_walk *last)
 {
         size_t most = w->n < last_n ? w->n : last_n, n = 0;
 
-        if (w->leaf_line && most == w->n)
-                most--;
         while (n < most && same(&w->frames[w->n - 1 - n], &last->frames[last_n - 1 - n]))
                 n++;
         return n;
@@ -95,6 +98,7 @@ static int resolve(struct ls_ring *ring, lua_State *L, struct ls_walk *w, size_t
                 ls_names_from_stack(ring, L, w, i, ls_function_last());
         if (ffid == LS_FFID_LUA) {
                 f->chunkname = LS_READ(const char *, ls_fn_proto(f->fn), LS_PT_CHUNKNAME);
+                f->shape = ls_pt_shape(ls_fn_proto(f->fn));
                 f->line = f->pc ? ls_pt_line(ls_fn_proto(f->fn), f->pc) : api_line(L, w, i);
         }
         return 0;
@@ -241,9 +245,11 @@ static int send(struct ls_ring *ring, lua_State *L, struct ls_walk *w, const str
         }
         rec->nframes = (uint32_t)n;
         commit(ring, rec, t);
-        /* Kept frames were not resolved again: their chunk names are those of the last sample. */
-        for (size_t i = 1; i <= keep; i++)
+        /* Kept frames were not resolved again: what they are known by is that of the last sample. */
+        for (size_t i = 1; i <= keep; i++) {
                 w->frames[w->n - i].chunkname = walks[!current].frames[last_n - i].chunkname;
+                w->frames[w->n - i].shape = walks[!current].frames[last_n - i].shape;
+        }
         last_n = root > leaf ? 0 : w->n;
         current = !current;
         return 0;

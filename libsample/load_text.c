@@ -97,6 +97,7 @@ void ls_load_text_end(struct ls_load_text *load, const char *chunkname, int erro
         do {
                 k = &kept[next_kept++ % KEPT];
                 forget(k);
+                k->name = 0;
         } while (kept_bytes + load->len > KEPT_MOST);
         *k = (struct kept){ name, hash, ls_pages_new(load->len), load->len };
         if (k->text) {

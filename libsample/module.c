@@ -48,8 +48,8 @@ static int region_start(lua_State *L)
                 return 0;
         ls_hook_flush();
         send_region(1, name, len);
-        ls_engine.in_region = ls_engine.has_regions = 1;
-        ls_tick.paused = ls_engine.app_active;
+        ls_engine.in_region = 1;
+        ls_tick.paused = 0;
         return 0;
 }
 
@@ -66,7 +66,7 @@ static int region_stop(lua_State *L)
 
 static int is_recording(lua_State *L)
 {
-        ls_lua.lua_pushboolean(L, sampled_here(L) && !ls_tick.paused && ls_agent_live());
+        ls_lua.lua_pushboolean(L, sampled_here(L) && !ls_engine.app_active && !ls_tick.paused && ls_agent_live());
         return 1;
 }
 

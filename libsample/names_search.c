@@ -234,7 +234,6 @@ void ls_names_reset(void)
 {
         search.running = 0;
         search.functions_at_start = 0;
-        memset(builtins, 0, sizeof builtins);
 }
 
 static void note_builtin(uint8_t ffid, const char *prefix, uint32_t prefix_len, const char *key)

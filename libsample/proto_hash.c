@@ -1,4 +1,4 @@
-/* Hash of a function's definition: bytecode and constants, without what the JIT compiler patches into them. */
+/* Hash of a function's definition (proto_hash.h): bytecode and constants, without what the JIT compiler patches into them. */
 #include "libsample/proto_hash.h"
 
 #include "libsample/walk.h"
@@ -9,10 +9,20 @@ static uint64_t mix(uint64_t h, uint64_t v)
         return h ^ h >> 29;
 }
 
+#define BYTES_EACH_END (128u << 10)
+
 uint64_t ls_bytes_hash(const char *s, size_t len)
 {
         uint64_t h = len, v;
 
+        if (len > 2 * BYTES_EACH_END) {
+                for (const char *end = s + BYTES_EACH_END; s < end; s += 8) {
+                        memcpy(&v, s, 8);
+                        h = mix(h, v);
+                }
+                s += len - 2 * BYTES_EACH_END;
+                len = BYTES_EACH_END;
+        }
         for (; len >= 8; s += 8, len -= 8) {
                 memcpy(&v, s, 8);
                 h = mix(h, v);
@@ -56,6 +66,16 @@ static uint64_t constant(const char *o)
         }
 }
 
+/* Of a long array only so many elements at its begin and at its end count: a generated function may have millions,
+ * and the program waits. */
+#define EACH_END 4096u
+
+/* The element after i. */
+static uint32_t next(uint32_t i, uint32_t n)
+{
+        return i + 1 == EACH_END && n > 2 * EACH_END ? n - EACH_END : i + 1;
+}
+
 uint64_t ls_proto_hash(const char *pt)
 {
         const uint32_t *bc = (const uint32_t *)(const void *)(pt + LS_PT_SIZE);
@@ -64,11 +84,11 @@ uint64_t ls_proto_hash(const char *pt)
         uint32_t nnum = LS_READ(uint32_t, pt, LS_PT_SIZEKN), ngc = LS_READ(uint32_t, pt, LS_PT_SIZEKGC);
         uint64_t h = n;
 
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = 0; i < n; i = next(i, n))
                 h = mix(h, normal(bc[i]));
-        for (uint32_t i = 0; i < nnum; i++)
+        for (uint32_t i = 0; i < nnum; i = next(i, nnum))
                 h = mix(h, k[i]);
-        for (uint32_t i = 1; i <= ngc; i++)
-                h = mix(h, constant((const char *)(uintptr_t)k[-(int64_t)i]));
+        for (uint32_t i = 0; i < ngc; i = next(i, ngc))
+                h = mix(h, constant((const char *)(uintptr_t)k[-1 - (int64_t)i]));
         return h ? h : 1;
 }

@@ -14,9 +14,10 @@
 #define PIECE       (16u << 10)         /* of a text in one record */
 
 struct source {
-        const char *chunkname;          /* GCstr; compared with hash and length, since addresses are reused */
-        uint64_t hash;
+        const char *chunkname;          /* GCstr; compared with hashes and length, since addresses are reused */
+        uint64_t hash;                  /* of the name */
         uint32_t str_hash, len, id;
+        int loaded;                     /* a text, not the name of a file */
 };
 
 struct text {                           /* waits to be sent; a copy, since Lua may collect the string */
@@ -105,11 +106,13 @@ uint32_t ls_source_id(struct ls_ring *ring, const char *chunkname, int *ret_load
         if (make_room())
                 return 0;
         s = slot_of(chunkname, str_hash, len);
-        if (s->id)
+        rec.text_hash = ls_bytes_hash(name, len);
+        if (s->id && s->hash == rec.text_hash) {
+                *ret_loaded = s->loaded;
                 return s->id;
+        }
         rec.source_id = src.next_id + 1;
         rec.name_len = len < NAME_MOST ? len : NAME_MOST;
-        rec.text_hash = ls_bytes_hash(name, len);
         body = ls_ring_reserve(ring, LS_REC_SOURCE, sizeof rec + rec.name_len, LS_RESERVE_DEFINITION);
         if (!body) {
                 atomic_fetch_add(&ls_agent.shm->lost[LS_LOSS_DEFINITION_LOST], 1);
@@ -124,8 +127,8 @@ uint32_t ls_source_id(struct ls_ring *ring, const char *chunkname, int *ret_load
         memcpy(body, &rec, sizeof rec);
         memcpy(body + sizeof rec, name, rec.name_len);
         ls_ring_commit(ring, body);
-        src.used++;
-        *s = (struct source){ chunkname, rec.text_hash, str_hash, len, ++src.next_id };
+        src.used += !s->id;
+        *s = (struct source){ chunkname, rec.text_hash, str_hash, len, ++src.next_id, *ret_loaded };
         return s->id;
 }
 

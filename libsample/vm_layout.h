@@ -20,7 +20,7 @@ enum {
         LS_STR_HASH = 16, LS_STR_LEN = 20, LS_STR_DATA = 24,
         LS_TAB_ARRAY = 16, LS_TAB_META = 32, LS_TAB_NODE = 40, LS_TAB_ASIZE = 48, LS_TAB_HMASK = 52, LS_UDATA_META = 32,
         LS_NODE_VAL = 0, LS_NODE_KEY = 8, LS_NODE_SIZE = 24,
-        LS_CF_L = 16, LS_CF_PC = 24, LS_CF_PREV = 32, LS_CF_SIZE = 80, LS_CF_RETURN = 72,
+        LS_CF_NRES = 8, LS_CF_L = 16, LS_CF_PC = 24, LS_CF_PREV = 32, LS_CF_SIZE = 80, LS_CF_RETURN = 72,
 };
 #define LS_PTF_VARARG 0x02
 
@@ -29,6 +29,9 @@ enum { LS_T_STR = 4, LS_T_THREAD = 6, LS_T_PROTO = 7, LS_T_FUNC = 8, LS_T_TAB = 
 
 /* Frame types in the low bits of a frame's link. */
 enum { LS_FRAME_LUA = 0, LS_FRAME_C = 1, LS_FRAME_CONT = 2, LS_FRAME_VARG = 3, LS_FRAME_TYPEP = 7 };
+
+/* What is in the place of a continuation in the frame of a callback from C (LuaJIT's FFI). */
+#define LS_CONT_FFI_CALLBACK 1
 
 #define LS_FFID_LUA 0
 #define LS_FFID_C   1
@@ -64,6 +67,13 @@ static inline int ls_pt_has_pc(const char *pt, const char *pc)
         const char *bc = pt + LS_PT_SIZE;
 
         return pc > bc && pc <= bc + 4 * (size_t)LS_READ(uint32_t, pt, LS_PT_SIZEBC);
+}
+
+/* Of a prototype's lines and sizes: another one at the same address is most likely of another shape. */
+static inline uint32_t ls_pt_shape(const char *pt)
+{
+        return LS_READ(uint32_t, pt, LS_PT_FIRSTLINE) * 31 + LS_READ(uint32_t, pt, LS_PT_NUMLINE) * 1009 +
+               LS_READ(uint32_t, pt, LS_PT_SIZEBC) * 65599 + LS_READ(uint32_t, pt, LS_PT_SIZEKGC) * 16777259;
 }
 
 /* Line of the instruction before pc. 0 = stripped. */

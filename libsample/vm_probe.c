@@ -4,14 +4,15 @@
 #include "libsample/agent.h"
 #include "libsample/handler/tick.h"
 #include "libsample/lua_debug.h"
+#include "libsample/names.h"
 #include "libsample/pages.h"
 
 __thread int ls_vm_probing;
 
 /* Runs check() below at known places: nested calls, a vararg function, a C function between Lua functions, inside a
- * coroutine resumed by resume and one by wrap, and a metamethod. */
+ * coroutine resumed by resume and one by wrap, a metamethod, and a handler of errors. */
 static const char probe_source[] =
-        "local check, resume, create, wrap, pcall, setmeta, ipairs = ...\n"
+        "local check, resume, create, wrap, pcall, setmeta, ipairs, xpcall = ...\n"
         "local function rec(n)\n"
         "  if n == 0 then check() else rec(n - 1) end\n"
         "  return n\n"
@@ -23,6 +24,10 @@ static const char probe_source[] =
         "wrap(function() va(2) return 1 end)()\n"
         "local o = setmeta({}, { __index = function(t, k) rec(1) return k end })\n"
         "local x = o.field\n"
+        "xpcall(function()\n"
+        "  local a\n"
+        "  a = a + 1\n"
+        "end, check)\n"
         "check(wrap(va), (ipairs({})))\n";
 
 /* Bytecode at known places. */
@@ -256,6 +261,22 @@ static void read_version(lua_State *L)
         ls_lua.lua_settop(L, 0);
 }
 
+/* Names of the builtins, where no program has given them others. Protected; those that cannot be had here are looked
+ * for in the program's VM. */
+static int read_builtins(lua_State *L)
+{
+        static const char open_hidden[] = "for _, name in ipairs({'ffi', 'jit.util', 'jit.profile'}) do\n"
+                                          "  local open = package.preload[name]\n"
+                                          "  if open then package.loaded[name] = open(name) end\n"
+                                          "end\n";
+
+        ls_lua.luaL_openlibs(L);
+        if (!ls_lua.luaL_loadbuffer(L, open_hidden, sizeof open_hidden - 1, "=luasample"))
+                ls_lua.lua_pcall(L, 0, 0, 0);
+        ls_names_builtins(L);
+        return 0;
+}
+
 /* Runs protected: an error, such as no memory, only fails the probe. */
 static int run(lua_State *L)
 {
@@ -279,8 +300,13 @@ static int run(lua_State *L)
         push_base_function(L, NULL, "pcall");
         push_base_function(L, NULL, "setmetatable");
         push_base_function(L, NULL, "ipairs");
-        if (ls_lua.lua_pcall(L, 7, 0, 0) || probe->checks != 6)
+        push_base_function(L, NULL, "xpcall");
+        if (ls_lua.lua_pcall(L, 8, 0, 0) || probe->checks != 7)
                 failed("a known chunk did not run as expected");
+        if (!probe->why && ls_lua.luaL_openlibs) {
+                ls_lua.lua_pushcclosure(L, read_builtins, 0);
+                ls_lua.lua_pcall(L, 0, 0, 0);
+        }
         return 0;
 }
 

@@ -28,13 +28,25 @@ static int is_func(uint64_t slot)
         return ls_istype(slot, LS_T_FUNC);
 }
 
-/* One thread's frames, from its base down. pc is that of the top frame. A vararg frame is two frames of one function:
- * the upper one is passed over and its pc goes to the lower. */
-static int walk_thread(struct ls_walk *w, const lua_State *L, const char *pc)
+/* C frames of protected calls that are done with: f is below where they began. */
+static const char *live_cframe(const char *cf, const uint64_t *stack, const uint64_t *f)
+{
+        while (cf && LS_READ(int32_t, cf, LS_CF_NRES) < 0 &&
+               (const char *)f < (const char *)stack - LS_READ(int32_t, cf, LS_CF_NRES))
+                cf = cframe_raw(LS_READ(const void *, cf, LS_CF_PREV));
+        return cf;
+}
+
+/* One thread's frames, from its base down. A vararg frame is two frames of one function: the upper one is passed over
+ * and its pc goes to the lower. The pc of the top frame, and of a Lua function that the VM interrupted to call a hook,
+ * a finalizer or a handler of errors, is in the C frame that it runs in. */
+static int walk_thread(struct ls_walk *w, const lua_State *L)
 {
         const uint64_t *stack = LS_READ(const uint64_t *, L, LS_L_STACK);
         const uint64_t *bottom = stack + 1, *top = LS_READ(const uint64_t *, L, LS_L_MAXSTACK);
         const uint64_t *f = LS_READ(const uint64_t *, L, LS_L_BASE) - 1;
+        const char *cf = live_cframe(cframe_raw(LS_READ(const void *, L, LS_L_CFRAME)), stack, f);
+        const char *pc = cf ? LS_READ(const char *, cf, LS_CF_PC) : NULL;
         const uint64_t *vararg_base = NULL;
         int error;
 
@@ -66,10 +78,13 @@ static int walk_thread(struct ls_walk *w, const lua_State *L, const char *pc)
                                 return -EBADMSG;
                 } else {
                         below = (const uint64_t *)((const char *)f - (link & ~(uint64_t)LS_FRAME_TYPEP));
+                        if (((link & 3) == LS_FRAME_C || (type == LS_FRAME_CONT && f[-3] == LS_CONT_FFI_CALLBACK)) && cf)
+                                cf = cframe_raw(LS_READ(const void *, cf, LS_CF_PREV));
+                        cf = live_cframe(cf, stack, below);
                         if (type == LS_FRAME_CONT)
                                 pc = (const char *)(uintptr_t)f[-2];
                         else if (type != LS_FRAME_VARG)
-                                pc = NULL;
+                                pc = cf ? LS_READ(const char *, cf, LS_CF_PC) : NULL;
                 }
                 if (below >= f || below < stack)
                         return -EBADMSG;
@@ -101,18 +116,16 @@ const lua_State *ls_walk_resumer(const lua_State *L, int *ret_by_c)
 
 int ls_walk_stack(struct ls_walk *w, const lua_State *L)
 {
-        const char *cf = cframe_raw(LS_READ(const void *, L, LS_L_CFRAME));
         int by_c = 0, error;
 
         w->n = w->body = 0;
-        error = walk_thread(w, L, cf ? LS_READ(const char *, cf, LS_CF_PC) : NULL);
-        w->leaf_line = w->n && ls_fn_is_lua(w->frames[0].fn) && !w->frames[0].pc;
+        error = walk_thread(w, L);
         w->body = w->n ? w->n - 1 : 0;
         for (int i = 0; !error && i < MAX_RESUMERS; i++) {
                 L = ls_walk_resumer(L, &by_c);
                 if (!L)
                         break;
-                error = walk_thread(w, L, NULL);
+                error = walk_thread(w, L);
         }
         if (!error && by_c)
                 error = push(w, LS_WFN_RESUMED_BY_C, NULL, NULL);

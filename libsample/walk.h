@@ -14,6 +14,7 @@ struct ls_wframe {                      /* one frame as read; two equal ones sho
         const uint64_t *base;           /* its first slot; not compared */
         const char *chunkname;          /* of its prototype when it was sent (hook.c) */
         uint32_t func_id, line;         /* as it was sent (hook.c) */
+        uint32_t shape;                 /* of its prototype when it was sent (hook.c) */
 };
 #define LS_WFN_RESUMED_BY_C ((const char *)1)
 
@@ -21,7 +22,6 @@ struct ls_walk {
         struct ls_wframe *frames;       /* leaf first; pages of the agent's own */
         size_t n, room;
         size_t body;                    /* index of the running coroutine's own root frame */
-        int leaf_line;                  /* 1 = the leaf's pc could not be read: ask lua_getinfo for its line */
 };
 
 /* What the probe found out about this runtime (vm_probe.c). */

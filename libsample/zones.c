@@ -11,6 +11,7 @@
 #include "libsample/walk.h"
 
 #define OWNERS_MOST 16384               /* zones whose owner is noted; deeper ones count for every coroutine */
+#define CHAIN_MOST  256                 /* coroutines that resumed one another; LuaJIT allows 200 nested C calls */
 #define KNOWN_MOST  4096                /* different zone paths */
 
 /* Behaves as LuaJIT's jit.zone: a call pushes, or pops and returns; get, flush. Beside it a second stack is kept, of
@@ -76,18 +77,24 @@ static struct {
         uint32_t next_id, used;
 } zones;
 
-/* Leaves the chunk name on the stack: "@" and the path of LuaJIT's own module, or "=jit.zone". */
+/* package.searchpath("jit.zone", package.path) */
+static int search_path(lua_State *L)
+{
+        ls_lua.lua_getfield(L, LS_LUA_GLOBALSINDEX, "package");
+        ls_lua.lua_getfield(L, -1, "searchpath");
+        ls_lua.lua_pushlstring(L, "jit.zone", 8);
+        ls_lua.lua_getfield(L, -3, "path");
+        return ls_lua.lua_pcall(L, 2, 1, 0) == 0;
+}
+
+/* Leaves the chunk name on the stack: "@" and the path of LuaJIT's own module, or "=jit.zone". Globals may be missing
+ * and may raise errors. */
 static const char *chunk_name(lua_State *L, char *buf, size_t size)
 {
         const char *path;
 
-        ls_lua.lua_getfield(L, LS_LUA_GLOBALSINDEX, "package");
-        if (ls_lua.lua_type(L, -1) != LS_LUA_TTABLE)
-                return "=jit.zone";
-        ls_lua.lua_getfield(L, -1, "searchpath");
-        ls_lua.lua_pushlstring(L, "jit.zone", 8);
-        ls_lua.lua_getfield(L, -3, "path");
-        if (ls_lua.lua_pcall(L, 2, 1, 0) || !(path = ls_lua.lua_tolstring(L, -1, NULL)))
+        ls_lua.lua_pushcclosure(L, search_path, 0);
+        if (ls_lua.lua_pcall(L, 0, 1, 0) || !(path = ls_lua.lua_tolstring(L, -1, NULL)))
                 return "=jit.zone";
         snprintf(buf, size, "@%s", path);
         return buf;
@@ -181,13 +188,21 @@ static uint32_t intern(struct ls_ring *ring, uint32_t parent, const char *name, 
         return zones.known[i].id = ++zones.next_id;
 }
 
-/* 1 when the owner of a zone is L or has, directly or not, resumed it. */
-static int concerns(int32_t owner, const lua_State *L)
+/* L and those that resumed it, directly or not, as owners are noted. Returns how many. */
+static unsigned chain_of(const lua_State *L, int32_t chain[CHAIN_MOST])
 {
+        unsigned n = 0;
         int by_c;
 
-        for (int i = 0; L && i < 256; i++, L = ls_walk_resumer(L, &by_c))
-                if ((int32_t)(uintptr_t)L == owner)
+        for (; L && n < CHAIN_MOST; L = ls_walk_resumer(L, &by_c))
+                chain[n++] = (int32_t)(uintptr_t)L;
+        return n;
+}
+
+static int is_among(int32_t owner, const int32_t *chain, unsigned n)
+{
+        for (unsigned i = 0; i < n; i++)
+                if (chain[i] == owner)
                         return 1;
         return 0;
 }
@@ -195,16 +210,19 @@ static int concerns(int32_t owner, const lua_State *L)
 uint32_t ls_zone_id(struct ls_ring *ring, const lua_State *L)
 {
         uint32_t id = 0, n = zones.tracked ? (uint32_t)zones.own[0] : OWNERS_MOST - 1;
+        int32_t chain[CHAIN_MOST];
+        unsigned nchain = zones.tracked && n ? chain_of(L, chain) : 0;
         char buf[40];
 
         for (uint32_t i = 1; zones.names && i <= n && i < OWNERS_MOST; i++) {
-                uint64_t tv = ls_tab_geti(zones.names, i);
+                uint64_t tv;
                 const char *name;
 
-                if (tv == ~UINT64_C(0))
-                        break;
-                if (zones.tracked && !concerns(zones.own[i], L))
+                if (zones.tracked && !is_among(zones.own[i], chain, nchain))
                         continue;
+                tv = ls_tab_geti(zones.names, i);
+                if (tv == LS_NIL)
+                        break;
                 uint32_t len = zone_text(tv, buf, sizeof buf, &name);
 
                 id = intern(ring, id, name, len);

@@ -55,7 +55,7 @@ _Static_assert(sizeof(struct ls_ring) <= LS_RING_DATA, "ring head fits its page"
 struct ls_rec_source {                  /* SOURCE, before the first function of the chunk */
         uint32_t source_id;
         uint32_t name_len;              /* name: Lua's chunk name ('@file', '=name', or the text itself, cut to 4 KiB) */
-        uint64_t text_hash;             /* FNV-1a of the whole chunk name */
+        uint64_t text_hash;             /* of the whole chunk name: tells texts apart within the recording */
         uint32_t text_len;              /* bytes of text that TEXT records will carry; 0 = none */
         uint32_t pad;
 };

@@ -50,7 +50,9 @@ static int compare(lua_State *L)
                 lua_getinfo(L, "Slf", &ar);
                 assert_ptr_equal(lua_topointer(L, -1), w.frames[level].fn);
                 lua_pop(L, 1);
-                if (*ar.what != 'C' && w.frames[level].pc)
+                if (*ar.what != 'C')
+                        assert_non_null(w.frames[level].pc);
+                if (*ar.what != 'C')
                         assert_int_equal(ls_pt_line(ls_fn_proto(w.frames[level].fn), w.frames[level].pc), ar.currentline);
                 counted++;
         }
@@ -86,7 +88,27 @@ static void walks_agree_with_getstack(void **state)
                "coroutine.resume(co, 1, 2) coroutine.resume(co)\n"
                "coroutine.wrap(function() coroutine.wrap(function() rec(4) end)() end)()\n"
                "load('compare() local function f() compare() end f()')()\n"
-               "for i = 1, 200 do rec(i % 7) end\n");
+               "for i = 1, 200 do rec(i % 7) end\n"
+               "xpcall(function() local a a = a.b end, function() rec(2) end)\n"
+               "local function hook() rec(1) end debug.sethook(hook, 'l')\n"
+               "local a = 1\n"
+               "coroutine.wrap(function()\n"
+               "  debug.sethook(hook, 'l')\n"
+               "  a = 2\n"
+               "end)()\n"
+               "pcall(function()\n"
+               "  a = 3\n"
+               "end)\n"
+               "debug.sethook()\n"
+               "for i = 1, 20 do local p = newproxy(true) getmetatable(p).__gc = function() rec(2) end end\n"
+               "collectgarbage() for i = 1, 1000 do local s = {} end\n"
+               "for i = 1, 20 do local p = newproxy(true) getmetatable(p).__gc = function() rec(2) end end\n"
+               "for i = 1, 100000 do local s = { i } end\n"
+               "local ffi = require 'ffi' jit.off(true, true)\n"
+               "ffi.cdef 'void qsort(void *, size_t, size_t, int (*)(const int *, const int *));'\n"
+               "local n = ffi.new('int[3]', 3, 2, 1)\n"
+               "local cb = ffi.cast('int (*)(const int *, const int *)', function(x, y) rec(1) return x[0] - y[0] end)\n"
+               "ffi.C.qsort(n, 3, 4, cb)\n");
         assert_true(counted > 1000 && walked > counted);
         lua_close(L);
 }
@@ -135,12 +157,16 @@ static void names_are_found(void **state)
                 { "object.method", "object.method" },
                 { "deep.a.b.c.d", "deep.a.b.c.d" },
                 { "print", "print" },
+                { "string.rep", "string.rep" },
+                { "pcall", "pcall" },
+                { "require('ffi').cast", "ffi.cast" },
         };
         lua_State *L = new_vm();
         char name[256];
 
         (void)state;
-        run(L, "lib = { Suite = { run = function() end } }\n"
+        run(L, "aa = string.format ab = print ac = pcall ad = string.rep\n"
+               "lib = { Suite = { run = function() end } }\n"
                "package.loaded['mod.sub'] = { f = function() end }\n"
                "object = setmetatable({}, { __index = { method = function() end } })\n"
                "deep = { a = { b = { c = { d = function() end } } } } deep.self = deep _G.loop = _G\n"
@@ -173,6 +199,21 @@ static void a_search_survives_changes(void **state)
         lua_close(L);
 }
 
+/* The keys of entries that were set to nil may be strings that are gone; long ones leave unmapped memory behind. */
+static void dead_keys_are_not_read(void **state)
+{
+        lua_State *L = new_vm();
+
+        (void)state;
+        run(L, "for _, t in ipairs({ _G, package }) do\n"
+               "  for i = 1, 40 do t[string.rep('k', 300000) .. i] = i end\n"
+               "  for i = 1, 40 do t[string.rep('k', 300000) .. i] = nil end\n"
+               "end collectgarbage() collectgarbage()\n");
+        for (int i = 0; i < 10; i++)
+                vm_agent_search(L, 1000000);
+        lua_close(L);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -181,6 +222,7 @@ int main(void)
                 cmocka_unit_test(hash_is_the_definition),
                 cmocka_unit_test(names_are_found),
                 cmocka_unit_test(a_search_survives_changes),
+                cmocka_unit_test(dead_keys_are_not_read),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,6 +22,22 @@ def add_to(suite):
         check(any(n.split(".")[-1].split(":")[-1] == "method" for n in got), "no method in %s" % sorted(got))
         check(got["proxy.test.Suite.run"]["line_defined"] == 8, "line_defined %s" % got["proxy.test.Suite.run"]["line_defined"])
 
+    def line_shares(r, source):
+        rows = r.rows("--by", "line", "--min", "0")
+        return {x["line"]: 100 * x["total"] for x in rows if x["name"].startswith(source + ":")}
+
+    @t("stacks.hook-lines", "the line below a debug hook is the current one, not the first that was seen")
+    def hook_lines():
+        got = line_shares(s.record_lua("hooklines.lua", "-q", interval="100us").ok(), "hooklines.lua")
+        for line in (14, 15, 16, 17, 18):
+            check_near("line %d" % line, got.get(line, 0), 20, 3)
+
+    @t("stacks.reuse", "functions that follow one another at one address are told apart")
+    def reuse():
+        got = line_shares(s.record_lua("reuse.lua", "-q", interval="100us").ok(), "(two)")
+        check_near("line 1", got.get(1, 0), 50, 4)
+        check_near("line 5", got.get(5, 0), 50, 4)
+
     @t("stacks.globals", "a global table of a million entries stalls nothing for over 1 ms")
     def globals_():
         plain = s.run([s.luajit().program, os.path.join(s.LUA, "globals.lua")]).ok()

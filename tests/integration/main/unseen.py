@@ -33,6 +33,31 @@ def add_to(suite):
         r = same([s.luajit().program, os.path.join(s.LUA, "seen.lua"), "a", "b c", ""], input=b"line 1\nline 2\n", env=env)
         check(r.status == 42 and "stdin\tline 1" in r.out, "status %d, %r" % (r.status, r.out[-200:]))
 
+    def odd_each(lj, timer):
+        @t("unseen.odd.%s.%s" % (lj, timer), "deep recursion, dead coroutines, finalizers, callbacks, no package",
+           lj == "debian" and timer == "perf")
+        def odd():
+            r = same([s.luajit(lj).program, os.path.join(s.LUA, "odd.lua")], "--timer", timer, interval="50us",
+                     env=s.luajit(lj).environ(), strip=addresses)
+            check(r.status == 7, "status %d, %r" % (r.status, r.out[-300:]))
+    for lj in ("debian", "shared", "luajit2", "luajit2so"):
+        for timer in ("perf", "helper", "cputime"):
+            odd_each(lj, timer)
+
+    @t("unseen.profile-vms", "other VMs, of this thread and of others, that use LuaJIT's profiler")
+    def profile_vms():
+        r = same([s.host("profile_vms")], interval="250us")
+        check(r.out == "profile_vms done 1\n", "stdout %r" % r.out)
+        got = sum(x["total_ticks"] for x in r.rows("--by", "function") if x["function"].startswith("after_close"))
+        check(got > 800, "%d ticks after the second VM was closed, expected 1200" % got)
+
+    @t("unseen.dispatch", "ticks that meet the VM at work on its dispatch table", True)
+    def dispatch():
+        for _ in range(3):
+            r = same([s.luajit().program, os.path.join(s.LUA, "dispatch.lua"), "1"], interval="73us")
+            i = r.info()
+            check(sum(v for k, v in i["lost"].items() if k == "no-safe-point") < i["ticks"] / 100, "lost %s" % i["lost"])
+
     @t("unseen.preload", "LD_PRELOAD and LUA_INIT that the program has already stay as they are")
     def preload():
         lib = "/usr/lib/x86_64-linux-gnu/libc_malloc_debug.so.0"
