@@ -198,6 +198,12 @@ static int make_edges(struct graph *g, const uint64_t *self)
         return r;
 }
 
+/* The readers take a name of blanks for none at all, and warn. */
+static void put_name(FILE *out, const char *name)
+{
+        fprintf(out, " %s", name[strspn(name, " ")] ? name : "[no name]");
+}
+
 /* "fl=(3) /path/app.lua" the first time, then "fl=(3)". All that is no Lua source is in the file "???". */
 static void put_file(FILE *out, struct graph *g, const char *key, uint32_t function)
 {
@@ -210,7 +216,7 @@ static void put_file(FILE *out, struct graph *g, const char *key, uint32_t funct
                 struct ls_str path = ls_source_path(&p->sources[source]);
                 char *text = source && path.len ? ls_visible(path.s, path.len) : NULL;
 
-                fprintf(out, " %s", text ? text : source ? g->in->labels->source[source] : "???");
+                put_name(out, text ? text : source ? g->in->labels->source[source] : "???");
                 free(text);
                 g->fl_named[id] = 1;
         }
@@ -221,7 +227,7 @@ static void put_function(FILE *out, struct graph *g, const char *key, uint32_t f
 {
         fprintf(out, "%s=(%u)", key, function);
         if (!g->fn_named[function]) {
-                fprintf(out, " %s", function < g->p->n_functions ? g->in->labels->function[function] : "[root]");
+                put_name(out, function < g->p->n_functions ? g->in->labels->function[function] : "[root]");
                 g->fn_named[function] = 1;
         }
         fputc('\n', out);

@@ -190,7 +190,7 @@ static int doctor_run(int argc, const char **argv)
         else
                 print_text(&findings);
         poptFreeContext(ctx);
-        return ls_finish_stdout(err == 0 && findings.can_record ? 0 : LS_EXIT_FAIL);
+        return err == 0 && findings.can_record ? 0 : LS_EXIT_FAIL;
 }
 
 const struct ls_command ls_cmd_doctor = {

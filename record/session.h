@@ -38,6 +38,8 @@ struct ls_session {
         char cwd[PATH_MAX];
 
         int recording;                          /* the trace is open */
+        int runtime_written;                    /* the runtime of the first image is in the trace */
+        uint64_t lost_written[LS_NLOSSES];      /* losses that are in the trace */
         int exited;
         int exit_status;                        /* as a shell gives it; valid when exited */
         int write_error;                        /* first -errno of the trace, 0 = none */

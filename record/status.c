@@ -114,7 +114,11 @@ static void print_nothing(const struct ls_session *s)
         case LS_AGENT_REFUSED:
                 break;                  /* a notice says why */
         default:
-                ls_warning("%s ran too briefly for a sample at this interval; try a shorter one with -i", command);
+                if (ls_totals_lost_ticks(s)) {
+                        ls_warning("nothing could be sampled in %s: all ticks were lost, for the reasons above", command);
+                        break;
+                }
+                ls_warning("%s used too little CPU time for a sample at this interval; try a shorter one with -i", command);
         }
 }
 

@@ -106,12 +106,59 @@ void ls_totals_clocks(struct ls_session *s)
                         ls_session_clock(CLOCK_BOOTTIME));
 }
 
+/* A string of the control page, which the program could have filled to the brim. */
+static void put_shared(struct ls_session *s, enum info_key key, const char *text, size_t size)
+{
+        char copy[256];
+
+        if (size > sizeof(copy))
+                size = sizeof(copy);
+        memcpy(copy, text, size);
+        copy[size - 1] = 0;
+        if (*copy)
+                put_str(s, key, copy);
+}
+
+static void put_runtime(struct ls_session *s)
+{
+        const struct ls_shm *shm = s->memory.shm;
+
+        put_shared(s, INFO_RUNTIME, shm->runtime, sizeof(shm->runtime));
+        put_shared(s, INFO_RUNTIME_PATH, shm->runtime_path, sizeof(shm->runtime_path));
+}
+
+static void put_loss(struct ls_session *s, unsigned loss, uint64_t n)
+{
+        char key[64];
+
+        snprintf(key, sizeof(key), "lost.%s", losses[loss].key);
+        ls_trace_info_u64(s->writer, key, n);
+        s->lost_written[loss] = n;
+}
+
+/* A trace that has no end, or not yet, must not look as if nothing was lost. Notes wait for ls_totals_write: some
+ * change all the time. */
+static void put_lost_ticks(struct ls_session *s)
+{
+        for (unsigned i = 0; i < LS_NLOSSES; i++) {
+                uint64_t n = strcmp(losses[i].unit, "ticks") ? 0 : ls_totals_lost(s, (enum ls_loss)i);
+
+                if (n > s->lost_written[i])
+                        put_loss(s, i, n);
+        }
+}
+
 void ls_totals_second(struct ls_session *s, uint64_t now_ns)
 {
         uint64_t cpu = ls_session_clock(s->process_clock);
 
         if (cpu > s->process_cpu_ns)
                 s->process_cpu_ns = cpu;
+        if (!s->runtime_written && s->memory.shm->agent_state == LS_AGENT_SAMPLING) {
+                s->runtime_written = 1;         /* so that a trace without an end has it too */
+                put_runtime(s);
+        }
+        put_lost_ticks(s);
         for (unsigned i = 0; i < s->memory.ring_count; i++) {
                 cpu = atomic_load_explicit(&ls_memory_ring(&s->memory, i)->last_cpu_ns, memory_order_relaxed);
                 if (cpu)
@@ -154,19 +201,6 @@ uint64_t ls_totals_cpu(const struct ls_session *s)
         return last > cpu ? last : cpu;
 }
 
-/* A string of the control page, which the program could have filled to the brim. */
-static void put_shared(struct ls_session *s, enum info_key key, const char *text, size_t size)
-{
-        char copy[256];
-
-        if (size > sizeof(copy))
-                size = sizeof(copy);
-        memcpy(copy, text, size);
-        copy[size - 1] = 0;
-        if (*copy)
-                put_str(s, key, copy);
-}
-
 static void put_ticks(struct ls_session *s)
 {
         uint64_t ticks = 0, signals = 0;
@@ -182,10 +216,8 @@ static void put_ticks(struct ls_session *s)
 void ls_totals_write(struct ls_session *s)
 {
         const struct ls_shm *shm = s->memory.shm;
-        char key[64];
 
-        put_shared(s, INFO_RUNTIME, shm->runtime, sizeof(shm->runtime));
-        put_shared(s, INFO_RUNTIME_PATH, shm->runtime_path, sizeof(shm->runtime_path));
+        put_runtime(s);
         if (s->ticker && ls_ticker_timer(s->ticker) != s->timer) {
                 s->timer = ls_ticker_timer(s->ticker);
                 put_str(s, INFO_TIMER, ls_timer_names[s->timer]);
@@ -204,9 +236,7 @@ void ls_totals_write(struct ls_session *s)
         put_u64(s, INFO_PRIVATE_SOURCE, s->translate.sources.written_bytes);
         if (s->exited)
                 put_u64(s, INFO_EXIT_STATUS, (uint64_t)s->exit_status);
-        for (unsigned i = 0; i < LS_NLOSSES; i++) {
-                snprintf(key, sizeof(key), "lost.%s", losses[i].key);
-                ls_trace_info_u64(s->writer, key, ls_totals_lost(s, (enum ls_loss)i));
-        }
+        for (unsigned i = 0; i < LS_NLOSSES; i++)
+                put_loss(s, i, ls_totals_lost(s, (enum ls_loss)i));
         put_u64(s, INFO_COMPLETE, s->end_ns != 0);
 }

@@ -40,13 +40,19 @@ void ls_facts_init(struct ls_facts *f, const struct ls_profile *p)
         read_losses(f, p);
         f->ticks = ls_profile_u64(p, "ticks", f->sample_ticks + f->lost_ticks);
         f->cpu_ns = ls_profile_u64(p, "cpu_ns", 0);
+        own = ls_profile_u64(p, "own_handler_ns", 0) + ls_profile_u64(p, "own_hook_ns", 0);
+        if (f->cpu_ns)
+                f->own_share = (double)own / (double)f->cpu_ns;
+        /* The totals of a trace without an end are up to a minute older than its samples. */
+        if (!ls_profile_u64(p, "complete", 0) && f->ticks < f->sample_ticks + f->lost_ticks) {
+                f->ticks = f->sample_ticks + f->lost_ticks;
+                f->samples = p->recorded_samples;
+                f->cpu_ns = f->elapsed_ns = 0;
+        }
         if (!f->cpu_ns)
                 f->cpu_ns = (uint64_t)((double)f->ticks * (double)f->asked_ns);
-        own = ls_profile_u64(p, "own_handler_ns", 0) + ls_profile_u64(p, "own_hook_ns", 0);
-        if (f->cpu_ns) {
+        if (f->cpu_ns)
                 f->achieved_hz = (double)f->samples * 1e9 / (double)f->cpu_ns;
-                f->own_share = (double)own / (double)f->cpu_ns;
-        }
 }
 
 const char *ls_duration_text(uint64_t ns, char *buf, unsigned size)

@@ -136,6 +136,8 @@ static int find_times(struct ls_profile *p, int need_end, uint64_t *ret_start, u
 
         if (!start && p->n_clocks)
                 start = p->clocks[0].monotonic_ns;
+        if (!ls_profile_u64(p, "complete", 0))
+                elapsed = 0;            /* a total of up to a minute ago */
         if (!start || (need_end && !elapsed)) {
                 int r = ls_profile_samples(p, LS_COL_TIME, last_time, span);
 

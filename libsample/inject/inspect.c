@@ -10,6 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "formats/wire/shm.h"
 #include "libsample/inject/elf_file.h"
 
 #define MAX_SCRIPTS 6           /* the kernel follows 5; one more for env */
@@ -95,7 +96,9 @@ static enum ls_image_kind kind_of_elf(int fd, const struct stat *st, unsigned fl
         image->has_profiler = facts.exports_profiler;
         image->needs_luajit = facts.needs_luajit;
         if ((flags & LS_INSPECT_TEXT) && !facts.exports_lua_newstate && !facts.needs_luajit)
-                image->contains_luajit = (uint8_t)ls_elf_contains(fd, (uint64_t)st->st_size, "LuaJIT 2.");
+                /* luasample itself has the words that it looks for. */
+                image->contains_luajit = (uint8_t)(ls_elf_contains(fd, (uint64_t)st->st_size, "LuaJIT 2.") &&
+                                                   !ls_elf_contains(fd, (uint64_t)st->st_size, LS_ENV_AGENT));
         if (r < 0)
                 return LS_IMAGE_NOT_ELF;
         if (facts.other_arch)

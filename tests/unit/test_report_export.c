@@ -117,6 +117,31 @@ static void callgrind(void **state)
         }
 }
 
+/* callgrind_annotate warns about a name that is empty or blank; load(text, "@") gives such a file. */
+static void callgrind_names(void **state)
+{
+        struct fixture f;
+        char *text, *save = NULL;
+        unsigned names = 0;
+
+        (void)state;
+        fixture_make(&f, 3, 20, 1);
+        f.p.sources[1].name = fixture_str("@ ");
+        f.p.functions[1].name = fixture_str("  ");
+        text = export(&ls_export_callgrind, &f);
+        for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+                const char *after = strstr(line, "=(") && strchr("cf", line[0]) ? strchr(line, ')') : NULL;
+
+                if (!after || !after[1])
+                        continue;
+                names++;
+                assert_true(after[1 + strspn(after + 1, " ")]);
+        }
+        assert_true(names >= 4);
+        free(text);
+        fixture_free(&f);
+}
+
 static void collapsed(void **state)
 {
         (void)state;
@@ -160,6 +185,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(callgrind),
+                cmocka_unit_test(callgrind_names),
                 cmocka_unit_test(collapsed),
                 cmocka_unit_test(table),
         };

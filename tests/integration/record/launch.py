@@ -162,6 +162,11 @@ def add_to(suite):
         check("no Lua VM was seen" in r.err and "doctor" in r.err, r.err)
         check(r.info()["samples"] == 0, "samples")
 
+    @test("only-app-profiler", "-jp from begin to end: the reason is the program's profiler, not its short run")
+    def _():
+        r = record(["luajit", "-jp=1", "-e", "local t = os.clock() + 0.2 while os.clock() < t do end"]).ok()
+        check("own profiler" in r.err and "shorter" not in r.err, r.err)
+
     @test("quiet", "-q prints nothing", quick=True)
     def _():
         check(record(["true"], "-q").ok().err == "", "stderr is not empty")
@@ -241,6 +246,14 @@ def add_to(suite):
         check(r.out == "LD_PRELOAD=\n", r.out)
         check(info(trace)["ticks"] > 100, "no ticks: %s" % r.err)
 
+    @test("nested", "a recording inside a recording: nothing is said of LuaJIT in luasample itself")
+    def _():
+        outer, inner = tmpfile(".data"), tmpfile(".data")
+        r = run([luasample(), "record", "-o", outer, "--", luasample(), "record", "-q", "-o", inner, "--", "luajit", "-e",
+                 "local t = os.clock() + 0.3 while os.clock() < t do end"]).ok()
+        check("contains LuaJIT" not in r.err, r.err)
+        check(info(inner)["ticks"] > 100, "no ticks in the inner recording")
+
     @test("installed", "meson install, also into another place")
     def _():
         dest = os.path.join(tmpdir(), "dest")
@@ -252,3 +265,6 @@ def add_to(suite):
         run([exe, "record", "-o", trace, "--", "luajit", "-e", "local t = os.clock() + 0.3 while os.clock() < t do end"],
             cwd="/").ok()
         check(info(trace)["ticks"] > 100, "no ticks")
+        for name in ("luasample.1", "luasample-record.1", "luasample-report.1", "luasample-trace.5", "_luasample",
+                     "luasample.lua"):
+            check(subprocess.run(["find", dest, "-name", name + "*"], stdout=subprocess.PIPE).stdout, "no " + name)

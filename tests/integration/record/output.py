@@ -144,8 +144,25 @@ def add_to(suite):
         time.sleep(2.2)
         check(report(trace).status == 0, "report fails")
         check(info(trace)["complete"] == 0, "complete already")
+        check("LuaJIT" in info(trace)["runtime"], "no runtime before the end")
         check(s.wait() == 0, "status")
         check(info(trace)["complete"] == 1, "not complete at the end")
+
+    @test("killed-losses", "kill -9 of record after losses: the trace has them")
+    def _():
+        trace = tmpfile(".data")
+        s = Started([luasample(), "record", "-i", "100us", "-m", "64K", "-o", trace, "--", "luajit", "-e",
+                     "local function f(n) if n > 0 then return 1 + f(n - 1) end return 0 end "
+                     "local t = os.clock() + 6 while os.clock() < t do f(math.random(1, 150)) end"])
+        time.sleep(0.5)
+        s.signal(signal.SIGSTOP)
+        time.sleep(2)
+        s.signal(signal.SIGCONT)
+        time.sleep(2.2)
+        s.signal(signal.SIGKILL)
+        s.wait()
+        i = info(trace)
+        check(i["complete"] == 0 and i["lost"]["ring-full"] > 0, "losses %s" % i["lost"])
 
     @test("duration", "-d ends the recording; record waits for the program", quick=True)
     def _():
