@@ -118,8 +118,24 @@ static void print_nothing(const struct ls_session *s)
                         ls_warning("nothing could be sampled in %s: all ticks were lost, for the reasons above", command);
                         break;
                 }
-                ls_warning("%s used too little CPU time for a sample at this interval; try a shorter one with -i", command);
+                ls_warning("the thread of the Lua VM in %s used too little CPU time for a sample at this interval; try a shorter "
+                           "one with -i", command);
         }
+}
+
+/* CPU time of the program that no tick could stand for. A little is always spent before the VM is there. */
+#define UNSAMPLED_LEAST_NS UINT64_C(100000000)
+#define UNSAMPLED_SHARE    20           /* one part in so many of the program's CPU time */
+
+static void print_unsampled(const struct ls_session *s)
+{
+        uint64_t cpu = ls_totals_cpu(s), all = s->process_cpu_ns;
+
+        if (s->memory.shm->agent_state < LS_AGENT_SAMPLING || all <= cpu || all - cpu < UNSAMPLED_LEAST_NS ||
+            all - cpu < all / UNSAMPLED_SHARE)
+                return;
+        fprintf(stderr, "[ luasample: note: %.2f s of CPU time were not sampled: other threads, or before and after the "
+                        "Lua VM ]\n", (double)(all - cpu) / 1e9);
 }
 
 void ls_status_summary(struct ls_session *s)
@@ -133,6 +149,7 @@ void ls_status_summary(struct ls_session *s)
                         print_cost(s);
                 }
                 print_losses(s);
+                print_unsampled(s);
                 if (s->memory.shm->app_profiler_ns)
                         fprintf(stderr, "[ luasample: the program's own profiler ran for %.2f s of CPU time ]\n",
                                 (double)s->memory.shm->app_profiler_ns / 1e9);

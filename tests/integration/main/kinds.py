@@ -94,6 +94,12 @@ def add_to(suite):
         check(r.out == "dlopen done\n", "stdout %r" % r.out)
         sampled(r, "burn", 600)
 
+    @t("kinds.host.thread", "a VM that runs in another thread than made it: no samples, and said how much", True)
+    def thread():
+        r = s.record([s.host("thread")]).ok()
+        said = re.search(r"note: ([0-9.]+) s of CPU time were not sampled", r.err)
+        check(said and float(said.group(1)) > 0.3, "stderr %r" % r.err)
+
     @t("kinds.host.coresume", "coroutines that C resumes")
     def coresume():
         r = s.record([s.host("coresume")]).ok()
