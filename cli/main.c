@@ -4,6 +4,7 @@
 #include "cli/suggest.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <locale.h>
 #include <stdio.h>
@@ -55,6 +56,8 @@ static void print_help(FILE *out)
                      "  -h, --help              show this help\n"
                      "  --completion SHELL      print a completion script for bash, zsh or fish\n"
                      "\n"
+                     "The manual of a command: luasample help COMMAND\n"
+                     "\n"
                      "Example:\n"
                      "  luasample record -- luajit app.lua\n"
                      "  luasample report\n");
@@ -94,28 +97,57 @@ static int find_page(const char *page, char *path, size_t size)
         return 0;
 }
 
-/* Runs man(1) on a file or a page name. Returns its exit status, -1 when it could not be run. */
+/* Copies what man writes to stdout. Stops at a failed write, which ls_finish_stdout reports. */
+static void copy_to_stdout(int fd)
+{
+        char buf[4096];
+        ssize_t n;
+
+        while ((n = read(fd, buf, sizeof(buf))) > 0 || (n < 0 && errno == EINTR))
+                if (n > 0 && fwrite(buf, 1, (size_t)n, stdout) != (size_t)n)
+                        break;
+}
+
+static void exec_man(const char *what, int quiet, int out)
+{
+        if (quiet && (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)))
+                _exit(127);
+        if (out >= 0 && dup2(out, STDOUT_FILENO) < 0)
+                _exit(127);
+        if (quiet)
+                execlp("man", "man", "-w", what, (char *)NULL);
+        else
+                execlp("man", "man", what, (char *)NULL);
+        _exit(127);
+}
+
+/* Runs man(1) on a file or a page name; quiet only asks whether there is such a page. On a terminal man starts the
+ * pager itself. Elsewhere its output goes through us: it ends with status 0 when stdout is full. Returns its exit status,
+ * -1 when it could not be run. */
 static int run_man(const char *what, int quiet)
 {
-        int status;
+        int status, fds[2] = { -1, -1 };
         pid_t pid;
 
         fflush(stdout);
+        if (!quiet && !isatty(STDOUT_FILENO) && pipe2(fds, O_CLOEXEC) < 0)
+                return -1;
         pid = fork();
+        if (pid == 0)
+                exec_man(what, quiet, fds[1]);
+        if (fds[0] >= 0) {
+                close(fds[1]);
+                if (pid > 0)
+                        copy_to_stdout(fds[0]);
+                close(fds[0]);
+        }
         if (pid < 0)
                 return -1;
-        if (pid == 0) {
-                if (quiet && (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)))
-                        _exit(127);
-                if (quiet)
-                        execlp("man", "man", "-w", what, (char *)NULL);
-                else
-                        execlp("man", "man", what, (char *)NULL);
-                _exit(127);
-        }
         while (waitpid(pid, &status, 0) < 0)
                 if (errno != EINTR)
                         return -1;
+        if (ferror(stdout))
+                return 0;               /* a page was there: no second try */
         if (!WIFEXITED(status) || WEXITSTATUS(status) == 127)
                 return -1;
         return WEXITSTATUS(status);

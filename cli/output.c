@@ -156,13 +156,19 @@ int ls_output_close(struct ls_output *o, int failed)
         return error;
 }
 
+/* stdio keeps that a write failed, not why. One more fails for the same reason, if that is still there. */
+static int why_stdout_failed(void)
+{
+        return write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO;
+}
+
 int ls_finish_stdout(int status)
 {
         int error = 0;
 
         errno = 0;
         if (fflush(stdout) == EOF || ferror(stdout))
-                error = errno ? errno : EIO;
+                error = errno ? errno : why_stdout_failed();
         if (ls_pager_finish())
                 return status;          /* the user may quit the pager at any time */
         if (!error && close(STDOUT_FILENO) < 0 && errno != EBADF)

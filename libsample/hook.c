@@ -237,7 +237,6 @@ static int send(struct ls_ring *ring, lua_State *L, struct ls_walk *w, const str
                 out[n++] = (struct ls_frame){ w->frames[i].func_id, w->frames[i].line };
         if (root > leaf) {
                 rec->flags |= LS_SAMPLE_MIDDLE_CUT;
-                rec->cut = (uint32_t)(root - leaf);
                 lose(LS_LOSS_MIDDLE_CUT, 1);
                 out[n++] = (struct ls_frame){ cut_id, 0 };
                 for (size_t i = root; i < w->n; i++)

@@ -82,6 +82,10 @@ static int set_output(struct ls_record_options *o, const char *text)
                 ls_error("-o: the name of the trace is empty; give a file name");
                 return -EINVAL;
         }
+        if (!strcmp(text, "-")) {
+                ls_error("-o -: a trace cannot be written to stdout yet; give a file name");
+                return -EINVAL;
+        }
         o->output = text;
         return 0;
 }

@@ -112,6 +112,16 @@ int ls_sources_text(struct ls_sources *s, const struct ls_rec_text *rec, const c
         return 0;
 }
 
+void ls_sources_finish(struct ls_sources *s)
+{
+        for (uint32_t i = 0; i < s->n; i++) {
+                struct ls_source_entry *e = &s->entries[i];
+
+                if (e->name && e->text_len && !e->complete && !e->cut && !s->no_source)
+                        cut_text(s, e);
+        }
+}
+
 /* Size and hash of a regular file's bytes. */
 static int hash_file(const char *path, uint64_t *ret_size, uint64_t *ret_hash)
 {

@@ -42,6 +42,8 @@ void ls_sources_done(struct ls_sources *s);
 int ls_sources_define(struct ls_sources *s, const struct ls_rec_source *rec, const char *name);
 int ls_sources_text(struct ls_sources *s, const struct ls_rec_text *rec, const char *piece);
 
+void ls_sources_finish(struct ls_sources *s);
+
 /* The trace's id of the source, which is put there at its first use: by then its text is known. 0 = not defined. */
 uint32_t ls_sources_trace_id(struct ls_sources *s, uint32_t source_id);
 

@@ -91,9 +91,11 @@ static void print_losses(const struct ls_session *s)
                 uint64_t n = ls_totals_lost(s, (enum ls_loss)i);
                 int ticks = !strcmp(losses[i].unit, "ticks");
 
-                if (n)
-                        fprintf(stderr, "[ luasample: %s%" PRIu64 " %s ]\n", ticks ? "lost ticks: " : "note: ", n,
+                if (n && ticks)
+                        fprintf(stderr, "[ luasample: lost %" PRIu64 " tick%s: %s ]\n", n, n == 1 ? "" : "s",
                                 losses[i].label);
+                else if (n)
+                        fprintf(stderr, "[ luasample: note: %" PRIu64 " %s ]\n", n, losses[i].label);
         }
 }
 
@@ -109,7 +111,8 @@ static void print_nothing(const struct ls_session *s)
                 ls_warning("the agent did not come up in %s, so nothing was recorded; see: luasample doctor", command);
                 break;
         case LS_AGENT_LOADED:
-                ls_warning("no Lua VM was seen in %s, so nothing was recorded; see: luasample doctor", command);
+                ls_warning("no Lua VM was seen in %s, so nothing was recorded; see: luasample doctor %s", command,
+                           command);
                 break;
         case LS_AGENT_REFUSED:
                 break;                  /* a notice says why */
@@ -130,12 +133,14 @@ static void print_nothing(const struct ls_session *s)
 static void print_unsampled(const struct ls_session *s)
 {
         uint64_t cpu = ls_totals_cpu(s), all = s->process_cpu_ns;
+        uint32_t state = atomic_load(&s->memory.shm->agent_state);
 
-        if (s->memory.shm->agent_state < LS_AGENT_SAMPLING || all <= cpu || all - cpu < UNSAMPLED_LEAST_NS ||
+        if (state < LS_AGENT_SAMPLING || all <= cpu || all - cpu < UNSAMPLED_LEAST_NS ||
             all - cpu < all / UNSAMPLED_SHARE)
                 return;
-        fprintf(stderr, "[ luasample: note: %.2f s of CPU time were not sampled: other threads, or before and after the "
-                        "Lua VM ]\n", (double)(all - cpu) / 1e9);
+        fprintf(stderr, "[ luasample: note: %.2f s of CPU time were not sampled: %s ]\n", (double)(all - cpu) / 1e9,
+                state == LS_AGENT_REFUSED ? "a Lua VM that cannot be sampled, as said below"
+                                          : "other threads, or before and after the Lua VM");
 }
 
 void ls_status_summary(struct ls_session *s)

@@ -426,4 +426,5 @@ uint32_t ls_translate_thread(struct ls_translate *t, unsigned ring)
 void ls_translate_finish(struct ls_translate *t)
 {
         ls_mappings_name_functions(&t->mappings);
+        ls_sources_finish(&t->sources);
 }

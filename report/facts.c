@@ -65,6 +65,8 @@ const char *ls_duration_text(uint64_t ns, char *buf, unsigned size)
                 snprintf(buf, size, "%.2f ms", (double)ns / 1e6);
         else if (ns >= 1000 && ns % 1000 == 0)
                 snprintf(buf, size, "%" PRIu64 " us", ns / 1000);
+        else if (ns >= 1000)
+                snprintf(buf, size, "%.2f us", (double)ns / 1e3);
         else
                 snprintf(buf, size, "%" PRIu64 " ns", ns);
         return buf;

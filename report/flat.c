@@ -82,7 +82,7 @@ static void empty(struct table *t)
         ls_rows_free(t->rows);
 }
 
-#define LEFT_COLUMNS 27                 /* of the numbers */
+#define LEFT_COLUMNS 11                 /* of the margin and the spaces beside it and the numbers */
 #define LEAST_NAME 12
 #define LEAST_PLACE 12
 #define UNLIMITED_NAME 44               /* longer names are not padded to, where nothing is cut */
@@ -99,7 +99,7 @@ static void fit(struct table *t)
                         t->name_width = UNLIMITED_NAME;
                 return;
         }
-        left = t->rows->has_total ? LEFT_COLUMNS : LEFT_COLUMNS - 9;
+        left = LEFT_COLUMNS + (t->rows->has_total ? 2 : 1) * ls_number_width(t->r) - !t->rows->has_total;
         room = t->r->width > left + LEAST_NAME ? t->r->width - left : LEAST_NAME;
         if (t->name_width + 2 + t->place_width <= room)
                 return;
@@ -113,15 +113,11 @@ static void fit(struct table *t)
                 t->name_width = room;
 }
 
-/* Ticks with --raw, else a share of whole in percent, in its colour. */
 static void put_number(const struct ls_report *r, uint64_t part, uint64_t whole)
 {
-        double share = ls_share(part, whole);
-
-        if (r->o->raw)
-                fprintf(r->out, "%s%8" PRIu64 "%s", ls_heat(r, share), part, ls_plain(r));
-        else
-                fprintf(r->out, "%s%7.2f%%%s", ls_heat(r, share), 100 * share, ls_plain(r));
+        fputs(ls_heat(r, ls_share(part, whole)), r->out);
+        ls_put_number(r, part, whole);
+        fputs(ls_plain(r), r->out);
 }
 
 static void put_name(const struct table *t, const char *text, size_t width, int last)
@@ -136,9 +132,13 @@ static void put_name(const struct table *t, const char *text, size_t width, int 
 static void put_title(const struct table *t)
 {
         const struct ls_report *r = t->r;
+        int width = (int)ls_number_width(r);
 
-        fprintf(r->out, "%s#%7s %7s%s  ", ls_dim(r), t->rows->has_total && t->rows->separator[1] != '>' ? "Self" : "Share",
-                "+-95%", t->rows->has_total ? "    Total" : "");
+        fprintf(r->out, "%s#%*s %7s", ls_dim(r), width - 1,
+                ls_number_title(r, t->rows->has_total && t->rows->separator[1] != '>' ? "Self" : "Share"), "+-95%");
+        if (t->rows->has_total)
+                fprintf(r->out, " %*s", width, ls_number_title(r, "Total"));
+        fputs("  ", r->out);
         put_name(t, r->o->by[0]->title, t->name_width, !t->has_place);
         fprintf(r->out, "%s%s\n", t->has_place ? "  Source" : "", ls_plain(r));
 }
@@ -146,7 +146,7 @@ static void put_title(const struct table *t)
 static int put_children(const struct table *t, const struct ls_row *row)
 {
         const struct ls_report *r = t->r;
-        size_t room = r->width > 32 ? r->width - 25 : 0;
+        size_t left = 17 + ls_number_width(r), room = r->width > left + 7 ? r->width - left : 0;
         double n = r->aggregate->effective * ls_share(row->self, r->aggregate->ticks);
 
         for (size_t i = 0; i < row->n_children; i++) {
@@ -160,8 +160,8 @@ static int put_children(const struct table *t, const struct ls_row *row)
                         return -ENOMEM;
                 fprintf(r->out, "    %s ", t->rows->separator);
                 put_number(r, child->self, row->self);
-                fprintf(r->out, " %s%6.2f%%%s  ", ls_dim(r), 100 * ls_margin(ls_share(child->self, row->self), n),
-                        ls_plain(r));
+                ls_put_margin(r, ls_share(child->self, row->self), n, row->self);
+                fputs("  ", r->out);
                 ls_put_fit(r->out, name, room, 0);
                 fputc('\n', r->out);
                 free(name);
@@ -173,10 +173,9 @@ static int put_row(const struct table *t, const struct shown *s)
 {
         const struct ls_report *r = t->r;
         double share = ls_share(s->row->self, r->aggregate->ticks);
-        double margin = ls_margin(share, r->aggregate->effective);
 
         put_number(r, s->row->self, r->aggregate->ticks);
-        fprintf(r->out, " %s%6.2f%%%s", ls_dim(r), 100 * margin, ls_plain(r));
+        ls_put_margin(r, share, r->aggregate->effective, r->aggregate->ticks);
         if (t->rows->has_total) {
                 fputc(' ', r->out);
                 put_number(r, s->row->total, r->aggregate->ticks);
@@ -190,6 +189,18 @@ static int put_row(const struct table *t, const struct shown *s)
         }
         fputc('\n', r->out);
         return put_children(t, s->row);
+}
+
+static void put_hidden(const struct table *t)
+{
+        const struct ls_report *r = t->r;
+
+        fprintf(r->out, "%s# %zu more row%s below %g%% with ", ls_dim(r), t->hidden, t->hidden == 1 ? "" : "s", r->o->min);
+        if (r->o->raw)
+                fprintf(r->out, "%" PRIu64 " ticks", t->hidden_ticks);
+        else
+                fprintf(r->out, "%.2f%%", 100 * ls_share(t->hidden_ticks, r->aggregate->ticks));
+        fprintf(r->out, " in all (--min 0 shows all)%s\n", ls_plain(r));
 }
 
 static int flat_text(const struct ls_report *r)
@@ -207,9 +218,7 @@ static int flat_text(const struct ls_report *r)
         for (size_t i = 0; !error && i < t.n_shown; i++)
                 error = put_row(&t, &t.shown[i]);
         if (!error && t.hidden)
-                fprintf(r->out, "%s# %zu more row%s below %g%% with %.2f%% in all (--min 0 shows all)%s\n",
-                        ls_dim(r), t.hidden, t.hidden == 1 ? "" : "s", r->o->min,
-                        100 * ls_share(t.hidden_ticks, r->aggregate->ticks), ls_plain(r));
+                put_hidden(&t);
         empty(&t);
         return error;
 }

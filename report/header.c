@@ -82,7 +82,7 @@ static void put_losses(const struct ls_report *r, const struct ls_facts *f)
                 if (!l->count)
                         continue;
                 if (l->is_ticks)
-                        put_line(r, "Lost:", "%" PRIu64 " ticks (%.1f%%): %s", l->count,
+                        put_line(r, "Lost:", "%" PRIu64 " tick%s (%.1f%%): %s", l->count, l->count == 1 ? "" : "s",
                                  100 * ls_share(l->count, f->ticks), l->label);
                 else
                         put_line(r, "Note:", "%" PRIu64 " %s", l->count, l->label);

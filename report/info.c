@@ -82,6 +82,18 @@ static void put_time(FILE *out, uint64_t realtime_ns)
                 fprintf(out, "%-22s %s\n", "recorded", text);
 }
 
+/* Lengths of time are also given as people read them; points of time (start_*) are not. */
+static void put_number(FILE *out, const char *key, uint64_t n)
+{
+        size_t len = strlen(key);
+        char buf[32];
+
+        fprintf(out, "%-22s %" PRIu64, key, n);
+        if (n && len > 3 && !strcmp(key + len - 3, "_ns") && strncmp(key, "start_", 6))
+                fprintf(out, " (%s)", ls_duration_text(n, buf, sizeof(buf)));
+        fputc('\n', out);
+}
+
 static void put_infos(FILE *out, const struct ls_profile *p)
 {
         for (uint32_t i = 0; i < p->n_infos; i++) {
@@ -91,7 +103,7 @@ static void put_infos(FILE *out, const struct ls_profile *p)
 
                 if (key && strncmp(key, "lost.", 5)) {
                         if (info->is_u64)
-                                fprintf(out, "%-22s %" PRIu64 "\n", key, info->u64);
+                                put_number(out, key, info->u64);
                         else
                                 fprintf(out, "%-22s %s\n", key, text ? text : "");
                 }
@@ -110,11 +122,11 @@ static void put_quality(FILE *out, const struct ls_profile *p, const struct ls_f
         fprintf(out, "%-22s %" PRIu64 " samples with %" PRIu64 " ticks\n", "readable", p->recorded_samples,
                 p->recorded_ticks);
         fprintf(out, "%-22s %.2f%% of the program's CPU time\n", "cost of the agent", 100 * f->own_share);
-        fprintf(out, "%-22s %" PRIu64 " ticks\n", "lost", f->lost_ticks);
+        fprintf(out, "%-22s %" PRIu64 " tick%s\n", "lost", f->lost_ticks, f->lost_ticks == 1 ? "" : "s");
         for (unsigned i = 0; i < f->n_losses; i++)
                 if (f->losses[i].count && f->losses[i].is_ticks)
-                        fprintf(out, "  %-20s %" PRIu64 " ticks: %s\n", f->losses[i].key, f->losses[i].count,
-                                f->losses[i].label);
+                        fprintf(out, "  %-20s %" PRIu64 " tick%s: %s\n", f->losses[i].key, f->losses[i].count,
+                                f->losses[i].count == 1 ? "" : "s", f->losses[i].label);
         for (unsigned i = 0; i < f->n_losses; i++)
                 if (f->losses[i].count && !f->losses[i].is_ticks)
                         fprintf(out, "%-22s %" PRIu64 " %s\n", f->losses[i].key, f->losses[i].count, f->losses[i].label);

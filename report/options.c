@@ -29,7 +29,8 @@ const struct poptOption ls_report_option_table[] = {
         { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path",
                         "group by this; two levels with a comma: --by vmstate,function") },
         { "depth", 0, TEXT(depth, "N", "group by N frames: callee < caller") },
-        { "inverse", 0, FLAG(inverse, "with --depth: caller > callee; with --tree: callees as roots") },
+        { "inverse", 0,
+          FLAG(inverse, "with --depth: caller > callee; with --split: callees; with --tree: callees as roots") },
         { "split", 0, POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, VAL_SPLIT,
           "second level: callers of each function, or its callees", "callers|callees" },
         { "tree", 0, FLAG(tree, "call tree") },
@@ -79,11 +80,18 @@ static int one_of(const char *option, const char *text, const char *const *words
                 }
         }
         near = ls_suggest(text, words);
-        if (near)
+        if (near) {
                 ls_error("report: %s '%s' is not known; did you mean '%s'? (luasample report --help lists all)", option,
                          text, near);
-        else
-                ls_error("report: %s '%s' is not known (luasample report --help lists all)", option, text);
+        } else {
+                char all[256] = "";
+                size_t n = 0;
+
+                for (int i = 0; words[i] && n < sizeof(all); i++)
+                        n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ",
+                                              words[i]);
+                ls_error("report: %s '%s' is not known: give %s", option, text, all);
+        }
         return -EINVAL;
 }
 
@@ -108,6 +116,8 @@ static int read_by(const char *text, struct ls_report_options *o)
                 word[len] = '\0';
                 if (one_of("--by", word, words, &at))
                         return -EINVAL;
+                if (level && o->by[0] == &ls_keys[at])
+                        return bad("--by", text, "named twice");
                 o->by[level] = &ls_keys[at];
                 if (!text[len])
                         return 0;
@@ -134,7 +144,7 @@ static int read_depth(const char *text, int *ret)
         long v = strtol(text, &end, 10);
 
         if (end == text || *end || v < 1 || v > 100000)
-                return bad("--depth", text, "give a number of frames, at least 1");
+                return bad("--depth", text, "give a number of frames from 1 to 100000");
         *ret = (int)v;
         return 0;
 }
@@ -315,6 +325,10 @@ static int settle(struct ls_report_options *o)
         }
         if (o->whole_file && !o->annotate) {
                 ls_error("report: --whole-file goes with --annotate");
+                return -EINVAL;
+        }
+        if (o->inverse && !o->tree && !o->split && (o->depth < 2 || o->annotate || o->exporter)) {
+                ls_error("report: --inverse goes with --depth, --split or --tree");
                 return -EINVAL;
         }
         if (o->split && o->depth < 2)

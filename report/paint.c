@@ -2,6 +2,7 @@
 #include "report/view.h"
 #include "formats/escape.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,43 @@ void ls_put_fit(FILE *out, const char *text, size_t columns, int pad)
 double ls_share(uint64_t part, uint64_t whole)
 {
         return whole ? (double)part / (double)whole : 0;
+}
+
+static const struct { const char *share, *raw; } number_titles[] = {
+        { "Self", "Self ticks" }, { "Total", "Total ticks" }, { "Share", "Ticks" },
+};
+
+unsigned ls_number_width(const struct ls_report *r)
+{
+        return r->o->raw ? 13 : 8;      /* "# " and the longest title, or 100.00% and a space */
+}
+
+const char *ls_number_title(const struct ls_report *r, const char *share_title)
+{
+        for (size_t i = 0; r->o->raw && i < sizeof(number_titles) / sizeof(number_titles[0]); i++)
+                if (!strcmp(number_titles[i].share, share_title))
+                        return number_titles[i].raw;
+        return share_title;
+}
+
+void ls_put_number(const struct ls_report *r, uint64_t part, uint64_t whole)
+{
+        int width = (int)ls_number_width(r);
+
+        if (r->o->raw)
+                fprintf(r->out, "%*" PRIu64, width, part);
+        else
+                fprintf(r->out, "%*.2f%%", width - 1, 100 * ls_share(part, whole));
+}
+
+void ls_put_margin(const struct ls_report *r, double share, double n, uint64_t whole)
+{
+        double margin = ls_margin(share, n);
+
+        if (r->o->raw)
+                fprintf(r->out, " %s%7.0f%s", ls_dim(r), margin * (double)whole, ls_plain(r));
+        else
+                fprintf(r->out, " %s%6.2f%%%s", ls_dim(r), 100 * margin, ls_plain(r));
 }
 
 /* -jp rounds to whole percents before it compares; with a fraction in --min there is nothing to round to. */

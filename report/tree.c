@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBERS 27                      /* columns of the numbers */
+#define NUMBERS 11                      /* columns of the margin and the spaces beside it and the numbers */
 
 struct tree {
         const struct ls_report *r;
@@ -100,27 +100,28 @@ static void put_node(struct tree *t, const struct text_ctx *ctx, uint32_t at)
         const struct ls_calltree_node *last = &t->t->nodes[at];
         unsigned indent = ctx->levels[at] <= ctx->limit / 2 ? ctx->levels[at] * 2 : ctx->limit, folded = 1;
         char level[24] = "", times[32] = "";
-        double total, self;
+        double total;
         size_t used;
 
         for (; last->n_children == 1 && is_folded(t->t, last->first_child); folded++)
                 last = &t->t->nodes[last->first_child];
         total = ls_share(last->total, r->aggregate->ticks);
-        self = ls_share(last->self, r->aggregate->ticks);
         if (indent == ctx->limit)
                 snprintf(level, sizeof(level), "(%u) ", ctx->levels[at]);
         if (folded > 1)
                 snprintf(times, sizeof(times), " (%u levels)", folded);
-        used = NUMBERS + indent + strlen(level) + strlen(times);
+        used = NUMBERS + 2 * ls_number_width(r) + indent + strlen(level) + strlen(times);
         if (r->width && used + 1 >= r->width) { /* a very narrow terminal */
                 used -= strlen(times);
                 times[0] = '\0';
         }
-        fprintf(r->out, r->o->raw ? "%s%8.0f%s" : "%s%7.2f%%%s", ls_heat(r, total),
-                r->o->raw ? (double)last->total : 100 * total, ls_plain(r));
-        fprintf(r->out, " %s%6.2f%%%s", ls_dim(r), 100 * ls_margin(total, r->aggregate->effective), ls_plain(r));
-        fprintf(r->out, r->o->raw ? " %8.0f  " : " %7.2f%%  ", r->o->raw ? (double)last->self : 100 * self);
-        fprintf(r->out, "%*s", (int)indent, "");
+        fputs(ls_heat(r, total), r->out);
+        ls_put_number(r, last->total, r->aggregate->ticks);
+        fputs(ls_plain(r), r->out);
+        ls_put_margin(r, total, r->aggregate->effective, r->aggregate->ticks);
+        fputc(' ', r->out);
+        ls_put_number(r, last->self, r->aggregate->ticks);
+        fprintf(r->out, "  %*s", (int)indent, "");
         put_dim(r, level);
         ls_put_fit(r->out, ls_group_text(t->grouping, last->label), !r->width ? 0 : r->width > used ? r->width - used : 1, 0);
         put_dim(r, times);
@@ -166,7 +167,8 @@ static int enter_text(struct tree *t, uint32_t at, void *ctx)
 static int tree_text(const struct ls_report *r)
 {
         struct tree t = { .r = r };
-        struct text_ctx ctx = { .limit = r->width ? (r->width - NUMBERS) / 2 / 2 * 2 : 100 };
+        unsigned width = ls_number_width(r), numbers = NUMBERS + 2 * width;
+        struct text_ctx ctx = { .limit = !r->width ? 100 : r->width > numbers + 4 ? (r->width - numbers) / 2 / 2 * 2 : 2 };
         int error = build(&t);
 
         if (!error) {
@@ -174,7 +176,8 @@ static int tree_text(const struct ls_report *r)
                 error = ctx.levels ? 0 : -ENOMEM;
         }
         if (!error) {
-                fprintf(r->out, "%s#%7s %7s %8s  %s%s\n", ls_dim(r), "Total", "+-95%", "Self",
+                fprintf(r->out, "%s#%*s %7s %*s  %s%s\n", ls_dim(r), (int)width - 1, ls_number_title(r, "Total"), "+-95%",
+                        (int)width, ls_number_title(r, "Self"),
                         r->o->inverse ? "Function, then its callers" : r->o->by[0]->title, ls_plain(r));
                 error = walk(&t, enter_text, &ctx);
         }

@@ -50,6 +50,12 @@ void ls_put_fit(FILE *out, const char *text, size_t columns, int pad);
 /* Whether a share is too small to be shown, as -jp rounds it. */
 int ls_below_min(const struct ls_report *r, uint64_t part, uint64_t whole);
 double ls_share(uint64_t part, uint64_t whole);
+/* A column of numbers: a share of whole in percent, or with --raw its ticks; and the margin of a share of whole, of
+ * which there were n independent samples. */
+unsigned ls_number_width(const struct ls_report *r);
+const char *ls_number_title(const struct ls_report *r, const char *share_title);
+void ls_put_number(const struct ls_report *r, uint64_t part, uint64_t whole);
+void ls_put_margin(const struct ls_report *r, double share, double n, uint64_t whole);
 /* flat.c: what a group is, as members of the open object. */
 void ls_json_group(const struct ls_report *r, yajl_gen g, const struct ls_grouping *grouping, uint32_t group);
 /* "app.lua:12" where a function was defined, or its C module; to be freed; NULL = nothing to say. */

@@ -115,9 +115,10 @@ def add_to(suite):
     @t("inputs.stdout", "stdout closed early or full", True)
     def stdout():
         r = s.record_lua("seventy.lua", "-q", args=["0.3"]).ok()
-        for args in (["report", "-i", r.trace], ["dump", "-i", r.trace], ["info", "-i", r.trace], ["--help"]):
+        for args in (["report", "-i", r.trace], ["dump", "-i", r.trace], ["info", "-i", r.trace], ["--help"],
+                     ["help", "record"], ["help", "report"], ["help"], ["record", "--help"], ["doctor"]):
             x = s.run(["sh", "-c", '"$@" > /dev/full', "sh", s.luasample(), *args])
-            check(x.status == FAIL and "space" in x.err, "%s > /dev/full: %d %r" % (args[0], x.status, x.err))
+            check(x.status == FAIL and "space" in x.err, "%s > /dev/full: %d %r" % (" ".join(args), x.status, x.err))
         x = s.run(["bash", "-c", '"$@" | head -c 10 > /dev/null; echo ${PIPESTATUS[0]}', "bash", s.luasample(), "dump", "-i", r.trace])
         check(x.out.strip() in ("0", "141") and x.err == "", "closed pipe: %r %r" % (x.out, x.err))
         x = s.run(["sh", "-c", '"$@" >&-', "sh", s.luasample(), "report", "-i", r.trace])
@@ -133,3 +134,4 @@ def add_to(suite):
         r = s.record([program, os.path.join(s.LUA, "seventy.lua"), "0.2"], env=env).ok()
         check(r.out == "seventy done\n", "the program did not run: %r" % r.out)
         check(re.search("profiler", r.err), "nothing said: " + r.err)
+        check("cannot be sampled" in r.err and "other threads" not in r.err, "the time without samples has a wrong cause: " + r.err)

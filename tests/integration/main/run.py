@@ -16,10 +16,11 @@ import ends
 import unseen
 import inputs
 import stacks
+import viewers
 import views
 
 suite = support.Suite("integration")
-for module in (e123, interval, kinds, ends, unseen, inputs, stacks, views):
+for module in (e123, interval, kinds, ends, unseen, inputs, stacks, viewers, views):
     module.add_to(suite)
 
 if __name__ == "__main__":

@@ -70,6 +70,9 @@ def add_to(suite):
         check(got.get("main_root", {}).get("total", 0) > 0.9, "no root: %s" % sorted(got))
         lost = r.info()["lost"]
         check(isinstance(lost, dict) and any("middle" in k and v > 0 for k, v in lost.items()), "lost: %s" % lost)
+        for line in r.text("--format", "collapsed").splitlines():
+            frames = line.rsplit(" ", 1)[0].split(";")
+            check(frames.count("[middle cut]") <= 1 and frames[0] != "[middle cut]", "the cut is not in the middle: " + line[:300])
 
     @t("stacks.million-coroutines", "a million short coroutines do not grow the trace without bound")
     def coroutines():
@@ -105,3 +108,17 @@ def add_to(suite):
             i = r.info()
             check(i["scope"] == scope, "info: scope %s" % i["scope"])
             check_near("ticks", sum(x["self_ticks"] for x in r.rows("--by", "line")), i["ticks"], max(5, i["ticks"] * 0.02))
+
+    @t("stacks.text-limit", "24 MB of loaded texts: 16 MiB at most are in the trace, the excess is counted")
+    def text_limit():
+        r = s.record_lua("texts.lua").ok()
+        check(r.out == "texts done\n", "the program did not run to its end: %r" % r.out)
+        i, rows = r.info(), r.rows("--by", "function")
+        chunks = [x for x in rows if x["function"].startswith("main chunk@[string") and x["self_ticks"] > 10]
+        check(len(chunks) == 41 and i["complete"] is True and i["damage"] == [], "%d chunks, %s" % (len(chunks), i["damage"]))
+        check(sum(x["self_ticks"] for x in rows) == i["readable_ticks"], "the rows do not sum to the ticks")
+        kept, rest = divmod(i["source_text_bytes"], 600000 - 50)
+        check(20 <= kept <= 27 and i["source_text_bytes"] <= 16 << 20, "%d bytes of text" % i["source_text_bytes"])
+        check(i["lost"]["text-cut"] == 41 - kept, "text-cut is %d with %d of 41 texts" % (i["lost"]["text-cut"], kept))
+        check(re.search(r"note: %d sources whose text" % (41 - kept), r.err), "the summary does not say it: " + r.err)
+        check("x = x + i % 7" in r.text("--annotate", "--min", "0"), "no text is shown")

@@ -174,3 +174,17 @@ def add_to(suite):
         check(secret not in dump, "--no-args leaves the arguments in the trace")
         check("x = x + i % 7" not in dump, "--no-source leaves text in the trace")
         check(not x.info().get("private_source"), "info: private_source %s" % x.info().get("private_source"))
+
+    @t("unseen.memory", "at most 4 MiB more memory in the program", True)
+    def memory():
+        def most_kib(run):
+            m = re.search(r"^VmHWM:\s+(\d+) kB$", run.ok().out, re.M)
+            check(m, "stdout %r" % run.out)
+            return int(m.group(1))
+        script = os.path.join(s.LUA, "memory.lua")
+        plain = most_kib(s.run([s.luajit().program, script, "1"]))
+        for interval in ("1ms", "100us"):
+            r = s.record([s.luajit().program, script, "2"], "-q", interval=interval)
+            more = most_kib(r) - plain
+            check(r.info()["tables"]["stacks"] > 500, "too few stacks to say anything: %s" % r.info()["tables"])
+            check(more <= 4096, "%d KiB more than %d at %s" % (more, plain, interval))

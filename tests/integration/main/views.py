@@ -18,6 +18,23 @@ def trace_of(script, *args):
     return _trace[key]
 
 
+# Every view and export, as the reader of a trace may call them.
+VIEWS = [["report", *args] for args in (
+    ["--json", "--min", "0"], ["--json", "--by", "line"], ["--json", "--by", "module"], ["--json", "--by", "vmstate,function"],
+    ["--json", "--by", "function,line"], ["--json", "--full-path", "--by", "line"], ["--json", "--split"], ["--json", "--tree"],
+    ["--format", "callgrind"], ["--format", "collapsed"], [], ["--tree"])] + [["info", "--json"], ["dump", "--json"]]
+
+
+def shown(trace, cwd, env, before=()):
+    """What each view prints of a trace. The path of the trace itself is not part of it."""
+    out = {}
+    for args in VIEWS:
+        r = s.run([*before, s.luasample(), args[0], "-i", trace, *args[1:]], cwd=cwd, env=env).ok()
+        check(r.err == "", "%s: %s" % (args, r.err))
+        out[" ".join(args)] = r.out.replace(trace, "TRACE")
+    return out
+
+
 def add_to(suite):
     t = suite.test
 
@@ -165,3 +182,37 @@ def add_to(suite):
         check_near("ticks", i["ticks"] * i["asked_interval_ns"], i["cpu_ns"], i["cpu_ns"] * 0.02)
         text = s.run([s.luasample(), "info", "-i", r.trace]).ok().out
         check("calls.lua" in text and re.search("interval|rate", text), "info: " + text)
+
+    @t("views.other-host", "a trace that is taken to another host reports the same there", True)
+    def other_host():
+        home, away = s.tmpfile(".d"), s.tmpfile(".d")
+        for d in (home, away):
+            os.mkdir(d)
+        for name in ("calls.lua", "mixedsource.lua"):
+            shutil.copy(os.path.join(s.LUA, name), home)
+        r = s.record([s.luajit().program, "mixedsource.lua", "0.8"], "-q", cwd=home).ok()
+        here = shown(r.trace, home, None)
+        listing = s.json_of(["report", "-i", r.trace, "--annotate", "--json"])
+        # Elsewhere: another name and machine type of the host, directory, home and locale; the sources are gone.
+        moved = os.path.join(away, "from-there")
+        shutil.copy(r.trace, moved)
+        shutil.rmtree(home)
+        os.unlink(r.trace)
+        env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LC_ALL": "C"}
+        before = ["setarch", "linux32"] if shutil.which("setarch") else []
+        if os.geteuid() == 0 and s.run(["unshare", "--uts", "true"]).status == 0:
+            before = ["unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "sh", *before]
+        there = shown(moved, "/", env, before)
+        for view in here:
+            check(here[view] == there[view], "%s differs:\n%s\nthere:\n%s" % (view, here[view][:800], there[view][:800]))
+        missing = s.run([s.luasample(), "report", "-i", moved, "--annotate"], cwd="/", env=env)
+        check(missing.status == 0 and "mixedsource.lua" in missing.out + missing.err and "x = x + i % 7" in missing.out,
+              "without sources: %d %s %s" % (missing.status, missing.err, missing.out[-400:]))
+        # With the sources in some directory of that host, the listing is the same but for the path.
+        sources = os.path.join(away, "src")
+        os.mkdir(sources)
+        shutil.copy(os.path.join(s.LUA, "mixedsource.lua"), sources)
+        again = json.loads(s.run([s.luasample(), "report", "-i", moved, "--annotate", "--json", "--source-dir", sources],
+                                 cwd="/", env=env).ok().out)
+        text = json.dumps(listing).replace(home, sources)
+        check(json.dumps(again) == text, "annotated:\n%.1500s\nwith --source-dir:\n%.1500s" % (text, json.dumps(again)))

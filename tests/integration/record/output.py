@@ -76,12 +76,13 @@ def add_to(suite):
             if n:
                 check(open(trace + ".old", "rb").read() == before, "the old one is not there")
 
-    @test("not-writable", "a directory, a missing one, a read-only one: one line, nothing runs", quick=True)
+    @test("not-writable", "a directory, a missing one, a read-only one, -: one line, nothing runs", quick=True)
     def _():
         mark = tmpfile(".ran")
-        for out in (tmpdir(), "/no/such/dir/x", "/proc/x", "/dev/full", ""):
-            r = run([luasample(), "record", "-o", out, "--", "touch", mark])
-            one_line(r, 129 if not out else 1)
+        for out in (tmpdir(), "/no/such/dir/x", "/proc/x", "/dev/full", "", "-"):
+            r = run([luasample(), "record", "-o", out, "--", "touch", mark], cwd=tmpdir())
+            one_line(r, 1 if "/" in out else 129)
+        check(not os.path.exists(os.path.join(tmpdir(), "-")), "there is a file named -")
         check(not os.path.exists(mark), "the program ran")
 
     @test("not-a-file", "a pipe and /dev/null can be written")
