@@ -40,6 +40,7 @@ struct name_list {
         unsigned n;
         const char *find;               /* long name to find, of find_len bytes */
         size_t find_len;
+        char letter;                    /* or the short name to find */
         const struct poptOption *found;
 };
 
@@ -47,6 +48,8 @@ static void collect_name(void *ctx, const struct poptOption *o)
 {
         struct name_list *list = ctx;
 
+        if (list->letter && o->shortName == list->letter)
+                list->found = o;
         if (!o->longName)
                 return;
         if (list->n < MAX_OPTIONS && !(o->argInfo & POPT_ARGFLAG_DOC_HIDDEN))
@@ -55,9 +58,35 @@ static void collect_name(void *ctx, const struct poptOption *o)
                 list->found = o;
 }
 
+/* Whether the word after this option is its argument: "-i 1ms", "--depth 5", not "-i1ms", "--depth=5". */
+static int takes_next_word(const struct ls_command *cmd, const char *word)
+{
+        struct name_list list = { .n = 0 };
+
+        if (!strncmp(word, "--", 2)) {
+                if (strchr(word, '='))
+                        return 0;
+                list.find = word + 2;
+                list.find_len = strlen(word + 2);
+                ls_command_options(cmd, collect_name, &list);
+                return list.found && (list.found->argInfo & POPT_ARG_MASK) != POPT_ARG_NONE &&
+                       !(list.found->argInfo & POPT_ARGFLAG_OPTIONAL);
+        }
+        for (const char *p = word + 1; *p; p++) {       /* flags may stand before it in one word */
+                list = (struct name_list){ .letter = *p };
+                ls_command_options(cmd, collect_name, &list);
+                if (!list.found)
+                        return 0;
+                if ((list.found->argInfo & POPT_ARG_MASK) != POPT_ARG_NONE)
+                        return !p[1];
+        }
+        return 0;
+}
+
 /* popt takes the next word as the argument of an option with an optional one; git and perf never do. "--split" becomes
- * "--split=", which the command reads as "no argument". The copy lives as long as the process. */
-static const char **fix_optional(const struct ls_command *cmd, int argc, const char **argv)
+ * "--split=", which the command reads as "no argument". The copy lives as long as the process. posix_me_harder: words after the first that is neither
+ * option nor argument of one are the program's, and stay as they are. */
+static const char **fix_optional(const struct ls_command *cmd, int argc, const char **argv, int posix_me_harder)
 {
         const char **copy = calloc((size_t)argc + 1, sizeof(*copy));
 
@@ -69,9 +98,14 @@ static const char **fix_optional(const struct ls_command *cmd, int argc, const c
                 struct name_list list = { .n = 0 };
 
                 copy[i] = argv[i];
-                if (!strcmp(argv[i], "--")) {
+                if (!strcmp(argv[i], "--") || (posix_me_harder && i > 0 && *argv[i] != '-')) {
                         memcpy(copy + i, argv + i, (size_t)(argc - i) * sizeof(*copy));
                         break;
+                }
+                if (posix_me_harder && i > 0 && takes_next_word(cmd, argv[i]) && i + 1 < argc) {
+                        i++;
+                        copy[i] = argv[i];
+                        continue;
                 }
                 if (strncmp(argv[i], "--", 2) || strchr(argv[i], '='))
                         continue;
@@ -100,7 +134,7 @@ poptContext ls_options_begin(const struct ls_command *cmd, int argc, const char 
                                               "Help:", NULL };
         whole_table[2] = (struct poptOption)POPT_TABLEEND;
         /* Words after the program's name are the program's: they are not looked at when posix_me_harder is set. */
-        ctx = poptGetContext(NULL, argc, posix_me_harder ? argv : fix_optional(cmd, argc, argv), whole_table,
+        ctx = poptGetContext(NULL, argc, fix_optional(cmd, argc, argv, posix_me_harder), whole_table,
                              posix_me_harder ? POPT_CONTEXT_POSIXMEHARDER : 0);
         if (!ctx) {
                 ls_error("out of memory");

@@ -7,6 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#define CUT_BYTES 64                    /* of the headers of the blocks that a cut adds */
 #define HEADER_MAX (sizeof(struct ls_chunk_header) + UINT8_MAX)
 
 uint64_t ls_hash(const void *bytes, size_t len)
@@ -25,15 +26,37 @@ static uint32_t header_check(const uint8_t *p, unsigned extra_len)
         return (uint32_t)ls_hash(copy, len);
 }
 
-int ls_chunk_make(struct ls_buf *out, ZSTD_CCtx *zstd, struct ls_chunk_header *h, const struct ls_buf *extra,
-                  const struct ls_buf *raw)
+/* One frame, its blocks ended at the offsets in cut. Returns its size, or an error of zstd. */
+static size_t compress(ZSTD_CCtx *zstd, uint8_t *to, size_t bound, const struct ls_buf *raw, const size_t *cut)
 {
-        size_t head = sizeof(*h) + extra->len, bound = ZSTD_compressBound(raw->len), n;
+        ZSTD_outBuffer out = { to, bound, 0 };
+        ZSTD_inBuffer in = { raw->data, 0, 0 };
+        size_t r;
+
+        if (!cut || cut[0] >= cut[1])
+                return ZSTD_compress2(zstd, to, bound, raw->data, raw->len);
+        ZSTD_CCtx_reset(zstd, ZSTD_reset_session_only);
+        ZSTD_CCtx_setPledgedSrcSize(zstd, raw->len);
+        for (unsigned i = 0; i < 2; i++) {
+                in.size = cut[i];
+                r = in.size > in.pos ? ZSTD_compressStream2(zstd, &out, &in, ZSTD_e_flush) : 0;
+                if (r)
+                        return ZSTD_isError(r) ? r : (size_t)-1;
+        }
+        in.size = raw->len;
+        r = ZSTD_compressStream2(zstd, &out, &in, ZSTD_e_end);
+        return r ? ZSTD_isError(r) ? r : (size_t)-1 : out.pos;
+}
+
+int ls_chunk_make(struct ls_buf *out, ZSTD_CCtx *zstd, struct ls_chunk_header *h, const struct ls_buf *extra,
+                  const struct ls_buf *raw, const size_t *cut)
+{
+        size_t head = sizeof(*h) + extra->len, bound = ZSTD_compressBound(raw->len) + CUT_BYTES, n;
 
         out->len = 0;
         if (extra->failed || raw->failed || !ls_buf_room(out, head + bound))
                 return -ENOMEM;
-        n = ZSTD_compress2(zstd, out->data + head, bound, raw->data, raw->len);
+        n = compress(zstd, out->data + head, bound, raw, cut);
         h->flags &= (uint8_t)~LS_CHUNKF_ZSTD;
         if (!ZSTD_isError(n) && n < raw->len) {
                 h->flags |= LS_CHUNKF_ZSTD;

@@ -7,9 +7,11 @@
 #include "formats/buffer.h"
 #include "formats/trace_format.h"
 
-/* Makes a chunk (header, extra, payload) in out from a raw payload. h: type, flags, number. Returns 0 or -errno. */
+/* Makes a chunk (header, extra, payload) in out from a raw payload. h: type, flags, number. cut, unless NULL: two offsets
+ * in raw, 0 to its length and ascending, where the frame has a new block, with statistics of its own. Returns 0 or
+ * -errno. */
 int ls_chunk_make(struct ls_buf *out, ZSTD_CCtx *zstd, struct ls_chunk_header *h, const struct ls_buf *extra,
-                  const struct ls_buf *raw);
+                  const struct ls_buf *raw, const size_t *cut);
 
 /* Whether the len bytes at p start with a sound chunk header, extra included. Copies the header. */
 int ls_chunk_header_ok(const uint8_t *p, size_t len, struct ls_chunk_header *ret_h);

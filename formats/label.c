@@ -236,6 +236,8 @@ static char *function_label(const struct ls_profile *p, const struct ls_labels *
                 n = asprintf(&out, "function@%s:%u", l->source[f->source], f->first_line);
         else if (f->kind == LS_FUNC_C || f->kind == LS_FUNC_NATIVE)
                 return c_function_label(p, f);
+        else if (f->kind == LS_FUNC_TRACE)      /* with nothing below it that could be named in its place */
+                return strdup("[compiled code]");
         else
                 return strdup("[unnamed]");
         return n < 0 ? NULL : out;

@@ -37,6 +37,20 @@ struct ls_thread { uint32_t process, tid; struct ls_str name; uint64_t cpu_ns; }
 struct ls_vm { uint32_t process, number; struct ls_str runtime; };
 struct ls_coroutine { uint32_t vm, function, generation; };
 struct ls_mapping { struct ls_str path; uint64_t start, end, file_offset; struct ls_str build_id; };
+struct ls_jittrace {                    /* a trace of the JIT compiler */
+        uint32_t vm, number;            /* its number in the VM; 0 = nothing is known but that samples are in it */
+        uint32_t root;                  /* number of its root trace, 0 = is a root */
+        uint32_t parent, exit;          /* trace that it leaves (of jittraces), 0 = none or not known; by which exit */
+        uint32_t start;                 /* location, 0 = not known */
+        uint32_t link;                  /* number of the trace that it goes on to, 0 = none */
+        struct ls_str link_kind;        /* "loop", "return", ... */
+        uint64_t address, size;         /* of its machine code */
+        uint32_t function;              /* that stands for it, of kind TRACE */
+        uint8_t has_map;                /* samples are in it, and their lines are known; */
+        unsigned doubt;                 /* but approximately: enum ls_jit_doubt of jit_map.h */
+        const void *map;                /* what its map is made from: a JITTRACE record of wire/ring.h; NULL = none */
+        uint32_t map_len;
+};
 struct ls_event { uint32_t id; struct ls_str name, unit; int sampled; uint64_t period_ns; uint64_t rows, sum; };
 struct ls_clocks { uint64_t monotonic_ns, realtime_ns, boottime_ns; };
 struct ls_region { uint64_t time_ns, cpu_ns; uint32_t thread; int begin; struct ls_str name; };
@@ -62,6 +76,7 @@ struct ls_profile {
         LS_TABLE(ls_vm, vms);
         LS_TABLE(ls_coroutine, coroutines);
         LS_TABLE(ls_mapping, mappings);
+        LS_TABLE(ls_jittrace, jittraces);
         struct ls_event *events; uint32_t n_events;     /* these from 0, no "none" entry */
         struct ls_clocks *clocks; uint32_t n_clocks;
         struct ls_region *regions; uint32_t n_regions;
@@ -70,6 +85,10 @@ struct ls_profile {
         struct ls_damage *damages; uint32_t n_damages;
         uint32_t lost_stack;            /* stack of one pseudo frame "[definition lost]" */
         uint64_t lost_ticks;            /* ticks on lost_stack; known after ls_profile_samples */
+        /* Ticks in machine code of the JIT compiler, cpu or not; known after ls_profile_samples. */
+        uint64_t jit_ticks;
+        uint64_t jit_approximate_ticks; /* of these, with lines that are only approximate */
+        uint64_t jit_unknown_ticks;     /* of these, in the root trace's function at a line that is not known */
         uint64_t file_size;
         uint32_t n_chunks;
         int complete;                   /* an index ended the file; 0 = still growing, or cut */
@@ -94,10 +113,13 @@ struct ls_sample_block {
         const uint64_t *time_ns;        /* NULL unless asked for: LS_COL_TIME */
         const uint8_t *vmstate, *flags, *event;
         const uint32_t *zone, *thread, *vm, *coroutine;
+        const uint32_t *trace;          /* of jittraces, 0 = not in compiled code; NULL unless asked for: LS_COL_TRACE, and
+                                         * when the profile has no traces */
         /* 1 = the whole column holds one value, as most do: a loop may then skip it */
         uint8_t same_vmstate, same_flags, same_event, same_zone, same_thread, same_vm, same_coroutine;
 };
 #define LS_COL_TIME 1u
+#define LS_COL_TRACE 2u
 typedef int (*ls_sample_fn)(void *ctx, const struct ls_sample_block *block);    /* non-zero stops and is returned */
 
 /* Streams all readable sample rows in file order. Can be called again. columns: LS_COL_* beyond the rest. */

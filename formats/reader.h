@@ -17,11 +17,21 @@ struct ls_chunk_ref {                   /* a chunk whose header and payload chec
 
 struct ls_text_piece { uint32_t source, offset, total, len; const uint8_t *bytes; };
 
+struct ls_map_piece { uint32_t function, len; const uint8_t *bytes; }; /* 8-aligned */
+
 struct ls_block {                       /* memory that lives as long as the reader */
         struct ls_block *next;
         size_t len, cap;
         char bytes[];
 };
+
+/* What becomes of a stack of the file that ends in machine code: trace_jit.c. */
+struct ls_jit_move {
+        uint32_t to;                    /* the stack that is meant */
+        uint32_t trace : 30, doubt : 2; /* index of jittraces, 0 = none; LS_JIT_MOVE_* */
+};
+#define LS_JIT_MOVE_APPROXIMATE 1u
+#define LS_JIT_MOVE_NO_MAP 2u           /* it is the root function's, in a line that is not known */
 
 struct ls_event_sum { uint64_t rows, samples, sum; };
 
@@ -52,6 +62,8 @@ struct ls_reader {
         uint64_t string_bytes;
         struct ls_text_piece *texts;
         uint32_t n_texts, cap_texts;
+        struct ls_map_piece *maps;
+        uint32_t n_maps, cap_maps;
         struct ls_block *blocks;
         struct ls_event_sum sums[256];  /* samples by event number, as chunk headers say */
         struct ls_event_sum exact[256]; /* aggregates, spans and line counts by event number */
@@ -60,6 +72,8 @@ struct ls_reader {
         int repairing;                  /* old definitions: they must not replace later values of the same key */
         int holes;                      /* some stack ids have no definition */
         struct ls_sample_buffers *buffers;
+        struct ls_jit_move *jit_moves;  /* by stack of the file; NULL = none ends in machine code */
+        uint32_t n_jit_moves;
 };
 
 #define LS_WINDOW (256u << 10)
@@ -81,12 +95,20 @@ int ls_parity_repair(struct ls_reader *r);
 void *ls_block_alloc(struct ls_reader *r, size_t n);
 /* Decodes all number columns of rec into r->scratch. Returns 0 or -errno. */
 int ls_columns_decode(struct ls_reader *r, const struct ls_record *rec);
+/* The coroutine that samples of a stack refer to with LS_COROUTINE_OF_STACK; 0 when it is not known. */
+uint32_t ls_stack_coroutine(const struct ls_reader *r, uint64_t stack);
 
 /* trace_resolve.c: fills the profile from the tables. */
 int ls_resolve(struct ls_reader *r);
 /* Fills events and the recorded totals from the sums. */
 int ls_resolve_totals(struct ls_reader *r);
 struct ls_str ls_reader_str(const struct ls_reader *r, uint64_t string);
+
+/* trace_jit.c: resolves stacks that end in machine code, after all else. Returns 0 or -ENOMEM. */
+int ls_resolve_jit(struct ls_reader *r);
+/* Moves the stacks of n rows, whose ids are checked, and adds their ticks up; ret_trace (may be NULL) gets their traces.
+ * Only when there are jit_moves. */
+void ls_jit_move_rows(struct ls_reader *r, const uint32_t *weight, uint32_t n, uint32_t *stack, uint32_t *ret_trace);
 
 /* trace_samples.c. */
 void ls_sample_buffers_free(struct ls_sample_buffers *b);

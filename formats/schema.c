@@ -30,6 +30,8 @@ const struct ls_schema ls_schemas[LS_KINDS] = {
         [LS_REC_SPAN]      = { "span",      LS_ROWS_DENSE,  16 * M },
         [LS_REC_LINECOUNT] = { "linecount", LS_ROWS_DENSE,  16 * M },
         [LS_REC_JITTRACE]  = { "jittrace",  LS_ROWS_DENSE,  M },
+        [LS_REC_JITMAP]    = { "jitmap",    LS_ROWS_STREAM, 0 },
+        [LS_REC_IRNAMES]   = { "irnames",   LS_ROWS_KEYED,  M },
         [LS_REC_LABEL]     = { "label",     LS_ROWS_DENSE,  M },
 };
 

@@ -91,8 +91,11 @@ static void row_fields(struct dump *d, const struct ls_record *rec, uint32_t i, 
 static int decode_record(struct dump *d, const struct ls_record *rec, const uint8_t **ret_bytes)
 {
         int e = ls_columns_decode(d->r, rec);
-        uint64_t total = 0;
+        uint64_t total = 0, *coroutine = d->r->scratch[LS_C_SAMPLE_COROUTINE];
 
+        for (uint32_t i = 0; !e && rec->kind == LS_REC_SAMPLE && i < rec->count; i++)
+                if (coroutine[i] == LS_COROUTINE_OF_STACK)
+                        coroutine[i] = ls_stack_coroutine(d->r, d->r->scratch[LS_C_SAMPLE_STACK][i]);
         *ret_bytes = NULL;
         for (unsigned c = 0; !e && c < ls_schema_ncolumns(rec->kind); c++) {
                 const struct ls_column *col = &ls_columns[rec->kind][c];

@@ -1,6 +1,6 @@
 /* From the writer's memory to the file: chunks, definitions, checkpoints, the index, and what happens when a write
  * fails. Sample chunks are trace_block.c's part. Called by trace_writer.c. */
-#include "formats/record.h"
+#include "formats/coded.h"
 #include "formats/writer.h"
 
 #include <errno.h>
@@ -81,10 +81,11 @@ int ls_writer_put_chunk(struct ls_trace_writer *w, uint8_t type, uint8_t flags, 
         /* Definitions are small beside samples, and a higher level saves a fourteenth of many stacks. */
         ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel,
                                type == LS_CHUNK_SAMPLES ? LS_ZSTD_SAMPLES : LS_ZSTD_DEFINITIONS);
-        r = ls_chunk_make(&w->out, w->zstd, &h, &w->extra, &w->raw);
+        r = ls_chunk_make(&w->out, w->zstd, &h, &w->extra, &w->raw, w->cut);
         ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, LS_ZSTD_SAMPLES);
 
         w->raw.len = w->extra.len = w->chunk_rows = 0;
+        w->cut[0] = w->cut[1] = 0;
         w->raw.failed = w->extra.failed = w->body.failed = 0;
         if (!r)
                 r = ls_writer_write(w, w->out.data, w->out.len);
@@ -157,17 +158,38 @@ static int chunk_is_full(const struct ls_trace_writer *w)
         return w->raw.len >= LS_FLUSH_BYTES || w->extra.len > 200 || w->chunk_rows > LS_MAX_ROWS / 2;
 }
 
-/* Columns of rows [from, from + n) of a dense kind, or of the n ids at ids of a keyed one. */
-static void put_columns(struct ls_trace_writer *w, const struct ls_dict *d, uint32_t from, const uint32_t *ids,
-                        uint32_t n)
+/* Columns, from the one with index c on, of rows [from, from + n) of a dense kind, or of the n ids at ids of a keyed
+ * one. */
+static void put_columns(struct ls_trace_writer *w, const struct ls_dict *d, unsigned c, uint32_t from,
+                        const uint32_t *ids, uint32_t n)
 {
-        for (unsigned c = 0; c < d->ncol; c++) {
+        for (; c < d->ncol; c++) {
                 if (ls_columns[d->kind][c].type == LS_TYPE_BYTES)
                         continue;
                 for (uint32_t i = 0; i < n; i++)
                         w->scratch[i] = ls_dict_row(d, ids ? ids[i] : from + i)[c];
                 ls_column_put(&w->body, c, ls_columns[d->kind][c].encoding, from, w->scratch, n);
         }
+}
+
+/* The stacks of a second or of a short trace, which are one record: coded. Those that are more are read faster as they
+ * are. Returns 0 when they are not coded. */
+static int put_stacks(struct ls_trace_writer *w, const struct ls_dict *d, uint32_t from, uint32_t n)
+{
+        uint64_t *parents = w->scratch, *locations = w->scratch + n;
+
+        if (n < LS_CODED_STACKS_MIN)
+                return 0;
+        for (uint32_t i = 0; i < n; i++) {
+                const uint64_t *row = ls_dict_row(d, from + i);
+
+                parents[i] = row[LS_C_STACK_PARENT];
+                locations[i] = row[LS_C_STACK_LOCATION];
+        }
+        if (ls_coded_put_stacks(&w->body, from, parents, locations, n))
+                return 0;
+        put_columns(w, d, LS_C_STACK_COROUTINE, from, NULL, n);
+        return 1;
 }
 
 /* Rows of the strings from id on that make about one piece. */
@@ -185,7 +207,7 @@ static int put_dense(struct ls_trace_writer *w, unsigned kind, enum select selec
 {
         struct ls_dict *d = dict_of(w, kind);
         uint32_t from = select == PENDING ? d->written : select == SINCE ? d->kept : 0;
-        int r;
+        int r, coded, few = d->n - from <= LS_CODED_STACKS;
 
         d->staged = from;
         while (from < d->n) {
@@ -194,7 +216,9 @@ static int put_dense(struct ls_trace_writer *w, unsigned kind, enum select selec
                 if (kind == LS_REC_STRING)
                         n = strings_piece(w, from + 1, n);
                 ls_record_begin(&w->body, from + 1, n);
-                put_columns(w, d, from + 1, NULL, n);
+                coded = few && kind == LS_REC_STACK && put_stacks(w, d, from + 1, n);
+                if (!coded)
+                        put_columns(w, d, 0, from + 1, NULL, n);
                 if (kind == LS_REC_STRING) {
                         uint64_t start = ls_dict_row(d, from + 1)[1];
                         const uint64_t *last = ls_dict_row(d, from + n);
@@ -202,7 +226,11 @@ static int put_dense(struct ls_trace_writer *w, unsigned kind, enum select selec
                         ls_column_put_bytes(&w->body, LS_C_STRING_BYTES, w->strings.bytes + start,
                                             last[0] + last[1] - start);
                 }
+                if (coded)
+                        w->cut[0] = w->raw.len;
                 put_record(w, kind, from + 1, n);
+                if (coded)
+                        w->cut[1] = w->raw.len;
                 d->staged = from += n;
                 if (chunk_is_full(w) && (r = put_definitions(w, type)))
                         return r;
@@ -225,7 +253,7 @@ static int put_keyed(struct ls_trace_writer *w, unsigned kind, enum select selec
                 if (n == 0 || (id <= d->n && n < 1024))
                         continue;
                 ls_record_begin(&w->body, 0, n);
-                put_columns(w, d, 0, ids, n);
+                put_columns(w, d, 0, 0, ids, n);
                 put_record(w, kind, 0, n);
                 n = 0;
                 if (chunk_is_full(w) && (r = put_definitions(w, type)))
@@ -264,6 +292,37 @@ static int put_texts(struct ls_trace_writer *w)
         return 0;
 }
 
+/* As texts: a lost one costs the lines of one trace. */
+static int put_maps(struct ls_trace_writer *w)
+{
+        while (w->map_rows.len) {
+                const struct ls_map_row *rows = (const void *)w->map_rows.data;
+                uint32_t all = (uint32_t)(w->map_rows.len / sizeof(*rows)), n = 0;
+                size_t bytes = 0;
+                int r;
+
+                while (n < all && n < RECORD_ROWS && bytes < LS_FLUSH_BYTES / 2)
+                        bytes += rows[n++].len;
+                ls_record_begin(&w->body, 0, n);
+                for (uint32_t i = 0; i < n; i++)
+                        w->scratch[i] = rows[i].function;
+                ls_column_put(&w->body, LS_C_JITMAP_FUNCTION, LS_ENC_DELTA, 0, w->scratch, n);
+                for (uint32_t i = 0; i < n; i++)
+                        w->scratch[i] = rows[i].len;
+                ls_column_put(&w->body, LS_C_JITMAP_LENGTH, LS_ENC_VARINT, 0, w->scratch, n);
+                ls_column_put_bytes(&w->body, LS_C_JITMAP_BYTES, w->maps.data, bytes);
+                put_record(w, LS_REC_JITMAP, 0, n);
+                r = put_definitions(w, LS_CHUNK_DEFINITIONS);
+                if (r)
+                        return r;
+                w->map_rows.len -= n * sizeof(*rows);
+                w->maps.len -= bytes;
+                memmove(w->map_rows.data, rows + n, w->map_rows.len);
+                memmove(w->maps.data, w->maps.data + bytes, w->maps.len);
+        }
+        return 0;
+}
+
 static int in_checkpoint(unsigned kind, enum select select)
 {
         if (select == SMALL && (kind == LS_REC_STACK || kind == LS_REC_LOCATION))
@@ -285,7 +344,7 @@ static int facts_only(struct ls_trace_writer *w)
                         if (d->state[i] & LS_ROW_DIRTY)
                                 return 0;
         }
-        return !w->text_rows.len && !w->raw.len;
+        return !w->text_rows.len && !w->map_rows.len && !w->raw.len;
 }
 
 static int put_all(struct ls_trace_writer *w, enum select select, uint8_t type)
@@ -302,6 +361,8 @@ static int put_all(struct ls_trace_writer *w, enum select select, uint8_t type)
                 else if (ls_schemas[k].rows == LS_ROWS_KEYED)
                         r = put_keyed(w, k, select, type);
         }
+        if (!r && select == PENDING)
+                r = put_maps(w);
         if (!r && select == PENDING)
                 r = put_texts(w);
         if (!r)
@@ -359,9 +420,11 @@ int ls_writer_checkpoint(struct ls_trace_writer *w, int last)
 
 int ls_writer_flush(struct ls_trace_writer *w)
 {
-        int held = w->hold_facts && w->pending_bytes && facts_only(w);
-        int r = held ? 0 : put_all(w, PENDING, LS_CHUNK_DEFINITIONS);
-        int r2 = ls_writer_samples(w);
+        int held = w->hold_facts && w->pending_bytes && facts_only(w), r, r2;
+
+        ls_writer_coroutines(w);
+        r = held ? 0 : put_all(w, PENDING, LS_CHUNK_DEFINITIONS);
+        r2 = ls_writer_samples(w);
 
         /* Definitions that could not be written stay, and are tried again with the next flush. */
         w->pending_bytes = r || held ? 1 : 0;

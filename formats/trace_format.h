@@ -52,7 +52,8 @@ enum ls_encoding {
         LS_ENC_VARINT = 1,      /* a varint for each row */
         LS_ENC_DELTA = 2,       /* zigzag varints: difference from the row before, the first from 0 */
         LS_ENC_FIXED = 3,       /* 8 bytes for each row */
-        LS_ENC_BYTES = 4,       /* bytes, cut by the column "length" */
+        LS_ENC_BYTES = 4,       /* column of bytes: bytes, cut by the column "length" */
+        LS_ENC_CODED = 4,       /* column of numbers: see coded.h */
         LS_ENC_RUNS = 5,        /* varint value, varint (rows - 1), until all rows are covered */
         LS_ENC_PLANES = 6,      /* byte w, then the lowest bytes of all rows, the second lowest, ... w planes */
         LS_ENC_BACK = 7,        /* varints: own id (first + row) - value */
@@ -64,10 +65,16 @@ enum ls_encoding {
 #define LS_MAX_ROWS     262144u         /* rows of all records of a chunk */
 #define LS_MAX_STRING   (1u << 20)      /* bytes of a string; the writer cuts longer ones */
 #define LS_MAX_TEXT     (64u << 20)     /* bytes of one source text */
+#define LS_CODED_ROWS_MAX 16384u        /* rows of a record with coded columns */
 
 /* The writer's sizes. */
 #define LS_FLUSH_BYTES  (256u << 10)    /* pending bytes that make a chunk */
 #define LS_FLUSH_NS     1000000000ull   /* age that makes a chunk */
+/* Samples of a chunk that are coded, if that is shorter: up to two threads at 1 ms. Many more are fewer bytes each with
+ * any encoding, and coded ones take ten times as long to read. */
+#define LS_CODED_ROWS   2048u
+#define LS_CODED_STACKS 8192u           /* new stacks of a chunk that are coded: more than a second has of deep ones */
+#define LS_CODED_STACKS_MIN 16u
 #define LS_FACTS_NS     4000000000ull   /* age that makes a chunk of INFO and THREADCPU alone: no news but totals */
 #define LS_FLUSH_ROWS   65536u          /* samples that make a chunk: about LS_FLUSH_BYTES */
 #define LS_CHECKPOINT_CHUNKS 64u
@@ -85,6 +92,8 @@ struct ls_column {
         uint8_t type;                   /* enum ls_column_type */
         uint8_t encoding;               /* enum ls_encoding: the writer's choice */
 };
+
+#define LS_COROUTINE_OF_STACK UINT32_MAX        /* in column coroutine of a sample */
 
 /* How the rows of a kind are told apart. */
 enum ls_rows {

@@ -24,7 +24,9 @@ static void reader_free(struct ls_reader *r)
                 free(b);
         }
         ls_sample_buffers_free(r->buffers);
+        free(r->jit_moves);
         free(r->texts);
+        free(r->maps);
         free(r->chunks);
         free(r->window);
         ls_buf_free(&r->stored);
@@ -48,6 +50,7 @@ void ls_profile_close(struct ls_profile *p)
         free(p->vms);
         free(p->coroutines);
         free(p->mappings);
+        free(p->jittraces);
         free(p->events);
         free(p->clocks);
         free(p->regions);

@@ -1,5 +1,6 @@
 /* Streams the sample chunks of a trace as blocks of columns, one block for each chunk: decodes, checks ids and totals.
  * The hot path of every report: 10 million rows pass here. */
+#include "formats/coded.h"
 #include "formats/reader.h"
 
 #include <errno.h>
@@ -8,20 +9,27 @@ struct filled { uint64_t value; uint32_t n; };  /* the first n entries of a colu
 
 enum { U8_VMSTATE, U8_FLAGS, U8_EVENT, U8_COLUMNS };
 enum { U32_ZONE, U32_THREAD, U32_VM, U32_COROUTINE, U32_STACK, U32_WEIGHT, U32_COLUMNS };
+enum { CODED_STACK, CODED_THREAD, CODED_OUT, CODED_COLUMNS };
 
 struct ls_sample_buffers {
         uint32_t rows;                  /* room: the most rows of a chunk so far */
         uint64_t *time;                 /* start of the memory of all columns */
         uint32_t *u32[U32_COLUMNS];
         uint8_t *u8[U8_COLUMNS];
+        uint64_t *coded[CODED_COLUMNS]; /* of a record with coded columns: LS_CODED_ROWS_MAX rows */
+        uint32_t *trace;                /* LS_COL_TRACE: room for trace_rows */
+        uint32_t trace_rows;
         struct filled f8[U8_COLUMNS], f32[U32_COLUMNS];
         uint8_t same8[U8_COLUMNS], same32[U32_COLUMNS];
 };
 
 void ls_sample_buffers_free(struct ls_sample_buffers *b)
 {
-        if (b)
+        if (b) {
                 free(b->time);
+                free(b->trace);
+                free(b->coded[0]);
+        }
         free(b);
 }
 
@@ -88,13 +96,83 @@ static int needs_fill(const struct ls_record *rec, unsigned column, uint32_t at,
         return 1;
 }
 
+/* Decodes a coded column into coded[to]. Those that it is predicted from are there as they are needed. */
+static int decode_coded(struct ls_sample_buffers *b, const struct ls_record *rec, unsigned column, unsigned to)
+{
+        unsigned context = ls_coded_context(column) == LS_C_SAMPLE_THREAD ? CODED_THREAD : CODED_STACK;
+
+        return ls_coded_get(rec, column, b->coded[context], b->coded[to]);
+}
+
+static int decode_u8(struct ls_sample_buffers *b, const struct ls_record *rec, unsigned column, uint8_t max,
+                     uint8_t *out)
+{
+        int e;
+
+        if (!ls_is_coded(rec, column))
+                return ls_column_u8(rec, column, max, out);
+        e = decode_coded(b, rec, column, CODED_OUT);
+        for (uint32_t i = 0; !e && i < rec->count; i++) {
+                e = b->coded[CODED_OUT][i] > max ? -EBADMSG : 0;
+                out[i] = (uint8_t)b->coded[CODED_OUT][i];
+        }
+        return e;
+}
+
+static int decode_u32(struct ls_sample_buffers *b, const struct ls_record *rec, unsigned column, uint32_t *out)
+{
+        unsigned from = column == LS_C_SAMPLE_STACK ? CODED_STACK : CODED_OUT;
+        int e;
+
+        if (!ls_is_coded(rec, column))
+                return ls_column_u32(rec, column, UINT32_MAX, out);
+        e = from == CODED_OUT ? decode_coded(b, rec, column, from) : 0;
+        for (uint32_t i = 0; !e && i < rec->count; i++) {
+                e = b->coded[from][i] > UINT32_MAX ? -EBADMSG : 0;
+                out[i] = (uint32_t)b->coded[from][i];
+        }
+        return e;
+}
+
+static int decode_context(struct ls_sample_buffers *b, const struct ls_record *rec, unsigned column, unsigned to)
+{
+        return ls_is_coded(rec, column) ? decode_coded(b, rec, column, to)
+                                        : ls_column_u64(rec, column, UINT32_MAX, b->coded[to]);
+}
+
+/* The columns that coded ones are predicted from: stack, and thread for the times. */
+static int decode_contexts(struct ls_sample_buffers *b, const struct ls_record *rec, unsigned columns)
+{
+        int any = 0, time = (columns & LS_COL_TIME) && ls_is_coded(rec, LS_C_SAMPLE_TIME), e;
+
+        for (unsigned c = 0; c <= LS_C_SAMPLE_WEIGHT; c++)
+                any |= c != LS_C_SAMPLE_TIME && ls_is_coded(rec, c);
+        if (!any && !time)
+                return 0;
+        if (rec->count > LS_CODED_ROWS_MAX)
+                return -EBADMSG;
+        if (!b->coded[0]) {
+                uint64_t *p = malloc((size_t)CODED_COLUMNS * LS_CODED_ROWS_MAX * sizeof(*p));
+
+                if (!p)
+                        return -ENOMEM;
+                for (unsigned i = 0; i < CODED_COLUMNS; i++)
+                        b->coded[i] = p + (size_t)i * LS_CODED_ROWS_MAX;
+        }
+        e = decode_context(b, rec, LS_C_SAMPLE_STACK, CODED_STACK);
+        return e || !time ? e : decode_context(b, rec, LS_C_SAMPLE_THREAD, CODED_THREAD);
+}
+
 static int decode_times(struct ls_reader *r, const struct ls_record *rec, uint64_t *out)
 {
         const struct ls_column_view *base = &rec->col[LS_C_SAMPLE_BASE], *unit = &rec->col[LS_C_SAMPLE_INTERVAL];
         uint64_t interval = unit->constant ? unit->constant : r->interval_ns;
+        int e = ls_is_coded(rec, LS_C_SAMPLE_TIME)
+                ? ls_coded_get(rec, LS_C_SAMPLE_TIME, r->buffers->coded[CODED_THREAD], out)
+                : ls_column_u64(rec, LS_C_SAMPLE_TIME, UINT64_MAX, out);
 
-        if (ls_column_u64(rec, LS_C_SAMPLE_TIME, UINT64_MAX, out))
-                return -EBADMSG;
+        if (e)
+                return e;
         for (uint32_t i = 0; i < rec->count; i++)
                 out[i] = base->constant + (uint64_t)((__int128)(int64_t)out[i] * interval >> 4);
         return 0;
@@ -103,20 +181,24 @@ static int decode_times(struct ls_reader *r, const struct ls_record *rec, uint64
 static int decode_record(struct ls_reader *r, const struct ls_record *rec, uint32_t at, unsigned columns)
 {
         struct ls_sample_buffers *b = r->buffers;
+        int e;
 
         if ((rec->col[LS_C_SAMPLE_BASE].encoding | rec->col[LS_C_SAMPLE_INTERVAL].encoding) != LS_ENC_CONST)
                 return -EBADMSG;
+        e = decode_contexts(b, rec, columns);
+        if (e)
+                return e;
         for (unsigned i = 0; i < U8_COLUMNS; i++)
                 if (needs_fill(rec, columns8[i].column, at, &b->f8[i], &b->same8[i]) &&
-                    ls_column_u8(rec, columns8[i].column, columns8[i].max, b->u8[i] + at)) {
+                    (e = decode_u8(b, rec, columns8[i].column, columns8[i].max, b->u8[i] + at))) {
                         b->f8[i].n = 0;
-                        return -EBADMSG;
+                        return e;
                 }
         for (unsigned i = 0; i < U32_COLUMNS; i++)
                 if (needs_fill(rec, columns32[i].column, at, &b->f32[i], &b->same32[i]) &&
-                    ls_column_u32(rec, columns32[i].column, UINT32_MAX, b->u32[i] + at)) {
+                    (e = decode_u32(b, rec, columns32[i].column, b->u32[i] + at))) {
                         b->f32[i].n = 0;
-                        return -EBADMSG;
+                        return e;
                 }
         return columns & LS_COL_TIME ? decode_times(r, rec, b->time + at) : 0;
 }
@@ -135,8 +217,9 @@ static int decode_chunk(struct ls_reader *r, const struct ls_chunk_header *h, un
         while ((e = ls_record_next(&p, end, &rec)) > 0) {
                 if (rec.kind != LS_REC_SAMPLE || rec.count == 0)
                         continue;
-                if (rec.count > most - n || decode_record(r, &rec, n, columns))
-                        return -EBADMSG;
+                e = rec.count > most - n ? -EBADMSG : decode_record(r, &rec, n, columns);
+                if (e)
+                        return e;
                 n += rec.count;
         }
         *ret_n = n;
@@ -184,8 +267,14 @@ static void check_ids(struct ls_reader *r, uint32_t n)
 {
         struct ls_sample_buffers *b = r->buffers;
         const struct ls_dict *stacks = &r->dict[LS_REC_STACK];
-        uint32_t *s = b->u32[U32_STACK];
+        uint32_t *s = b->u32[U32_STACK], *coroutine = b->u32[U32_COROUTINE];
 
+        if (greatest(coroutine, n, b->same32[U32_COROUTINE]) == LS_COROUTINE_OF_STACK) {
+                b->f32[U32_COROUTINE].n = b->same32[U32_COROUTINE] = 0;
+                for (uint32_t k = 0; k < n; k++)
+                        if (coroutine[k] == LS_COROUTINE_OF_STACK)
+                                coroutine[k] = ls_stack_coroutine(r, s[k]);
+        }
         for (unsigned i = 0; i < U32_STACK; i++) {
                 uint32_t max = r->dict[columns32[i].kind].n, lost = i == U32_ZONE ? r->lost_zone : 0;
 
@@ -245,6 +334,27 @@ static void fill_block(struct ls_reader *r, struct ls_sample_block *s)
         s->same_coroutine = b->same32[U32_COROUTINE];
 }
 
+/* From stacks that end in machine code to those that are meant. */
+static int move_stacks(struct ls_reader *r, unsigned columns, struct ls_sample_block *s)
+{
+        struct ls_sample_buffers *b = r->buffers;
+
+        if (!r->jit_moves)
+                return 0;
+        if ((columns & LS_COL_TRACE) && s->n > b->trace_rows) {
+                uint32_t *p = realloc(b->trace, s->n * sizeof(*p));
+
+                if (!p)
+                        return -ENOMEM;
+                b->trace = p;
+                b->trace_rows = s->n;
+        }
+        s->trace = columns & LS_COL_TRACE ? b->trace : NULL;
+        b->f32[U32_STACK].n = 0;
+        ls_jit_move_rows(r, b->u32[U32_WEIGHT], s->n, b->u32[U32_STACK], columns & LS_COL_TRACE ? b->trace : NULL);
+        return 0;
+}
+
 static int stream_chunk(struct ls_reader *r, struct ls_chunk_ref *ref, unsigned columns, ls_sample_fn fn, void *ctx)
 {
         struct ls_sample_block block = { .chunk = ref->number };
@@ -267,6 +377,9 @@ static int stream_chunk(struct ls_reader *r, struct ls_chunk_ref *ref, unsigned 
                 return 0;
         check_ids(r, block.n);
         fill_block(r, &block);
+        e = move_stacks(r, columns, &block);
+        if (e)
+                return e;
         block.time_ns = columns & LS_COL_TIME ? r->buffers->time : NULL;
         return fn(ctx, &block);
 }
@@ -279,7 +392,7 @@ int ls_profile_samples(struct ls_profile *p, unsigned columns, ls_sample_fn fn, 
                 r->buffers = calloc(1, sizeof(*r->buffers));
         if (!r->buffers)
                 return -ENOMEM;
-        p->lost_ticks = 0;
+        p->lost_ticks = p->jit_ticks = p->jit_approximate_ticks = p->jit_unknown_ticks = 0;
         for (uint32_t i = 0; i < r->n_chunks; i++) {
                 struct ls_chunk_ref *ref = &r->chunks[i];
                 int e = 0;

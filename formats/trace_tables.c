@@ -1,5 +1,6 @@
 /* From the records of definition chunks to rows in tables. Ids and counts are hostile: a row must lie below its kind's
  * limit, and all rows and gaps together below what a file of this size may define. */
+#include "formats/coded.h"
 #include "formats/reader.h"
 
 #include <errno.h>
@@ -46,17 +47,51 @@ static int scratch_room(struct ls_reader *r, unsigned column, uint32_t rows)
         return 0;
 }
 
+/* Coded columns, after all others; those that others are predicted from come first. */
+static int decode_coded(struct ls_reader *r, const struct ls_record *rec)
+{
+        static const uint8_t first[] = { LS_C_SAMPLE_STACK, LS_C_SAMPLE_THREAD };
+        unsigned done = 0;
+        int e = 0;
+
+        if (rec->kind == LS_REC_STACK && ls_is_coded(rec, LS_C_STACK_PARENT))
+                return ls_coded_get_stacks(rec, r->scratch[LS_C_STACK_PARENT], r->scratch[LS_C_STACK_LOCATION]);
+        for (unsigned i = 0; !e && i < sizeof(first) + LS_COLUMNS_MAX; i++) {
+                unsigned c = i < sizeof(first) ? first[i] : i - (unsigned)sizeof(first);
+
+                if (!ls_is_coded(rec, c) || ls_columns[rec->kind][c].type == LS_TYPE_BYTES || (done & 1u << c))
+                        continue;
+                if (c >= ls_schema_ncolumns(rec->kind))         /* of a newer writer */
+                        continue;
+                e = ls_coded_get(rec, c, r->scratch[ls_coded_context(c)], r->scratch[c]);
+                done |= 1u << c;
+        }
+        return e;
+}
+
 int ls_columns_decode(struct ls_reader *r, const struct ls_record *rec)
 {
+        unsigned coded = 0;
+
         for (unsigned c = 0; c < ls_schema_ncolumns(rec->kind); c++) {
                 if (ls_columns[rec->kind][c].type == LS_TYPE_BYTES)
                         continue;
                 if (scratch_room(r, c, rec->count))
                         return -ENOMEM;
-                if (ls_column_u64(rec, c, UINT64_MAX, r->scratch[c]))
+                if (ls_is_coded(rec, c))
+                        coded = 1;
+                else if (ls_column_u64(rec, c, UINT64_MAX, r->scratch[c]))
                         return -EBADMSG;
         }
-        return 0;
+        return coded ? decode_coded(r, rec) : 0;
+}
+
+uint32_t ls_stack_coroutine(const struct ls_reader *r, uint64_t stack)
+{
+        const struct ls_dict *d = &r->dict[LS_REC_STACK];
+        uint64_t coroutine = ls_dict_has(d, stack) ? ls_dict_row(d, (uint32_t)stack)[LS_C_STACK_COROUTINE] : 0;
+
+        return coroutine <= r->dict[LS_REC_COROUTINE].n ? (uint32_t)coroutine : 0;
 }
 
 /* Room for n ids more. */
@@ -168,6 +203,42 @@ static int add_texts(struct ls_reader *r, const struct ls_record *rec)
         return e;
 }
 
+/* Maps of traces: kept as they are, aligned, until trace_jit.c looks at those that samples need. */
+static int add_maps(struct ls_reader *r, const struct ls_record *rec)
+{
+        const uint8_t *p = rec->col[LS_C_JITMAP_BYTES].data;
+        uint64_t **c = r->scratch;
+        int e = check_lengths(rec, c[LS_C_JITMAP_LENGTH], LS_C_JITMAP_BYTES, LS_MAX_RAW);
+
+        r->string_bytes += rec->col[LS_C_JITMAP_BYTES].len;
+        if (!e && r->string_bytes > STRING_SPARE + STRING_PER_BYTE * r->size)
+                e = -EBADMSG;
+        if (!e)
+                e = account(r, rec->count);
+        for (uint32_t i = 0; !e && i < rec->count; p += c[LS_C_JITMAP_LENGTH][i++]) {
+                uint64_t len = c[LS_C_JITMAP_LENGTH][i];
+                uint8_t *bytes = ls_block_alloc(r, len + 8);
+
+                if (!bytes)
+                        return -ENOMEM;
+                if (r->n_maps == r->cap_maps) {
+                        uint32_t cap = r->cap_maps ? r->cap_maps * 2 : 16;
+                        struct ls_map_piece *maps = realloc(r->maps, cap * sizeof(*maps));
+
+                        if (!maps)
+                                return -ENOMEM;
+                        r->maps = maps;
+                        r->cap_maps = cap;
+                }
+                bytes += -(uintptr_t)bytes & 7;
+                if (len)
+                        memcpy(bytes, p, len);
+                r->maps[r->n_maps++] = (struct ls_map_piece){
+                        c[LS_C_JITMAP_FUNCTION][i] > UINT32_MAX ? 0 : (uint32_t)c[LS_C_JITMAP_FUNCTION][i], (uint32_t)len, bytes };
+        }
+        return e;
+}
+
 static void copy_row(struct ls_reader *r, const struct ls_dict *d, uint32_t i, uint64_t *row)
 {
         for (unsigned c = 0; c < d->ncol; c++)
@@ -249,6 +320,8 @@ static int add_record(struct ls_reader *r, const struct ls_record *rec)
                 return add_strings(r, rec);
         if (rec->kind == LS_REC_TEXT)
                 return add_texts(r, rec);
+        if (rec->kind == LS_REC_JITMAP)
+                return add_maps(r, rec);
         return ls_schemas[rec->kind].rows == LS_ROWS_DENSE ? add_dense(r, rec) : add_keyed(r, rec);
 }
 

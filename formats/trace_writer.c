@@ -1,4 +1,5 @@
 /* What callers add to a trace: interning of definitions, columns of samples. The file is trace_flush.c's part. */
+#include "formats/wire/ring.h"
 #include "formats/writer.h"
 
 #include <errno.h>
@@ -27,6 +28,8 @@ static void writer_free(struct ls_trace_writer *w)
                 free(w->columns[c]);
         ls_buf_free(&w->texts);
         ls_buf_free(&w->text_rows);
+        ls_buf_free(&w->maps);
+        ls_buf_free(&w->map_rows);
         ls_buf_free(&w->index);
         ls_buf_free(&w->body);
         ls_buf_free(&w->raw);
@@ -253,6 +256,39 @@ uint32_t ls_trace_mapping(struct ls_trace_writer *w, uint32_t path, uint64_t sta
         uint32_t id = build_id_len ? ls_trace_string(w, (const char *)build_id, build_id_len) : 0;
 
         return intern(w, LS_REC_MAPPING, ROW(path, start, end, file_offset, id));
+}
+
+static uint32_t link_kind_name(struct ls_trace_writer *w, uint32_t kind)
+{
+        /* In LuaJIT's order, which has not changed in version 2.1. */
+        static const char *const names[] = { "none", "root", "loop", "tail-recursion", "up-recursion", "down-recursion",
+                                             "interpreter", "return", "stitch" };
+
+        return kind < sizeof(names) / sizeof(*names) ? zstring(w, names[kind]) : 0;
+}
+
+void ls_trace_jittrace(struct ls_trace_writer *w, const struct ls_rec_jittrace *rec, uint32_t size, uint32_t start)
+{
+        uint32_t location = start ? ls_trace_location(w, start, rec->start_line) : 0;
+        uint64_t row[LS_COLUMNS_MAX] = {
+                [LS_C_JITTRACE_VM] = rec->vm_id, [LS_C_JITTRACE_NUMBER] = rec->number,
+                [LS_C_JITTRACE_ROOT] = rec->root, [LS_C_JITTRACE_PARENT] = rec->parent_id,
+                [LS_C_JITTRACE_EXIT] = rec->parent_exit, [LS_C_JITTRACE_START] = location,
+                [LS_C_JITTRACE_LINK_KIND] = link_kind_name(w, rec->link_kind), [LS_C_JITTRACE_LINK] = rec->link,
+                [LS_C_JITTRACE_ADDRESS] = rec->mcode, [LS_C_JITTRACE_SIZE] = rec->mcode_size,
+                [LS_C_JITTRACE_FUNCTION] = rec->jit_id,
+        };
+        struct ls_map_row map = { rec->jit_id, size };
+
+        ls_trace_row(w, LS_REC_JITTRACE, row);
+        ls_buf_add(&w->map_rows, &map, sizeof(map));
+        ls_buf_add(&w->maps, rec, size);
+        pending(w, size + 4);
+}
+
+void ls_trace_irnames(struct ls_trace_writer *w, uint32_t vm, uint32_t names)
+{
+        update(w, LS_REC_IRNAMES, ROW(vm, names));
 }
 
 void ls_trace_event(struct ls_trace_writer *w, enum ls_event_kind kind, uint64_t period_ns)

@@ -20,7 +20,8 @@ struct ls_function_def {                /* a function's identity */
         uint32_t first_line, last_line; /* LUA */
         uint64_t hash;                  /* LUA: of its bytecode */
         uint32_t mapping;               /* C: mapping id, 0 = not known */
-        uint64_t offset;                /* C: offset in that file */
+        uint64_t offset;                /* C: offset in that file. TRACE: the recording's number of it (hash: tells those of
+                                         * one number apart) */
         uint32_t identity_name;         /* PSEUDO, BUILTIN: string id of the name, which is the identity */
 };
 
@@ -60,6 +61,14 @@ uint32_t ls_trace_vm(struct ls_trace_writer *w, uint32_t process, uint32_t numbe
 uint32_t ls_trace_coroutine(struct ls_trace_writer *w, uint32_t vm, uint32_t function, uint32_t generation);
 uint32_t ls_trace_mapping(struct ls_trace_writer *w, uint32_t path, uint64_t start, uint64_t end, uint64_t file_offset,
                           const uint8_t *build_id, size_t build_id_len);
+/* A trace of the JIT compiler: the record as on the wire, with the writer's ids: jit_id and parent_id are functions of kind
+ * TRACE (parent 0 = none), vm_id is the VM, functions[] are functions. start: the function that it starts in, 0 = not
+ * known. Once per function; size of LS_TRACE_JIT_MAX at most, as its counts say. */
+struct ls_rec_jittrace;
+#define LS_TRACE_JIT_MAX (1u << 20)
+void ls_trace_jittrace(struct ls_trace_writer *w, const struct ls_rec_jittrace *rec, uint32_t size, uint32_t start);
+/* Names of the instructions that the traces of a VM are in. */
+void ls_trace_irnames(struct ls_trace_writer *w, uint32_t vm, uint32_t names);
 void ls_trace_event(struct ls_trace_writer *w, enum ls_event_kind kind, uint64_t period_ns);
 
 void ls_trace_sample(struct ls_trace_writer *w, const struct ls_sample_row *row);

@@ -36,6 +36,8 @@ struct ls_trace_writer {
         struct ls_dict dict[LS_KINDS];  /* of all other kinds with rows; by kind */
         struct ls_buf texts;            /* bytes of pending TEXT rows */
         struct ls_buf text_rows;        /* struct ls_text_row */
+        struct ls_buf maps;             /* bytes of pending JITMAP rows */
+        struct ls_buf map_rows;         /* struct ls_map_row */
         size_t pending_bytes;           /* estimate for definitions that wait */
 
         uint64_t *columns[LS_SAMPLE_COLUMNS];   /* pending samples: LS_FLUSH_ROWS each */
@@ -43,14 +45,17 @@ struct ls_trace_writer {
         struct ls_event_total totals[UINT8_MAX + 1];
         unsigned nevents;               /* of them in use, at most LS_CHUNK_EVENTS */
 
+        uint32_t homed;                 /* stacks whose coroutine is settled */
         struct ls_buf index;            /* struct ls_index_row: the chunks written */
         struct ls_buf body, raw, extra, out;    /* of the chunk in the making */
+        size_t cut[2];                  /* start and end in raw of what no other bytes resemble; 0 = nothing */
         struct ls_buf trial, packed;    /* a column in an encoding that is tried */
         uint32_t chunk_rows;            /* rows in raw */
         uint64_t *scratch;              /* LS_FLUSH_ROWS values of one column */
         ZSTD_CCtx *zstd;
 };
 
+struct ls_map_row { uint32_t function, len; };
 struct ls_text_row { uint32_t source, offset, total, len; };
 struct ls_index_row { uint64_t number, offset, size, type, ticks; };
 
@@ -59,6 +64,8 @@ int ls_writer_flush(struct ls_trace_writer *w);
 int ls_writer_checkpoint(struct ls_trace_writer *w, int last);
 int ls_writer_index(struct ls_trace_writer *w);
 int ls_writer_samples(struct ls_trace_writer *w);
+/* Settles the coroutines of new stacks from the samples that wait; before their definitions are written. */
+void ls_writer_coroutines(struct ls_trace_writer *w);
 int ls_writer_write(struct ls_trace_writer *w, const void *bytes, size_t len);
 /* Writes the chunk that lies in raw and extra, and empties these. */
 int ls_writer_put_chunk(struct ls_trace_writer *w, uint8_t type, uint8_t flags, uint64_t ticks);

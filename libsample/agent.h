@@ -1,5 +1,5 @@
 /* What the parts of the in-process agent know of each other. preload.c (start, interposed functions) and inject/
- * (entry patches, file inspection) bring the agent in; engine.c samples a VM; handler/ runs in the tick's signal.
+ * (entry patches, file inspection) bring the agent in; engine.c knows the VMs; handler/ runs in the tick's signal.
  * Nothing here is seen by the recorder. */
 #ifndef LS_AGENT_H
 #define LS_AGENT_H
@@ -11,6 +11,7 @@
 #include "formats/wire/shm.h"
 
 typedef struct lua_State lua_State;
+struct ls_vm;
 
 /* The agent's process-wide state. shm is NULL while nothing is recorded here: each entry point looks first. */
 struct ls_agent {
@@ -52,10 +53,10 @@ extern struct ls_lua_api ls_lua;
 
 /* A VM was created and is returned to its host next. */
 void ls_engine_vm_created(lua_State *L);
-/* lua_close is about to run. */
-void ls_engine_vm_closing(lua_State *L);
-/* lua_close has returned. L is only compared. */
-void ls_engine_vm_closed(lua_State *L);
+/* lua_close is about to run. Returns the VM, NULL = it is not sampled. */
+struct ls_vm *ls_engine_vm_closing(lua_State *L, uint32_t *ret_vm_id);
+/* lua_close of that VM has returned. L is only compared. */
+void ls_engine_vm_closed(lua_State *L, struct ls_vm *vm, uint32_t vm_id);
 /* The program itself calls luaJIT_profile_start / _stop: these replace the calls. They use ls_lua's members
  * luaJIT_profile_start / _stop, which then must be the originals behind the patch (relocated entries). */
 void ls_engine_app_profile_start(lua_State *L, const char *mode, void (*cb)(void *, lua_State *, int, int), void *data);

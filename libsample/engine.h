@@ -1,39 +1,34 @@
-/* State of the hook engine, shared by engine.c (life of the engine) and hook.c (one sample). */
+/* Life of the capture engines: what vm_library.c (patched entries), preload.c and module.c call, and what engine.c,
+ * profiler.c and hook.c share. Normal context. */
 #ifndef LS_ENGINE_H
 #define LS_ENGINE_H
 
 #include "libsample/agent.h"
 #include "libsample/handler/tick.h"
-#include "libsample/walk.h"
-
-struct ls_engine {
-        lua_State *L;                   /* main thread of the sampled VM, NULL = none */
-        const char *global;             /* its global_State */
-        uint32_t vm_id, thread_id;
-        int tid;
-        int app_active;                 /* the program's own profiler runs in our place */
-        const char *app_global;         /* in this VM */
-        int app_closing;                /* lua_close of that VM is under way */
-        uint64_t app_cpu_start;
-        uint64_t cpu_start;             /* thread's CPU clock when sampling began */
-        uint64_t names_ns;              /* spent on searches for names */
-        uint64_t builtins_ns;           /* when the libraries were last read for names of fast functions */
-        int in_region;
-        void (*caught)(int);            /* handler that LuaJIT gave to sigaction in our own start */
-};
-extern struct ls_engine ls_engine;
 
 /* The callback for luaJIT_profile_start: one sample. */
 void ls_hook(void *data, lua_State *L, int samples, int vmstate);
-
 /* Ends what is pending when no hook will come: ticks outside Lua become a sample, others a loss. */
-void ls_hook_flush(void);
-/* The next sample stands alone. */
-void ls_hook_reset(void);
+void ls_hook_flush(struct ls_thread *t);
 
-/* Begins or ends ticks on this thread. */
-void ls_engine_arm(void);
-void ls_engine_disarm(void);
+/* profiler.c: LuaJIT's own profiler, of which a process has one. */
+
+/* Starts it for this VM. Returns NULL, or why it cannot be had. */
+const char *ls_profiler_start(struct ls_vm *vm);
+/* The VM is about to be closed, or the process ends: ours stops. */
+void ls_profiler_stop(const struct ls_vm *vm);
+/* 1 while the program's own profiler has it. */
+int ls_profiler_is_taken(void);
+/* The recording ends while the program's profiler has it: what could not be sampled is counted. */
+void ls_profiler_account(void);
+/* The VM in which ours ran is about to be closed while the program's runs, or the program's VM is. */
+void ls_profiler_vm_closing(lua_State *L, const struct ls_vm *vm);
+void ls_profiler_vm_closed(lua_State *L);
+/* Last words on it. */
+void ls_profiler_last_words(void);
+
+/* Installs the tick's signal handler. 0 or -1. */
+int ls_engine_install_handler(void);
 
 /* Puts require "jit.zone" and require "luasample" into the VM. */
 void ls_module_install(lua_State *L);

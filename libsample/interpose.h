@@ -41,12 +41,10 @@ void ls_note_shell(pid_t pid, char *const argv[]);
 /* vm_library.c: looks for lua_newstate in what is loaded and patches the first that has it; sends what is new of the
  * mappings. in_constructor: no other thread runs yet. Cheap when nothing was loaded since. Normal context. */
 void ls_vm_library_scan(int in_constructor);
-/* Says how many VMs of other threads were not recorded, if this thread may write to the ring. */
-void ls_vm_library_last_words(void);
 
 /* mappings.c: sends a MAPPING for each executable segment that was not sent yet, if this thread may write now. */
 void ls_mappings_send(void);
-/* A ring has one writer: once a thread is ticked no other may write. */
+/* 1 when the calling thread has a ring. */
 int ls_may_write_ring(void);
 
 /* interpose_wait.c: 1 once the program asked for a timeout on a socket. */

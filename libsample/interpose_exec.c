@@ -99,40 +99,6 @@ static int wants_agent(const struct ls_image *image)
         return 1;
 }
 
-/* How long to wait for the recorder's helper to be done with a signal; it needs a microsecond unless it is stopped. */
-#define SENDING_YIELDS 10000
-
-static void wake_recorder(struct ls_shm *shm)
-{
-        atomic_fetch_add(&shm->request, 1);
-        syscall(SYS_futex, &shm->request, FUTEX_WAKE, 1, NULL, NULL, 0);
-}
-
-/* When another thread than the caller is ticked: it runs on until exec ends it, and then the caller gets the number of
- * the first thread, which may be its number. So its ticks stop here, and one that still comes is ignored: the agent in
- * the new image puts that right. Returns 1 if there was something to stop, and the signal's action. */
-static int stop_other_thread(struct sigaction *ret_old)
-{
-        struct sigaction ignore = { .sa_handler = SIG_IGN };
-        struct ls_shm *shm = ls_agent.shm;
-        uint32_t armed = 1;
-
-        if (ls_tick_thread || !ls_agent_live() || !atomic_compare_exchange_strong(&shm->armed, &armed, 0))
-                return 0;
-        wake_recorder(shm);
-        for (int i = 0; i < SENDING_YIELDS && atomic_load(&shm->sending); i++)
-                sched_yield();
-        ls_real.sigaction(LS_TICK_SIGNAL, &ignore, ret_old);
-        return 1;
-}
-
-static void resume_other_thread(const struct sigaction *old)
-{
-        ls_real.sigaction(LS_TICK_SIGNAL, old, NULL);
-        atomic_store(&ls_agent.shm->armed, 1);
-        wake_recorder(ls_agent.shm);
-}
-
 /* Why the recording ends with this exec, if it does. */
 static void say_why_not(const struct ls_image *image)
 {
@@ -149,9 +115,9 @@ static int exec_in_place(const struct exec_call *call, char *const envp[], struc
         struct ls_env_memory where = ls_preload.where;
         struct ls_env with_agent = { 0 };
         char memory[LS_ENV_MEMORY_MAX];
-        struct sigaction replaced, others;
+        struct sigaction replaced;
         char *const *env = envp;
-        int error, ignored, other;
+        int error, ignored;
 
         errno = 0;
         ls_image_inspect(file_of(call, scratch->path, sizeof scratch->path), getenv("PATH"),
@@ -162,7 +128,6 @@ static int exec_in_place(const struct exec_call *call, char *const envp[], struc
                 env = with_agent.env;
         if (!ls_image_preloadable(&scratch->image))
                 say_why_not(&scratch->image);
-        other = stop_other_thread(&others);
         ls_engine_before_exec();
         ignored = ls_signals_before_exec(&replaced);
         call->run(call, env);
@@ -170,8 +135,6 @@ static int exec_in_place(const struct exec_call *call, char *const envp[], struc
         if (ignored)
                 ls_real.sigaction(LS_TICK_SIGNAL, &replaced, NULL);
         ls_engine_exec_failed();
-        if (other)
-                resume_other_thread(&others);
         ls_env_done(&with_agent);
         errno = error;
         return -1;

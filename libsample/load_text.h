@@ -24,7 +24,4 @@ const char *ls_load_text_read(lua_State *L, void *load, size_t *size);
 /* error: what lua_loadx returned. */
 void ls_load_text_end(struct ls_load_text *load, const char *chunkname, int error);
 
-/* The text of the chunk of this name, or NULL. Given once, to be freed with ls_pages_free(text, *ret_len). */
-char *ls_load_text_take(const char *name, size_t name_len, uint32_t *ret_len);
-
 #endif

@@ -1,9 +1,11 @@
 /* Tells the recorder what is loaded where, so that it can give C functions their names. Called at start and after
  * objects were loaded. */
+#include <pthread.h>
 #include <string.h>
 
 #include "libsample/agent.h"
-#include "libsample/handler/tick.h"
+#include "libsample/handler/ring_writer.h"
+#include "libsample/thread.h"
 #include "libsample/inject/objects.h"
 #include "libsample/interpose.h"
 
@@ -12,6 +14,7 @@
 
 static uint64_t sent[MAX_SENT]; /* open addressing by key; 0 = free */
 static unsigned nsent;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static uint64_t key_of(const struct ls_rec_mapping *map, const char *path, const void *build_id)
 {
@@ -78,13 +81,16 @@ static int send_object(const struct ls_object *object, void *data)
 
 int ls_may_write_ring(void)
 {
-        return ls_agent_live() && (ls_tick_thread || atomic_load(&ls_agent.shm->tick_tid) == 0);
+        return ls_thread_self() != NULL;
 }
 
 void ls_mappings_send(void)
 {
-        struct ls_ring *ring = ls_ring_of_process();
+        struct ls_thread *t = ls_thread_self();
 
-        if (ring && ls_may_write_ring())
-                ls_objects_each(send_object, ring);
+        if (!t)
+                return;
+        pthread_mutex_lock(&lock);
+        ls_objects_each(send_object, t->ring);
+        pthread_mutex_unlock(&lock);
 }

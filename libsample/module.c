@@ -19,23 +19,24 @@ static const char *region_name(lua_State *L, size_t *len)
 
 static void send_region(int begin, const char *name, size_t len)
 {
-        struct ls_ring *ring = ls_ring_of_process();
+        struct ls_thread *t = ls_thread_self();
         struct ls_rec_region rec = { ls_now_ns(), ls_thread_cpu_ns(), (uint32_t)begin, (uint32_t)(len < 1024 ? len : 1024) };
         char *body;
 
-        if (!ring)
+        if (!t)
                 return;
-        body = ls_ring_reserve(ring, LS_REC_REGION, sizeof rec + rec.name_len, LS_RESERVE_DEFINITION);
+        body = ls_ring_reserve(t->ring, LS_REC_REGION, sizeof rec + rec.name_len, LS_RESERVE_DEFINITION);
         if (!body)
                 return;
         memcpy(body, &rec, sizeof rec);
         memcpy(body + sizeof rec, name, rec.name_len);
-        ls_ring_commit(ring, body);
+        ls_ring_commit(t->ring, body);
 }
 
-static int sampled_here(const lua_State *L)
+/* The VM of L, when it is sampled and this thread is. */
+static struct ls_vm *sampled_here(const lua_State *L)
 {
-        return ls_engine.L && ls_tick_thread && LS_READ(const char *, L, LS_L_GLREF) == ls_engine.global;
+        return ls_thread_self() ? ls_vm_of(L) : NULL;
 }
 
 /* luasample.start(opts): from here on only what lies between start and stop is recorded. */
@@ -43,30 +44,35 @@ static int region_start(lua_State *L)
 {
         size_t len;
         const char *name = region_name(L, &len);
+        struct ls_vm *vm = sampled_here(L);
 
-        if (!sampled_here(L) || ls_engine.in_region)
+        if (!vm || vm->in_region)
                 return 0;
-        ls_hook_flush();
+        ls_hook_flush(ls_thread_self());
         send_region(1, name, len);
-        ls_engine.in_region = 1;
-        ls_tick.paused = 0;
+        vm->in_region = 1;
+        vm->paused = 0;
         return 0;
 }
 
 static int region_stop(lua_State *L)
 {
-        if (!sampled_here(L) || !ls_engine.in_region)
+        struct ls_vm *vm = sampled_here(L);
+
+        if (!vm || !vm->in_region)
                 return 0;
-        ls_tick.paused = 1;
-        ls_hook_flush();
-        ls_engine.in_region = 0;
+        vm->paused = 1;
+        ls_hook_flush(ls_thread_self());
+        vm->in_region = 0;
         send_region(0, "", 0);
         return 0;
 }
 
 static int is_recording(lua_State *L)
 {
-        ls_lua.lua_pushboolean(L, sampled_here(L) && !ls_engine.app_active && !ls_tick.paused && ls_agent_live());
+        const struct ls_vm *vm = sampled_here(L);
+
+        ls_lua.lua_pushboolean(L, vm && !vm->paused && (vm->engine == LS_ENGINE_WALK || !ls_profiler_is_taken()));
         return 1;
 }
 

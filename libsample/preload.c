@@ -12,6 +12,7 @@
 
 #include "libsample/agent.h"
 #include "libsample/handler/tick.h"
+#include "libsample/thread.h"
 #include "libsample/inject/objects.h"
 #include "libsample/interpose.h"
 
@@ -112,6 +113,20 @@ static void after_fork_child(void)
         ls_engine_after_fork_child();
 }
 
+/* An image before this one in the same process had threads, of which none is left but the first. */
+static void leave_from_image_before(struct ls_shm *shm)
+{
+        for (unsigned i = 0; i < shm->ring_count; i++) {
+                struct ls_ring *ring = (struct ls_ring *)((char *)shm + LS_SHM_RINGS + i * shm->ring_stride);
+
+                atomic_store(&ring->armed, 0);
+                if (i == 0)
+                        atomic_store(&ring->tid, 0);
+                else if (atomic_load(&ring->tid))
+                        atomic_store(&ring->closing, 1);
+        }
+}
+
 static void start(const struct ls_env_memory *memory)
 {
         volatile uint64_t *generation = make_generation(memory->generation);
@@ -127,11 +142,10 @@ static void start(const struct ls_env_memory *memory)
         ls_agent.shm = shm;
         ls_signals_start(memory->after_exec != 'e');
         pthread_atfork(NULL, NULL, after_fork_child);
-        /* an image before this one in the same process may have left these */
-        atomic_store(&shm->armed, 0);
-        atomic_store(&shm->tick_tid, 0);
+        leave_from_image_before(shm);
         atomic_store(&shm->agent_state, LS_AGENT_LOADED);
         atomic_fetch_add(&shm->execs, 1);
+        ls_thread_begin();
         ls_vm_library_scan(1);
 }
 
@@ -162,7 +176,6 @@ __attribute__((destructor(101))) static void process_ends(void)
 
         if (ls_agent.shm && ls_agent_live() && ls_in_recorded_process()) {
                 ls_mappings_send();
-                ls_vm_library_last_words();
                 ls_engine_process_end();
         }
         errno = saved;

@@ -1,12 +1,13 @@
 /* Finds the Lua runtime among what is loaded, resolves its API (ls_lua), and stands between the program and those of
  * the runtime's functions that create and close VMs and start the profiler. Called by preload.c and interpose_dl.c. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "libsample/agent.h"
-#include "libsample/handler/tick.h"
+#include "libsample/thread.h"
 #include "libsample/inject/objects.h"
 #include "libsample/inject/patch.h"
 #include "libsample/interpose.h"
@@ -39,35 +40,18 @@ static __thread int closing __attribute__((tls_model("initial-exec")));        /
  * forked child, where another thread may have left it locked. */
 static pthread_mutex_t engine_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
-static atomic_uint unrecorded;          /* VMs of other threads than the sampled one, not told of yet */
-
-/* Another thread's VM is being sampled: the engine could not do more than say so, and this thread may not write. */
-static int another_thread_is_sampled(void)
-{
-        return atomic_load(&ls_agent.shm->agent_state) == LS_AGENT_SAMPLING && !ls_tick_thread;
-}
-
 static lua_State *created(lua_State *L)
 {
+        int saved = errno;
+
         if (!L || creating || !ls_agent_live())
                 return L;
         ls_vm_library_scan(0);
         pthread_mutex_lock(&engine_lock);
-        if (another_thread_is_sampled())
-                atomic_fetch_add(&unrecorded, 1);
-        else
-                ls_engine_vm_created(L);
+        ls_engine_vm_created(L);
         pthread_mutex_unlock(&engine_lock);
+        errno = saved;
         return L;
-}
-
-void ls_vm_library_last_words(void)
-{
-        unsigned n = ls_may_write_ring() ? atomic_exchange(&unrecorded, 0) : 0;
-
-        if (n)
-                ls_agent_notice("the program made %u Lua VM%s in other threads than the sampled one: not recorded", n,
-                                n == 1 ? "" : "s");
 }
 
 /* Takes more than the two arguments of LuaJIT's lua_newstate: later Luas have a third. */
@@ -98,16 +82,21 @@ static void on_close(lua_State *L)
 {
         void (*original)(lua_State *) = (void (*)(lua_State *))patches[CLOSE].original;
 
+        struct ls_vm *vm = NULL;
+        uint32_t vm_id = 0;
+
         closing++;
         if (ls_agent_live()) {
                 pthread_mutex_lock(&engine_lock);
-                ls_engine_vm_closing(L);
-                ls_vm_library_last_words();
+                vm = ls_engine_vm_closing(L, &vm_id);
                 pthread_mutex_unlock(&engine_lock);
         }
         original(L);
-        if (ls_agent_live())
-                ls_engine_vm_closed(L);
+        if (ls_agent_live()) {
+                pthread_mutex_lock(&engine_lock);
+                ls_engine_vm_closed(L, vm, vm_id);
+                pthread_mutex_unlock(&engine_lock);
+        }
         closing--;
 }
 

@@ -2,9 +2,9 @@
 #include "libsample/vm_probe.h"
 
 #include "libsample/agent.h"
-#include "libsample/handler/tick.h"
+#include "libsample/handler/names.h"
+#include "libsample/jit.h"
 #include "libsample/lua_debug.h"
-#include "libsample/names.h"
 #include "libsample/pages.h"
 
 __thread int ls_vm_probing;
@@ -32,6 +32,7 @@ static const char probe_source[] =
 
 /* Bytecode at known places. */
 static const char ops_source[] = "local t = {} t.a = function() end y = function() end for i = 1, 2 do end";
+static const char more_ops_source[] = "local a, b = ... local c = a local d = b.x local e = y return function() return a end";
 
 #define GLOBAL_WORDS 160                /* of global_State that are searched: 1280 bytes */
 
@@ -40,6 +41,8 @@ struct probe {
         const char *global;
         uint8_t maybe_cur_L[GLOBAL_WORDS];      /* 1 = held the running thread at each check so far */
         unsigned checks, returns;
+        uint8_t set_behind[GLOBAL_WORDS];       /* 1 = the word after it was not 0 at some check */
+        int jit_base_seen;
         struct ls_walk walk;
         const char *why;
 };
@@ -82,9 +85,11 @@ static void check_frame(lua_State *L, int level, const struct ls_wframe *frame)
 
 static void check_global(const lua_State *L)
 {
-        for (unsigned i = 0; i < GLOBAL_WORDS; i++)
+        for (unsigned i = 0; i + 1 < GLOBAL_WORDS; i++)
                 if (LS_READ(const lua_State *, probe->global, i * 8) != L)
                         probe->maybe_cur_L[i] = 0;
+                else if (LS_READ(uint64_t, probe->global, i * 8 + 8))
+                        probe->set_behind[i] = 1;
         if (LS_READ(int32_t, probe->global, ls_vm_facts.vmstate_offset) != ~1)
                 failed("the VM state does not say C while a C function runs");
 }
@@ -192,6 +197,31 @@ static void check_ops(lua_State *L)
         ls_lua.lua_settop(L, -2);
 }
 
+/* FUNCV VARG MOV TGETS GGET FNEW UCLO RET1, and FUNCF UGET RET1. */
+static void check_more_ops(lua_State *L)
+{
+        if (ls_lua.luaL_loadbuffer(L, more_ops_source, sizeof more_ops_source - 1, "=luasample")) {
+                failed("a chunk could not be loaded");
+                return;
+        }
+        const char *pt = ls_fn_proto(ls_lua.lua_topointer(L, -1));
+        const uint64_t *k = LS_READ(const uint64_t *, pt, LS_PT_K);
+        const char *child = NULL;
+
+        for (uint32_t i = 0; i < LS_READ(uint32_t, pt, LS_PT_SIZEKGC); i++)
+                if (LS_READ(uint8_t, (const char *)(uintptr_t)k[-1 - (int64_t)i], LS_GC_TYPE) == LS_T_PROTO)
+                        child = (const char *)(uintptr_t)k[-1 - (int64_t)i];
+        ls_vm_facts.op_mov = op_at(pt, 2);
+        ls_vm_facts.op_tgets = op_at(pt, 3);
+        ls_vm_facts.op_gget = op_at(pt, 4);
+        if (!child || op_at(pt, 5) != ls_vm_facts.op_fnew || LS_READ(uint8_t, child, LS_PT_SIZEUV) != 1 ||
+            LS_READ(uint32_t, pt, LS_PT_SIZEPT) < LS_PT_SIZE + 4 * LS_READ(uint32_t, pt, LS_PT_SIZEBC))
+                failed("bytecode is numbered differently");
+        else
+                ls_vm_facts.op_uget = op_at(child, 1);
+        ls_lua.lua_settop(L, -2);
+}
+
 static void find_main(const lua_State *L)
 {
         probe->global = LS_READ(const char *, L, LS_L_GLREF);
@@ -201,7 +231,7 @@ static void find_main(const lua_State *L)
         ls_vm_facts.vmstate_offset = ls_vm_facts.main_offset - 8;
         if (!ls_vm_facts.main_offset)
                 failed("the main thread is not in the global state");
-        memset(probe->maybe_cur_L, 1, sizeof probe->maybe_cur_L);
+        memset(probe->maybe_cur_L, 1, sizeof probe->maybe_cur_L - 1);
 }
 
 static void no_hook(lua_State *L, struct lua_Debug *ar)
@@ -265,15 +295,29 @@ static void read_version(lua_State *L)
  * for in the program's VM. */
 static int read_builtins(lua_State *L)
 {
+        static const char iterators[] = "return (string.gmatch('', ''))";
+        const char *fn;
         static const char open_hidden[] = "for _, name in ipairs({'ffi', 'jit.util', 'jit.profile'}) do\n"
                                           "  local open = package.preload[name]\n"
                                           "  if open then package.loaded[name] = open(name) end\n"
                                           "end\n";
 
         ls_lua.luaL_openlibs(L);
+        ls_lua.lua_settop(L, 0);
         if (!ls_lua.luaL_loadbuffer(L, open_hidden, sizeof open_hidden - 1, "=luasample"))
                 ls_lua.lua_pcall(L, 0, 0, 0);
         ls_names_builtins(L);
+        ls_lua.lua_settop(L, 0);
+        if (!ls_lua.luaL_loadbuffer(L, iterators, sizeof iterators - 1, "=luasample") && !ls_lua.lua_pcall(L, 0, 1, 0) &&
+            (fn = ls_lua.lua_topointer(L, -1)) && LS_READ(uint8_t, fn, LS_GC_TYPE) == LS_T_FUNC)
+                ls_vm_facts.ffid_gmatch_aux = LS_READ(uint8_t, fn, LS_FN_FFID);
+        ls_names_builtins(L);
+        return 0;
+}
+
+static int probe_jit(lua_State *L)
+{
+        ls_jit_probe(L);
         return 0;
 }
 
@@ -288,6 +332,7 @@ static int run(lua_State *L)
         read_version(L);
         check_table(L);
         check_ops(L);
+        check_more_ops(L);
         find_hookmask(L);
         if (ls_lua.luaL_loadbuffer(L, probe_source, sizeof probe_source - 1, "=luasample")) {
                 failed("a chunk could not be loaded");
@@ -310,6 +355,15 @@ static int run(lua_State *L)
         return 0;
 }
 
+/* The word behind cur_L is jit_base: it was NULL at each check, in C functions that the interpreter had called. That it
+ * is the base of what compiled code runs on is verified by jit_probe.c where there are traces. */
+static void find_jit_base(void)
+{
+        ls_vm_facts.why_no_walk = "the base of compiled code is not in the global state";
+        if (!probe->jit_base_seen)
+                ls_vm_facts.jit_base_offset = ls_vm_facts.cur_L_offset + 8;
+}
+
 static void find_cur_L(void)
 {
         unsigned found = 0;
@@ -317,10 +371,12 @@ static void find_cur_L(void)
         for (unsigned i = 0; i < GLOBAL_WORDS; i++)
                 if (probe->maybe_cur_L[i] && i * 8 != ls_vm_facts.main_offset) {
                         ls_vm_facts.cur_L_offset = i * 8;
+                        probe->jit_base_seen = probe->set_behind[i];
                         found++;
                 }
         if (found != 1)
                 failed("the running thread is not in the global state");
+        find_jit_base();
         if (probe->returns < 1)
                 failed("no resume was seen");
 }
@@ -353,6 +409,10 @@ void ls_vm_probe(void)
                         failed("an error was raised");
                 if (!state.why)
                         find_cur_L();
+                ls_lua.lua_settop(L, 0);
+                ls_lua.lua_pushcclosure(L, probe_jit, 0);
+                if (!state.why && ls_lua.luaL_openlibs)
+                        ls_lua.lua_pcall(L, 0, 0, 0);
                 ls_lua.lua_close(L);
                 ls_vm_facts.why = state.why;
                 ls_vm_facts.ok = !state.why;

@@ -3,7 +3,7 @@
 #ifndef LS_VM_PROBE_H
 #define LS_VM_PROBE_H
 
-#include "libsample/walk.h"
+#include "libsample/handler/walk.h"
 
 /* Fills ls_vm_facts. Normal context, ls_lua complete. Any doubt leaves ok = 0 with the reason in why. */
 void ls_vm_probe(void);

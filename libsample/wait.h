@@ -6,20 +6,20 @@
 #include <signal.h>
 
 #include "libsample/agent.h"
-#include "libsample/handler/tick.h"
+#include "libsample/thread.h"
 #include "libsample/real.h"
 
 struct ls_wait {
         int blocked;            /* 1 = ls_wait_end unblocks the signal */
 };
 
-/* 1 when this thread is the ticked one. That holds for each timer: the perf event counts in user code only, but its
+/* 1 when this thread is ticked. That holds for each timer: the perf event counts in user code only, but its
  * signal may come a few microseconds later, when the thread is in its call already (21 of 2500 polls at 250 us). */
 static inline int ls_wait_needed(void)
 {
         const struct ls_shm *shm = ls_agent.shm;
 
-        return shm && ls_tick_thread && atomic_load(&shm->armed);
+        return shm && ls_thread_own && atomic_load(&ls_thread_own->ring->armed);
 }
 
 static inline void ls_wait_begin(struct ls_wait *wait, int when)

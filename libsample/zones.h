@@ -1,21 +1,34 @@
 /* jit.zone with zones per coroutine. The program's require "jit.zone" gets a module of ours that behaves as LuaJIT's
- * and notes which coroutine pushed each zone; the VM hook reads the stack of zones raw. */
+ * and notes which coroutine pushed each zone (zones.c); samples read the stack of zones raw (handler/zone_read.c). */
 #ifndef LS_ZONES_H
 #define LS_ZONES_H
 
 #include <stdint.h>
 
-#include "formats/wire/ring.h"
+#include "libsample/handler/guard.h"
+#include "libsample/thread.h"
+#include "libsample/vm.h"
 
-typedef struct lua_State lua_State;
+#define LS_ZONE_OWNERS 16384            /* zones whose owner is noted; deeper ones count for every coroutine */
+
+struct ls_vm_zones {                    /* of a VM; pages */
+        const char *names;              /* table of zones, kept alive by the registry: our second stack, or without */
+                                        /* the FFI the module's table itself; NULL = none yet */
+        int tracked;                    /* 1 = own is filled */
+        int32_t own[LS_ZONE_OWNERS];    /* [0]: how many; then by index in names: who pushed it */
+};
 
 /* Loader of the module, for package.preload. A lua_CFunction; runs in the program's require. */
 int ls_zone_open(lua_State *L);
+/* The VM is about to be closed. */
+void ls_zones_close(struct ls_vm *vm);
 
-/* Id of the innermost zone that L or one of its resumers is in, 0 = none. Hook only. */
-uint32_t ls_zone_id(struct ls_ring *ring, const lua_State *L);
+/* Id of the innermost zone that L or one of its resumers is in, 0 = none. guard: what asks before it reads, NULL = the
+ * VM's objects are whole. Tick handler or VM hook. */
+LS_HANDLER uint32_t ls_zone_id(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L, struct ls_guard *guard);
 
-/* The VM is gone, the module too. */
-void ls_zones_reset(void);
+/* The tables of a thread. Normal context. */
+struct ls_zones *ls_zones_new(void);
+void ls_zones_free(struct ls_zones *zones);
 
 #endif

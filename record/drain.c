@@ -35,7 +35,7 @@ void ls_drain_done(struct ls_drain *d)
 static struct ls_ring_rec *record_at(const struct ls_drain *d, unsigned i, uint64_t position)
 {
         return (struct ls_ring_rec *)((char *)ls_memory_ring(d->memory, i) + LS_RING_DATA +
-                                      (position & (d->memory->ring_size - 1)));
+                                      (position & (ls_memory_ring_size(d->memory, i) - 1)));
 }
 
 /* 1 when the writer of the open record at the tail will not come back to it. */
@@ -56,9 +56,9 @@ static int is_abandoned(struct ls_drain *d, unsigned i, const struct ls_ring_rec
         return now_ns - r->stuck_since_ns > STUCK_NS && signals - r->stuck_signals > STUCK_SIGNALS;
 }
 
-static int header_is_sane(const struct ls_drain *d, uint64_t tail, uint64_t head, uint32_t size)
+static int header_is_sane(const struct ls_drain *d, unsigned i, uint64_t tail, uint64_t head, uint32_t size)
 {
-        uint32_t to_end = d->memory->ring_size - (uint32_t)(tail & (d->memory->ring_size - 1));
+        uint32_t ring_size = ls_memory_ring_size(d->memory, i), to_end = ring_size - (uint32_t)(tail & (ring_size - 1));
 
         return size >= sizeof(struct ls_ring_rec) && size % 8 == 0 && size <= head - tail && size <= to_end;
 }
@@ -81,7 +81,7 @@ static int take_record(struct ls_drain *d, unsigned i, uint64_t head, int writer
         uint32_t size = LS_RING_SIZE(size_kind), len = size - (uint32_t)sizeof(*rec);
 
         if ((state != LS_RING_STATE(r->tail, LS_RING_DONE) && state != LS_RING_STATE(r->tail, LS_RING_OPEN)) ||
-            !header_is_sane(d, r->tail, head, size)) {
+            !header_is_sane(d, i, r->tail, head, size)) {
                 resync(d, i, head);
                 return 1;
         }
@@ -106,20 +106,30 @@ static void drain_ring(struct ls_drain *d, unsigned i, int writer_gone, uint64_t
 {
         struct ls_ring *ring = ls_memory_ring(d->memory, i);
         struct ls_drain_ring *r = &d->rings[i];
+        /* Before head: a thread that has ended writes no more. */
+        int closing = atomic_load_explicit(&ring->closing, memory_order_acquire) != 0;
         uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
         uint64_t start = r->tail;
+        uint32_t ring_size = ls_memory_ring_size(d->memory, i);
 
-        if (head - r->tail > d->memory->ring_size || head % 8) {
+        if (head - r->tail > ring_size || head % 8) {
                 resync(d, i, head);
         } else {
-                if (head - r->tail > d->fill)
-                        d->fill = (uint32_t)(head - r->tail);
-                while (r->tail != head && take_record(d, i, head, writer_gone, now_ns))
+                if ((head - r->tail) * 1024 / ring_size > d->fill)
+                        d->fill = (uint32_t)((head - r->tail) * 1024 / ring_size);
+                while (r->tail != head && take_record(d, i, head, writer_gone || closing, now_ns))
                         /* Given back at once: a writer that waits for room gets it soon. */
                         atomic_store_explicit(&ring->tail, r->tail, memory_order_release);
         }
         atomic_store_explicit(&ring->tail, r->tail, memory_order_release);
         d->bytes += r->tail - start;
+        if (!closing)
+                return;
+        if (d->sink.closed)
+                d->sink.closed(d->sink.ctx, i);
+        atomic_store_explicit(&ring->in_write, 0, memory_order_relaxed);
+        atomic_store_explicit(&ring->closing, 0, memory_order_release);
+        atomic_store_explicit(&ring->tid, 0, memory_order_release);     /* the last: now it may be claimed */
 }
 
 void ls_drain_run(struct ls_drain *d, int writer_gone, uint64_t now_ns)

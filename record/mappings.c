@@ -1,4 +1,4 @@
-/* Where C functions of the recorded program are: see mappings.h. */
+/* Where functions of the recorded program are: see mappings.h. */
 #include "record/mappings.h"
 
 #include <errno.h>
@@ -7,12 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
+#include "record/ids.h"
 #include "record/symbols.h"
 
 #define RANGES_MAX 65536u
 #define FUNCTIONS_MAX (1u << 20)
+#define MEMORY_MAX 65536u
 #define SAME_FILE_MAX 4096u            /* ranges that are searched for the same file */
 
 void ls_mappings_init(struct ls_mappings *m, struct ls_trace_writer *w, int pid)
@@ -28,6 +31,8 @@ void ls_mappings_done(struct ls_mappings *m)
                 free(m->ranges[i].path);
         free(m->ranges);
         free(m->functions);
+        free(m->native_known);
+        free(m->memory);
         memset(m, 0, sizeof(*m));
 }
 
@@ -71,24 +76,120 @@ int ls_mappings_add(struct ls_mappings *m, const struct ls_rec_mapping *rec, con
         r->build_id_len = (uint8_t)rec->build_id_len;
         memcpy(r->build_id, build_id, rec->build_id_len);
         m->n_ranges++;
+        if (m->changed)
+                m->changed(m->changed_ctx, r->start, r->end);
         return 0;
 }
 
 static int find_range(const struct ls_mappings *m, uint64_t addr)
 {
         for (uint32_t i = m->n_ranges; i-- > 0;)
-                if (addr >= m->ranges[i].start && addr < m->ranges[i].end)
+                if (addr >= m->ranges[i].start && addr < m->ranges[i].end && !m->ranges[i].gone)
                         return (int)i;
-        return -1;
+        return -ENOENT;
 }
 
-/* The agent has told of no mapping with this address: perhaps the kernel still can. At most once a second. */
+static int in_memory(const struct ls_mappings *m, uint64_t addr)
+{
+        uint32_t lo = 0, hi = m->n_memory;
+
+        while (lo < hi) {
+                uint32_t mid = lo + (hi - lo) / 2;
+
+                if (addr >= m->memory[mid].end)
+                        lo = mid + 1;
+                else
+                        hi = mid;
+        }
+        return lo < m->n_memory && addr >= m->memory[lo].start;
+}
+
+struct map_line { struct ls_rec_mapping rec; char path[PATH_MAX]; };    /* a line of /proc/PID/maps */
+
+/* The agent and the kernel may know a file by different names. */
+static int is_same_path(const char *a, const char *b)
+{
+        struct stat x, y;
+
+        return !strcmp(a, b) ||
+               (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+}
+
+/* 1 when the line and the range have addresses in common, and the same bytes of the same file there. The kernel splits
+ * what the agent calls one segment where a page's protection was changed. */
+static int overlaps(const struct map_line *line, const struct ls_map_range *r)
+{
+        if (r->start >= line->rec.end || line->rec.start >= r->end)
+                return 0;
+        if (ls_symbols_is_vdso(line->path))
+                return ls_symbols_is_vdso(r->path);
+        return r->file_offset - line->rec.file_offset == r->start - line->rec.start &&
+               is_same_path(r->path, line->path);
+}
+
+/* A file: one more range, unless a living one stands for it; that one's mark is taken away. */
+static void take_file(struct ls_mappings *m, const struct map_line *line, uint8_t *missing, uint32_t n)
+{
+        int known = 0;
+
+        for (uint32_t i = 0; i < n; i++) {
+                if (m->ranges[i].gone || !overlaps(line, &m->ranges[i]))
+                        continue;
+                missing[i] = 0;
+                known = 1;
+        }
+        if (!known)
+                ls_mappings_add(m, &line->rec, line->path, (const uint8_t *)"");
+}
+
+static void take_memory(struct ls_mappings *m, const struct ls_rec_mapping *rec)
+{
+        struct ls_map_memory *last = m->n_memory ? &m->memory[m->n_memory - 1] : NULL;
+
+        if (last && last->end == rec->start)
+                last->end = rec->end;
+        else if (grow((void **)&m->memory, m->n_memory, &m->cap_memory, sizeof(*m->memory), MEMORY_MAX) == 0)
+                m->memory[m->n_memory++] = (struct ls_map_memory){ rec->start, rec->end };
+}
+
+static void take_line(struct ls_mappings *m, const char *text, uint8_t *missing, uint32_t n)
+{
+        struct map_line line = { .rec = { 0 } };
+        char perms[8];
+        int fields = sscanf(text, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %4095[^\n]", &line.rec.start,
+                            &line.rec.end, perms, &line.rec.file_offset, line.path);
+
+        if (fields < 4)
+                return;
+        line.rec.path_len = (uint32_t)strlen(line.path);
+        if (*line.path == '/' || ls_symbols_is_vdso(line.path)) {
+                if (perms[2] == 'x')
+                        take_file(m, &line, missing, n);
+        } else {
+                take_memory(m, &line.rec);
+        }
+}
+
+static void forget_missing(struct ls_mappings *m, const uint8_t *missing, uint32_t n)
+{
+        for (uint32_t i = 0; i < n; i++) {
+                if (!missing[i] || m->ranges[i].gone || m->ranges[i].start >= LS_KERNEL_START)
+                        continue;
+                m->ranges[i].gone = 1;
+                if (m->changed)
+                        m->changed(m->changed_ctx, m->ranges[i].start, m->ranges[i].end);
+        }
+}
+
+/* What is mapped now, as the kernel has it. At most once a second. */
 static void read_maps(struct ls_mappings *m)
 {
-        char file[64], line[PATH_MAX + 128], perms[8], path[PATH_MAX];
-        struct ls_rec_mapping rec = { 0 };
+        char file[64], line[PATH_MAX + 128];
+        uint32_t n = m->n_ranges;
+        uint8_t *missing;
         struct timespec t;
         uint64_t now;
+        int lines = 0;
         FILE *f;
 
         clock_gettime(CLOCK_MONOTONIC, &t);
@@ -98,15 +199,44 @@ static void read_maps(struct ls_mappings *m)
         m->maps_read_ns = now;
         snprintf(file, sizeof(file), "/proc/%d/maps", m->pid);
         f = fopen(file, "re");
-        while (f && fgets(line, sizeof(line), f)) {
-                if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %4095[^\n]", &rec.start, &rec.end,
-                           perms, &rec.file_offset, path) != 5 || perms[2] != 'x' || *path != '/')
-                        continue;
-                rec.path_len = (uint32_t)strlen(path);
-                ls_mappings_add(m, &rec, path, (const uint8_t *)"");
-        }
+        missing = malloc(n + 1);
+        if (!f || !missing)
+                goto out;
+        memset(missing, 1, n + 1);
+        m->n_memory = 0;
+        for (; fgets(line, sizeof(line), f); lines++)
+                take_line(m, line, missing, n);
+        /* Of a process that has ended there are no lines, but still samples to come. */
+        if (lines && !ferror(f))
+                forget_missing(m, missing, n);
+out:
+        free(missing);
         if (f)
                 fclose(f);
+}
+
+/* The kernel's half of the address space, as one more range. */
+static int add_kernel(struct ls_mappings *m)
+{
+        const struct ls_rec_mapping rec = { .start = LS_KERNEL_START, .end = UINT64_MAX,
+                                            .path_len = sizeof(LS_KERNEL_PATH) - 1 };
+
+        return ls_mappings_add(m, &rec, LS_KERNEL_PATH, (const uint8_t *)"") < 0 ? -ENOENT : (int)m->n_ranges - 1;
+}
+
+int ls_mappings_find(struct ls_mappings *m, uint64_t addr)
+{
+        int i = find_range(m, addr);
+
+        if (i >= 0)
+                return i;
+        if (addr >= LS_KERNEL_START)
+                return add_kernel(m);
+        if (in_memory(m, addr))
+                return -ENOEXEC;
+        read_maps(m);
+        i = find_range(m, addr);
+        return i >= 0 ? i : in_memory(m, addr) ? -ENOEXEC : -ENOENT;
 }
 
 static int same_file(const struct ls_map_range *a, const struct ls_map_range *b)
@@ -133,31 +263,44 @@ static uint32_t range_trace_id(struct ls_mappings *m, struct ls_map_range *r)
         return r->trace_id;
 }
 
+/* Interns a function and keeps it for when names are looked up. */
+static uint32_t remember(struct ls_mappings *m, const struct ls_function_def *def, uint32_t range, uint32_t *ret_slot)
+{
+        uint32_t id = ls_trace_function(m->writer, def);
+
+        *ret_slot = UINT32_MAX;
+        if (grow((void **)&m->functions, m->n_functions, &m->cap_functions, sizeof(*m->functions), FUNCTIONS_MAX) < 0)
+                return id;
+        *ret_slot = m->n_functions;
+        m->functions[m->n_functions++] = (struct ls_map_function){ .trace_id = id, .range = range,
+                                                                   .offset = def->offset };
+        return id;
+}
+
 uint32_t ls_mappings_function(struct ls_mappings *m, uint64_t addr, uint32_t *ret_slot)
 {
         struct ls_function_def def = { .kind = LS_FUNC_C, .offset = addr };
-        struct ls_map_function *f;
-        int i = find_range(m, addr);
+        int i = ls_mappings_find(m, addr);
 
         *ret_slot = UINT32_MAX;
-        if (i < 0) {
-                read_maps(m);
-                i = find_range(m, addr);
-        }
         if (i < 0)
                 return ls_trace_function(m->writer, &def);
         def.mapping = range_trace_id(m, &m->ranges[i]);
         def.offset = addr - m->ranges[i].start + m->ranges[i].file_offset;
-        if (grow((void **)&m->functions, m->n_functions, &m->cap_functions, sizeof(*f), FUNCTIONS_MAX) == 0) {
-                *ret_slot = m->n_functions;
-                f = &m->functions[m->n_functions++];
-                f->range = (uint32_t)i;
-                f->offset = def.offset;
-                f->named = 0;
-                f->trace_id = ls_trace_function(m->writer, &def);
-                return f->trace_id;
-        }
-        return ls_trace_function(m->writer, &def);
+        return remember(m, &def, (uint32_t)i, ret_slot);
+}
+
+uint32_t ls_mappings_native(struct ls_mappings *m, uint32_t range, uint64_t file_offset)
+{
+        struct ls_function_def def = { .kind = LS_FUNC_NATIVE, .offset = file_offset };
+        uint32_t id, slot;
+
+        def.mapping = range_trace_id(m, &m->ranges[range]);
+        id = ls_trace_function(m->writer, &def);
+        if (ls_ids_reserve((void **)&m->native_known, &m->n_native_known, 1, id) < 0 || m->native_known[id])
+                return id;
+        m->native_known[id] = 1;
+        return remember(m, &def, range, &slot);
 }
 
 void ls_mappings_named(struct ls_mappings *m, uint32_t slot)

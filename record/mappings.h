@@ -1,4 +1,5 @@
-/* Where C functions of the recorded program are: addresses to files, and at the end to names. Called by translate.c. */
+/* Where functions of the recorded program are: addresses to files, and at the end to names. Called by translate.c and
+ * native.c. */
 #ifndef LS_RECORD_MAPPINGS_H
 #define LS_RECORD_MAPPINGS_H
 
@@ -13,10 +14,12 @@ struct ls_map_range {
         char *path;
         uint8_t build_id[32];
         uint8_t build_id_len;
+        uint8_t gone;                   /* no longer in the process */
         uint32_t trace_id;              /* 0 = not yet in the trace */
+        uint32_t module;                /* of native.c, 0 = none yet */
 };
 
-struct ls_map_function {                /* a C function that may still want a name */
+struct ls_map_function {                /* a C or native function that may still want a name */
         uint32_t trace_id;              /* of the function */
         uint32_t range;                 /* index */
         uint64_t offset;                /* in the file */
@@ -28,9 +31,16 @@ struct ls_mappings {
         uint32_t n_ranges, cap_ranges;
         struct ls_map_function *functions;
         uint32_t n_functions, cap_functions;
+        uint8_t *native_known;          /* by function id of the trace: 1 = is in functions */
+        uint32_t n_native_known;
+        struct ls_map_memory { uint64_t start, end; } *memory;  /* of no file, as of the last look; sorted */
+        uint32_t n_memory, cap_memory;
         struct ls_trace_writer *writer;
         int pid;                        /* whose /proc/PID/maps helps out; 0 = none */
         uint64_t maps_read_ns;
+        /* Told of each change: what lies from start to end is something else now, or nothing. May be NULL. */
+        void (*changed)(void *ctx, uint64_t start, uint64_t end);
+        void *changed_ctx;
 };
 
 void ls_mappings_init(struct ls_mappings *m, struct ls_trace_writer *w, int pid);
@@ -38,6 +48,14 @@ void ls_mappings_done(struct ls_mappings *m);
 
 /* A MAPPING record, lengths checked by the caller. Returns 0, -EINVAL or -ENOMEM. */
 int ls_mappings_add(struct ls_mappings *m, const struct ls_rec_mapping *rec, const char *path, const uint8_t *build_id);
+
+/* The range that holds addr: its index, -ENOEXEC = memory of no file, or -ENOENT. An unknown address makes it look at
+ * what the process has mapped now, at most once a second. The index stays valid; a pointer to the range does not. */
+int ls_mappings_find(struct ls_mappings *m, uint64_t addr);
+
+/* Interns the native function that starts at this offset of a range's file, and remembers it for
+ * ls_mappings_name_functions. Returns its id in the trace. */
+uint32_t ls_mappings_native(struct ls_mappings *m, uint32_t range, uint64_t file_offset);
 
 /* Fills the mapping and offset of the C function at addr, as far as they are known, interns it, and remembers it for
  * ls_mappings_name_functions. Returns its id in the trace; *ret_slot is for ls_mappings_named (UINT32_MAX = none). */

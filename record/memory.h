@@ -7,11 +7,14 @@
 #include "formats/wire/shm.h"
 #include "record/options.h"
 
+#define LS_RINGS 64u                    /* threads that are recorded at one time */
+
 struct ls_memory {
         int fd;                         /* close-on-exec; the agent opens it as /proc/PID/fd/FD */
         struct ls_shm *shm;
         size_t size;
-        uint32_t ring_size;             /* our own copies: what is in the memory may be overwritten */
+        uint32_t ring_size;             /* of ring 0. Our own copies: what is in the memory may be overwritten */
+        uint32_t small_size;            /* of each other */
         uint32_t ring_count;
         uint64_t ring_stride;
 };
@@ -23,6 +26,11 @@ void ls_memory_done(struct ls_memory *m);
 static inline struct ls_ring *ls_memory_ring(const struct ls_memory *m, unsigned i)
 {
         return (struct ls_ring *)((char *)m->shm + LS_SHM_RINGS + i * m->ring_stride);
+}
+
+static inline uint32_t ls_memory_ring_size(const struct ls_memory *m, unsigned i)
+{
+        return i == 0 ? m->ring_size : m->small_size;
 }
 
 /* A descriptor above those of stdin, stdout and stderr, which may be closed and are the program's: takes fd. Returns

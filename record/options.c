@@ -8,9 +8,11 @@
 
 const char *const ls_timer_names[3] = { "perf", "helper", "cputime" };
 const char *const ls_scope_names[3] = { "l", "f", "none" };
+const char *const ls_engine_names[3] = { "auto", "walk", "hook" };
+const char *const ls_jit_leaf_names[3] = { "map", "check", "root" };
 
 enum { OPT_INTERVAL = 1000, OPT_FREQ, OPT_OUTPUT, OPT_DURATION, OPT_DEPTH, OPT_SCOPE, OPT_TIMER, OPT_QUIET, OPT_RING,
-       OPT_NO_ARGS, OPT_NO_SOURCE, OPT_BARE_TICK, OPT_NO_TICKS };
+       OPT_ENGINE, OPT_JIT_LEAF, OPT_NATIVE, OPT_NO_NATIVE, OPT_NO_ARGS, OPT_NO_SOURCE, OPT_BARE_TICK, OPT_NO_TICKS };
 
 const struct poptOption ls_record_option_table[] = {
         { "interval", 'i', POPT_ARG_STRING, NULL, OPT_INTERVAL, "CPU time between samples (default 1ms)", "TIME" },
@@ -19,6 +21,15 @@ const struct poptOption ls_record_option_table[] = {
         { "duration", 'd', POPT_ARG_STRING, NULL, OPT_DURATION,
           "end the recording after TIME; the program runs on", "TIME" },
         { "depth", '\0', POPT_ARG_STRING, NULL, OPT_DEPTH, "most frames of a stack (default 0: all)", "N" },
+        { "engine", '\0', POPT_ARG_STRING, NULL, OPT_ENGINE,
+          "how stacks are read: walk at the tick, hook at the VM's next safe point, auto (default): the best that works",
+          "auto|walk|hook" },
+        { "jit-leaf", '\0', POPT_ARG_STRING, NULL, OPT_JIT_LEAF,
+          "the place in compiled code: map of each trace (default), check in the code, root function only",
+          "map|check|root" },
+        { "native", '\0', POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, OPT_NATIVE,
+          "record native stacks too; copy up to BYTES of each (default 16K)", "BYTES" },
+        { "no-native", '\0', POPT_ARG_NONE, NULL, OPT_NO_NATIVE, "record no native stacks (default)", NULL },
         { "scope", '\0', POPT_ARG_STRING, NULL, OPT_SCOPE,
           "checks in compiled code: l for lines (default), f for functions, none", "l|f|none" },
         { "timer", '\0', POPT_ARG_STRING, NULL, OPT_TIMER,
@@ -134,6 +145,43 @@ static int set_scope(struct ls_record_options *o, const char *text)
         return 0;
 }
 
+static int set_engine(struct ls_record_options *o, const char *text)
+{
+        int i = find_name(ls_engine_names, 3, text);
+
+        if (i < 0) {
+                ls_error("--engine %s: give auto, walk or hook", text);
+                return -EINVAL;
+        }
+        o->engine = (uint8_t)i;
+        return 0;
+}
+
+static int set_jit_leaf(struct ls_record_options *o, const char *text)
+{
+        int i = find_name(ls_jit_leaf_names, 3, text);
+
+        if (i < 0) {
+                ls_error("--jit-leaf %s: give map, check or root", text);
+                return -EINVAL;
+        }
+        o->jit_leaf = (uint8_t)i;
+        return 0;
+}
+
+/* text: NULL or empty when it has no value. */
+static int set_native(struct ls_record_options *o, const char *text)
+{
+        uint64_t bytes = LS_DEFAULT_NATIVE;
+
+        if (text && *text && (ls_parse_size(text, &bytes) < 0 || bytes < LS_MIN_NATIVE || bytes > LS_MAX_NATIVE)) {
+                ls_error("--native=%s: give a size from 1K to 256K", text);
+                return -EINVAL;
+        }
+        o->native_bytes = (uint32_t)(bytes + 7) & ~7u;
+        return 0;
+}
+
 static int set_timer(struct ls_record_options *o, const char *text)
 {
         o->timer = find_name(ls_timer_names, 3, text);
@@ -161,6 +209,7 @@ static int set_flag(struct ls_record_options *o, int opt)
 {
         switch (opt) {
         case OPT_QUIET: o->quiet = 1; break;
+        case OPT_NO_NATIVE: o->native_bytes = 0; break;
         case OPT_NO_ARGS: o->no_args = 1; break;
         case OPT_NO_SOURCE: o->no_source = 1; break;
         case OPT_BARE_TICK: o->bare_tick = 1; break;
@@ -173,7 +222,8 @@ static int set_flag(struct ls_record_options *o, int opt)
 static const struct { int opt; int (*set)(struct ls_record_options *o, const char *text); } setters[] = {
         { OPT_INTERVAL, set_interval }, { OPT_FREQ, set_freq }, { OPT_OUTPUT, set_output },
         { OPT_DURATION, set_duration }, { OPT_DEPTH, set_depth }, { OPT_SCOPE, set_scope },
-        { OPT_TIMER, set_timer }, { OPT_RING, set_ring },
+        { OPT_TIMER, set_timer }, { OPT_RING, set_ring }, { OPT_ENGINE, set_engine }, { OPT_JIT_LEAF, set_jit_leaf },
+        { OPT_NATIVE, set_native },
 };
 
 /* A repeated option's old value stays in strings[] until the end, so the slots limit how often one may repeat. */
@@ -188,6 +238,8 @@ static int set_option(struct ls_record_options *o, int opt)
                 free(text);
                 return set_flag(o, opt);
         }
+        if (!text && opt == OPT_NATIVE)         /* its value may be left out */
+                return set_native(o, NULL);
         if (!text || o->n_strings == sizeof(o->strings) / sizeof(*o->strings)) {
                 free(text);
                 ls_error("record: too many options");

@@ -12,9 +12,13 @@
 #define LS_MAX_INTERVAL_NS 3600000000000ull
 #define LS_DEFAULT_INTERVAL_NS 1000000ull
 #define LS_DEFAULT_RING (2u << 20)              /* with the trace buffers, 4 MiB for one thread */
+#define LS_SMALL_RING (512u << 10)              /* for each thread after the first */
 #define LS_MIN_RING (64u << 10)
 #define LS_MAX_RING (1u << 23)                  /* a record's size has 24 bits */
 #define LS_MAX_DEPTH 1000000u
+#define LS_DEFAULT_NATIVE (16u << 10)           /* bytes of a native stack */
+#define LS_MIN_NATIVE 1024u
+#define LS_MAX_NATIVE (256u << 10)
 
 struct ls_record_options {
         uint64_t interval_ns;
@@ -22,7 +26,10 @@ struct ls_record_options {
         const char *output;
         uint32_t depth;                 /* 0 = no limit */
         uint32_t ring_size;             /* a power of two */
+        uint32_t native_bytes;          /* most of a native stack that is copied, 0 = none wanted */
         uint8_t scope;                  /* enum ls_scope */
+        uint8_t engine;                 /* enum ls_engine_kind */
+        uint8_t jit_leaf;               /* enum ls_jit_leaf */
         int timer;                      /* enum ls_timer, -1 = the best that works */
         int quiet, no_args, no_source;
         uint8_t bare_tick;              /* see shm.h */
@@ -32,9 +39,11 @@ struct ls_record_options {
         unsigned n_strings;
 };
 
-/* Names of the timers and scopes, in the order of their enums. */
+/* Names in the order of their enums. */
 extern const char *const ls_timer_names[3];
 extern const char *const ls_scope_names[3];
+extern const char *const ls_engine_names[3];
+extern const char *const ls_jit_leaf_names[3];
 
 /* Returns -1 when there is something to record, else the status to exit with (what was wrong is printed). */
 int ls_record_options_parse(const struct ls_command *cmd, int argc, const char **argv, struct ls_record_options *ret);

@@ -105,9 +105,11 @@ static int start_trace(struct ls_session *s)
 {
         struct ls_translate_config cfg = {
                 .memory = &s->memory, .cwd = s->cwd, .pid = s->pid, .interval_ns = s->o->interval_ns,
-                .no_source = s->o->no_source, .notice = session_notice, .ctx = s,
+                .no_source = s->o->no_source, .native = s->o->native_bytes != 0, .notice = session_notice,
+                .ended = ls_totals_thread_ended, .ctx = s,
         };
-        struct ls_drain_sink sink = { ls_translate_record, ls_translate_gap, &s->translate };
+        struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
+                                      .ctx = &s->translate };
         const char *name = s->o->command[0];
         int err = ls_trace_writer_open(s->trace_fd, s->o->interval_ns, &s->writer);
 
@@ -141,9 +143,9 @@ static int start_trace(struct ls_session *s)
 /* Often enough to keep the ring below half, and seldom enough to cost nothing. */
 static void adapt_wake(struct ls_session *s)
 {
-        if (s->drain.fill > s->memory.ring_size / 4)
+        if (s->drain.fill > 1024 / 4)
                 s->wake_ns /= 2;
-        else if (s->drain.fill < s->memory.ring_size / 16)
+        else if (s->drain.fill < 1024 / 16)
                 s->wake_ns += s->wake_ns / 2;
         if (s->wake_ns < WAKE_MIN_NS)
                 s->wake_ns = WAKE_MIN_NS;

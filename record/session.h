@@ -17,6 +17,8 @@
 
 #define LS_NOTICES 32
 
+struct ls_session_ring { uint64_t cpu_before_ns; };     /* armed_cpu_ns of the ring's threads before the one it has */
+
 struct ls_session {
         const struct ls_record_options *o;
         struct ls_memory memory;
@@ -25,6 +27,7 @@ struct ls_session {
         struct ls_trace_writer *writer;
         struct ls_drain drain;
         struct ls_translate translate;
+        struct ls_session_ring rings[LS_RINGS];
         struct ls_ticker *ticker;               /* NULL = the agent makes its ticks, or none are wanted */
         struct ls_children children;
         enum ls_timer timer;
@@ -80,9 +83,11 @@ void ls_totals_clocks(struct ls_session *s);            /* at start, each minute
 void ls_totals_second(struct ls_session *s, uint64_t now_ns);
 void ls_totals_write(struct ls_session *s);             /* now and then, and at the end */
 uint64_t ls_totals_lost(const struct ls_session *s, enum ls_loss loss);
-/* CPU time of the sampled thread while it was sampled. The agent adds it up when sampling ends; until then, and when
- * the program was killed, the thread's clock at its last tick is the next best. */
+/* CPU time of the sampled threads while they were sampled. The agent adds it up when sampling ends; until then, and when
+ * the program was killed, a thread's clock at its last tick is the next best. */
 uint64_t ls_totals_cpu(const struct ls_session *s);
+/* From the translator: the thread of a ring has ended. ctx: the session. */
+void ls_totals_thread_ended(void *ctx, unsigned ring);
 /* Sum of the losses counted in ticks. */
 uint64_t ls_totals_lost_ticks(const struct ls_session *s);
 

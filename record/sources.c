@@ -12,9 +12,25 @@
 
 #include <xxhash.h>
 
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(elt) ((elt)->failed = 1)
+#include <uthash.h>
+
 #include "record/ids.h"
 
 #define FILE_MAX (64 << 20)             /* a larger one is no source that somebody annotates; bounds our time */
+#define FILES_MAX 65536                 /* whose hash is remembered */
+
+#define HAS_NAME 1                      /* the name of a chunk without one, which is its text */
+#define HAS_TEXT 2
+
+struct ls_file_hash {
+        UT_hash_handle hh;
+        struct stat st;                 /* when it was read */
+        uint64_t size, hash;
+        int failed;
+        char path[];
+};
 
 void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, const char *cwd, int pid, int no_source)
 {
@@ -27,23 +43,38 @@ void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, const char
 
 void ls_sources_done(struct ls_sources *s)
 {
-        for (uint32_t i = 0; i < s->n; i++) {
-                free(s->entries[i].name);
-                free(s->entries[i].text);
+        struct ls_file_hash *f, *next;
+
+        HASH_ITER(hh, s->files, f, next) {
+                HASH_DEL(s->files, f);
+                free(f);
         }
-        free(s->entries);
-        s->entries = NULL;
-        s->n = 0;
+        free(s->has);
+        s->has = NULL;
+        s->n_has = s->n_files = 0;
 }
 
-int ls_sources_define(struct ls_sources *s, const struct ls_rec_source *rec, const char *name)
+void ls_source_table_done(struct ls_sources *s, struct ls_source_table *t)
+{
+        for (uint32_t i = 0; i < t->n; i++) {
+                if (t->entries[i].text)
+                        s->text_bytes -= t->entries[i].received;        /* nothing has used it */
+                free(t->entries[i].name);
+                free(t->entries[i].text);
+        }
+        free(t->entries);
+        t->entries = NULL;
+        t->n = 0;
+}
+
+int ls_sources_define(struct ls_sources *s, struct ls_source_table *t, const struct ls_rec_source *rec, const char *name)
 {
         struct ls_source_entry *e;
         char *copy;
 
-        if (ls_ids_reserve((void **)&s->entries, &s->n, sizeof(*s->entries), rec->source_id) < 0)
+        if (ls_ids_reserve((void **)&t->entries, &t->n, sizeof(*t->entries), rec->source_id) < 0)
                 return -EINVAL;
-        e = &s->entries[rec->source_id];
+        e = &t->entries[rec->source_id];
         if (e->name && e->name_len == rec->name_len && e->name_hash == rec->text_hash &&
             e->text_len == rec->text_len && !memcmp(e->name, name, rec->name_len))
                 return 0;               /* sent again */
@@ -51,6 +82,8 @@ int ls_sources_define(struct ls_sources *s, const struct ls_rec_source *rec, con
         if (!copy)
                 return -ENOMEM;
         memcpy(copy, name, rec->name_len);
+        if (e->text)
+                s->text_bytes -= e->received;
         free(e->name);
         free(e->text);
         memset(e, 0, sizeof(*e));
@@ -71,22 +104,38 @@ static void cut_text(struct ls_sources *s, struct ls_source_entry *e)
         s->text_cut++;
 }
 
+/* Whether this of a source (HAS_*) is in the trace already, from another ring. From now on it is. */
+static int is_written(struct ls_sources *s, uint32_t trace_id, uint8_t what)
+{
+        int is;
+
+        if (ls_ids_reserve((void **)&s->has, &s->n_has, sizeof(*s->has), trace_id) < 0)
+                return 0;
+        is = s->has[trace_id] & what;
+        s->has[trace_id] |= what;
+        return is;
+}
+
 static void write_text(struct ls_sources *s, struct ls_source_entry *e)
 {
-        ls_trace_text(s->writer, e->trace_id, e->text, e->received);
-        s->written_bytes += e->received;
+        if (is_written(s, e->trace_id, HAS_TEXT)) {
+                s->text_bytes -= e->received;
+        } else {
+                ls_trace_text(s->writer, e->trace_id, e->text, e->received);
+                s->written_bytes += e->received;
+        }
         free(e->text);
         e->text = NULL;
 }
 
-int ls_sources_text(struct ls_sources *s, const struct ls_rec_text *rec, const char *piece)
+int ls_sources_text(struct ls_sources *s, struct ls_source_table *t, const struct ls_rec_text *rec, const char *piece)
 {
         struct ls_source_entry *e;
         char *text;
 
-        if (!rec->source_id || rec->source_id >= s->n || !s->entries[rec->source_id].name)
+        if (!rec->source_id || rec->source_id >= t->n || !t->entries[rec->source_id].name)
                 return -EINVAL;
-        e = &s->entries[rec->source_id];
+        e = &t->entries[rec->source_id];
         if (e->complete || e->cut || s->no_source)
                 return 0;
         if (rec->offset == 0 && e->received) {  /* sent again from the start */
@@ -112,10 +161,10 @@ int ls_sources_text(struct ls_sources *s, const struct ls_rec_text *rec, const c
         return 0;
 }
 
-void ls_sources_finish(struct ls_sources *s)
+void ls_sources_finish(struct ls_sources *s, struct ls_source_table *t)
 {
-        for (uint32_t i = 0; i < s->n; i++) {
-                struct ls_source_entry *e = &s->entries[i];
+        for (uint32_t i = 0; i < t->n; i++) {
+                struct ls_source_entry *e = &t->entries[i];
 
                 if (e->name && e->text_len && !e->complete && !e->cut && !s->no_source)
                         cut_text(s, e);
@@ -123,7 +172,7 @@ void ls_sources_finish(struct ls_sources *s)
 }
 
 /* Size and hash of a regular file's bytes. */
-static int hash_file(const char *path, uint64_t *ret_size, uint64_t *ret_hash)
+static int read_file(const char *path, struct stat *ret_st, uint64_t *ret_size, uint64_t *ret_hash)
 {
         XXH64_state_t *state = NULL;
         struct stat st;
@@ -145,11 +194,53 @@ static int hash_file(const char *path, uint64_t *ret_size, uint64_t *ret_hash)
         }
         XXH64_freeState(state);
         close(fd);
+        *ret_st = st;
         return n == 0 ? 0 : -EIO;
 }
 
+static int is_same_file(const struct stat *a, const struct stat *b)
+{
+        return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+               a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+               a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+/* The same, of a file that has not changed since we read it without reading it again. */
+static int hash_file(struct ls_sources *s, const char *path, uint64_t *ret_size, uint64_t *ret_hash)
+{
+        struct ls_file_hash *f;
+        struct stat st;
+        size_t len = strlen(path);
+        int err;
+
+        HASH_FIND(hh, s->files, path, len, f);
+        if (f && stat(path, &st) == 0 && is_same_file(&st, &f->st)) {
+                *ret_size = f->size;
+                *ret_hash = f->hash;
+                return 0;
+        }
+        err = read_file(path, &st, ret_size, ret_hash);
+        if (err < 0)
+                return err;
+        if (!f && s->n_files < FILES_MAX && (f = calloc(1, sizeof(*f) + len + 1))) {
+                memcpy(f->path, path, len);
+                HASH_ADD(hh, s->files, path[0], len, f);
+                if (f->failed) {
+                        free(f);
+                        return 0;
+                }
+                s->n_files++;
+        }
+        if (f) {
+                f->st = st;
+                f->size = *ret_size;
+                f->hash = *ret_hash;
+        }
+        return 0;
+}
+
 /* Makes path absolute, without links, as far as it exists, and hashes the file. */
-static int try_file(const char *dir, const char *name, char path[PATH_MAX], struct ls_source_def *def)
+static int try_file(struct ls_sources *s, const char *dir, const char *name, char path[PATH_MAX], struct ls_source_def *def)
 {
         char joined[PATH_MAX];
         int n = *name == '/' ? snprintf(joined, sizeof(joined), "%s", name)
@@ -157,7 +248,7 @@ static int try_file(const char *dir, const char *name, char path[PATH_MAX], stru
 
         if (n < 0 || (size_t)n >= sizeof(joined) || !realpath(joined, path))
                 return -ENOENT;
-        return hash_file(path, &def->size, &def->text_hash);
+        return hash_file(s, path, &def->size, &def->text_hash);
 }
 
 /* The program may have changed its directory since: where it started comes first, then where it is now. */
@@ -170,20 +261,20 @@ static void resolve_file(struct ls_sources *s, const struct ls_source_entry *e, 
                 return;
         memcpy(name, e->name + 1, e->name_len - 1u);
         name[e->name_len - 1u] = 0;
-        if (try_file(s->cwd, name, path, def) < 0) {
+        if (try_file(s, s->cwd, name, path, def) < 0) {
                 snprintf(link, sizeof(link), "/proc/%d/cwd", s->pid);
                 if (!s->pid || (n = readlink(link, now, sizeof(now) - 1)) <= 0)
                         return;
                 now[n] = 0;
-                if (try_file(now, name, path, def) < 0)
+                if (try_file(s, now, name, path, def) < 0)
                         return;
         }
         def->path = ls_trace_string(s->writer, path, strlen(path));
 }
 
-uint32_t ls_sources_trace_id(struct ls_sources *s, uint32_t source_id)
+uint32_t ls_sources_trace_id(struct ls_sources *s, struct ls_source_table *t, uint32_t source_id)
 {
-        struct ls_source_entry *e = source_id < s->n ? &s->entries[source_id] : NULL;
+        struct ls_source_entry *e = source_id < t->n ? &t->entries[source_id] : NULL;
         struct ls_source_def def = { 0 };
         int is_text;
 
@@ -202,10 +293,10 @@ uint32_t ls_sources_trace_id(struct ls_sources *s, uint32_t source_id)
         } else {
                 def.text_hash = e->complete ? XXH64(e->text, e->received, 0) : 0;
                 def.size = e->complete ? e->received : e->text_len;
-                if (is_text && !s->no_source)
-                        s->written_bytes += e->name_len;
         }
         e->trace_id = ls_trace_source(s->writer, &def);
+        if (is_text && !s->no_source && !is_written(s, e->trace_id, HAS_NAME))
+                s->written_bytes += e->name_len;
         if (e->complete && e->text)
                 write_text(s, e);
         return e->trace_id;

@@ -23,28 +23,40 @@ struct ls_source_entry {                /* by the agent's id; name NULL = not de
         uint8_t complete, cut;
 };
 
-struct ls_sources {
+struct ls_source_table {                /* those of one ring */
         struct ls_source_entry *entries;
         uint32_t n;                     /* allocated entries, id 0 included */
+};
+
+struct ls_file_hash;
+
+struct ls_sources {                     /* of all rings */
         struct ls_trace_writer *writer;
         const char *cwd;                /* the program's at its start; the caller's */
         int pid;                        /* its present one is looked at too; 0 = no process */
         int no_source;
         size_t text_bytes;              /* held or written */
         uint64_t written_bytes;         /* of source text in the trace */
-        uint64_t text_cut;              /* sources whose text was cut */
+        uint64_t text_cut;              /* sources whose text was cut, or did not come */
+        uint8_t *has;                   /* by the trace's id: what text of it is in the trace */
+        uint32_t n_has;
+        struct ls_file_hash *files;     /* by path: each thread names the same ones */
+        unsigned n_files;
 };
 
 void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, const char *cwd, int pid, int no_source);
 void ls_sources_done(struct ls_sources *s);
+/* Forgets the ids of a ring. */
+void ls_source_table_done(struct ls_sources *s, struct ls_source_table *t);
 
 /* A SOURCE or TEXT record, copied and with its lengths checked by the caller. Returns 0, or -EINVAL: makes no sense. */
-int ls_sources_define(struct ls_sources *s, const struct ls_rec_source *rec, const char *name);
-int ls_sources_text(struct ls_sources *s, const struct ls_rec_text *rec, const char *piece);
+int ls_sources_define(struct ls_sources *s, struct ls_source_table *t, const struct ls_rec_source *rec, const char *name);
+int ls_sources_text(struct ls_sources *s, struct ls_source_table *t, const struct ls_rec_text *rec, const char *piece);
 
-void ls_sources_finish(struct ls_sources *s);
+/* When a ring's thread or the recording ends: texts that were announced and did not all come are counted as cut. */
+void ls_sources_finish(struct ls_sources *s, struct ls_source_table *t);
 
 /* The trace's id of the source, which is put there at its first use: by then its text is known. 0 = not defined. */
-uint32_t ls_sources_trace_id(struct ls_sources *s, uint32_t source_id);
+uint32_t ls_sources_trace_id(struct ls_sources *s, struct ls_source_table *t, uint32_t source_id);
 
 #endif

@@ -87,13 +87,18 @@ static void print_cost(const struct ls_session *s)
 
 static void print_losses(const struct ls_session *s)
 {
+        uint64_t all = s->translate.sample_ticks + ls_totals_lost_ticks(s);
+
         for (unsigned i = 0; i < LS_NLOSSES; i++) {
                 uint64_t n = ls_totals_lost(s, (enum ls_loss)i);
                 int ticks = !strcmp(losses[i].unit, "ticks");
 
                 if (n && ticks)
-                        fprintf(stderr, "[ luasample: lost %" PRIu64 " tick%s: %s ]\n", n, n == 1 ? "" : "s",
-                                losses[i].label);
+                        fprintf(stderr, "[ luasample: lost %" PRIu64 " tick%s (%.2f %%): %s ]\n", n, n == 1 ? "" : "s",
+                                all ? 100 * (double)n / (double)all : 0.0, losses[i].label);
+                else if (n && (LS_LOSSES_OF_STACKS >> i & 1) && s->translate.samples)
+                        fprintf(stderr, "[ luasample: note: %" PRIu64 " %s (%.2f %%) ]\n", n, losses[i].label,
+                                100 * (double)n / (double)(i == LS_LOSS_TRACE_UNKNOWN ? all : s->translate.samples));
                 else if (n)
                         fprintf(stderr, "[ luasample: note: %" PRIu64 " %s ]\n", n, losses[i].label);
         }
@@ -143,6 +148,16 @@ static void print_unsampled(const struct ls_session *s)
                                           : "other threads, or before and after the Lua VM");
 }
 
+/* More threads at one time than there are rings. */
+static void print_threads(const struct ls_session *s)
+{
+        uint32_t n = atomic_load(&s->memory.shm->nthreads_unrecorded);
+
+        if (n)
+                fprintf(stderr, "[ luasample: note: %u thread%s not recorded: %u are at one time ]\n", n,
+                        n == 1 ? " was" : "s were", s->memory.ring_count);
+}
+
 void ls_status_summary(struct ls_session *s)
 {
         char size[32];
@@ -155,6 +170,7 @@ void ls_status_summary(struct ls_session *s)
                 }
                 print_losses(s);
                 print_unsampled(s);
+                print_threads(s);
                 if (s->memory.shm->app_profiler_ns)
                         fprintf(stderr, "[ luasample: the program's own profiler ran for %.2f s of CPU time ]\n",
                                 (double)s->memory.shm->app_profiler_ns / 1e9);

@@ -1,6 +1,7 @@
 /* Names of functions in an object file: see symbols.h. libdwfl finds separate debug files by build id. */
 #include "record/symbols.h"
 
+#include <elf.h>
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
@@ -9,11 +10,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
+
+#define NAME_MAX_SHOWN 512
+#define SERVER_NS 60000000000ull        /* a debuginfod server may cost so much in all; then it is asked no more */
 
 struct ls_symbols {
         Dwfl *dwfl;
         Dwfl_Module *module;
+        struct ls_kernel_symbols *kernel;
+        const char *prefix;             /* of each name */
 };
 
 static const Dwfl_Callbacks callbacks = {
@@ -21,6 +30,50 @@ static const Dwfl_Callbacks callbacks = {
         .find_debuginfo = dwfl_standard_find_debuginfo,
         .section_address = dwfl_offline_section_address,
 };
+
+static uint64_t now_ns(void)
+{
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* libdwfl asks the servers in DEBUGINFOD_URLS by itself. One that does not answer must not hold the recording up. */
+static uint64_t server_begin(void)
+{
+        setenv("DEBUGINFOD_TIMEOUT", "5", 0);
+        setenv("DEBUGINFOD_MAXTIME", "30", 0);
+        return now_ns();
+}
+
+static void server_end(uint64_t began)
+{
+        static uint64_t spent;
+
+        spent += now_ns() - began;
+        if (spent > SERVER_NS)
+                unsetenv("DEBUGINFOD_URLS");
+}
+
+int ls_symbols_is_vdso(const char *path)
+{
+        return !strcmp(path, "[vdso]") || !strcmp(path, "linux-vdso.so.1");
+}
+
+/* The vdso as a file: that of this process, since one kernel has one. Returns a descriptor or -1. */
+static int vdso_file(void)
+{
+        const Elf64_Ehdr *eh = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
+        int fd = eh ? memfd_create("vdso", MFD_CLOEXEC) : -1;
+        size_t size = eh ? eh->e_shoff + (size_t)eh->e_shnum * eh->e_shentsize : 0;
+
+        if (fd >= 0 && write(fd, eh, size) == (ssize_t)size)
+                return fd;
+        if (fd >= 0)
+                close(fd);
+        return -1;
+}
 
 static int has_build_id(Dwfl_Module *module, const uint8_t *want, size_t len)
 {
@@ -30,18 +83,38 @@ static int has_build_id(Dwfl_Module *module, const uint8_t *want, size_t len)
         return !len || (dwfl_module_build_id(module, &bits, &addr) == (int)len && !memcmp(bits, want, len));
 }
 
+static int open_module(struct ls_symbols *s, const char *path)
+{
+        int fd = -1;
+
+        s->dwfl = dwfl_begin(&callbacks);
+        if (!s->dwfl)
+                return -ENOMEM;
+        if (ls_symbols_is_vdso(path)) {
+                s->prefix = "[vdso] ";
+                fd = vdso_file();
+                if (fd < 0)
+                        return -ENOENT;
+        }
+        s->module = dwfl_report_offline(s->dwfl, path, path, fd);       /* takes fd when it succeeds */
+        if (!s->module && fd >= 0)
+                close(fd);
+        return s->module && dwfl_report_end(s->dwfl, NULL, NULL) == 0 ? 0 : -ENOENT;
+}
+
 struct ls_symbols *ls_symbols_open(const char *path, const uint8_t *build_id, size_t build_id_len)
 {
         struct ls_symbols *s = calloc(1, sizeof(*s));
 
         if (!s)
                 return NULL;
-        /* libdwfl would ask a debuginfod server; a recorder sends nothing anywhere. */
-        unsetenv("DEBUGINFOD_URLS");
-        s->dwfl = dwfl_begin(&callbacks);
-        if (s->dwfl)
-                s->module = dwfl_report_offline(s->dwfl, path, path, -1);
-        if (!s->module || dwfl_report_end(s->dwfl, NULL, NULL) != 0 || !has_build_id(s->module, build_id, build_id_len)) {
+        s->prefix = "";
+        if (!strcmp(path, LS_KERNEL_PATH)) {
+                s->prefix = LS_KERNEL_PATH " ";
+                s->kernel = ls_kernel_symbols_open("/proc/kallsyms");
+                return s;
+        }
+        if (open_module(s, path) < 0 || !has_build_id(s->module, build_id, build_id_len)) {
                 ls_symbols_close(s);
                 return NULL;
         }
@@ -54,6 +127,7 @@ void ls_symbols_close(struct ls_symbols *s)
                 return;
         if (s->dwfl)
                 dwfl_end(s->dwfl);
+        ls_kernel_symbols_close(s->kernel);
         free(s);
 }
 
@@ -76,22 +150,92 @@ static int address_of(Elf *elf, uint64_t file_offset, GElf_Addr *ret)
         return -ENOENT;
 }
 
-int ls_symbols_find(struct ls_symbols *s, uint64_t file_offset, char *ret_name, size_t size)
+/* The address in the module, with libdwfl's bias. */
+static int module_address(struct ls_symbols *s, uint64_t file_offset, GElf_Addr *ret)
 {
         GElf_Addr bias, addr;
-        GElf_Off off;
-        GElf_Sym sym;
-        Elf *elf = dwfl_module_getelf(s->module, &bias);
-        const char *name;
+        Elf *elf = s->module ? dwfl_module_getelf(s->module, &bias) : NULL;
 
         if (!elf || address_of(elf, file_offset, &addr) < 0)
                 return -ENOENT;
-        name = dwfl_module_addrinfo(s->module, addr + bias, &off, &sym, NULL, NULL, NULL);
-        /* A symbol with a size must hold the address; one without is the nearest before, which is a guess. */
-        if (!name || !*name || GELF_ST_TYPE(sym.st_info) != STT_FUNC || (sym.st_size && off >= sym.st_size))
-                return -ENOENT;
-        snprintf(ret_name, size, "%s", name);
+        *ret = addr + bias;
         return 0;
+}
+
+static int kernel_name(struct ls_symbols *s, uint64_t offset, char *ret_name, size_t size)
+{
+        if (!s->kernel || ls_kernel_symbols_find(s->kernel, LS_KERNEL_START + offset, ret_name, size) < 0)
+                snprintf(ret_name, size, "%s", LS_KERNEL_PATH);
+        return 0;
+}
+
+static int is_function(const GElf_Sym *sym)
+{
+        unsigned type = GELF_ST_TYPE(sym->st_info);
+
+        return type == STT_FUNC || type == STT_GNU_IFUNC || (type == STT_NOTYPE && sym->st_shndx != SHN_UNDEF);
+}
+
+static int module_name(struct ls_symbols *s, uint64_t file_offset, char *ret_name, size_t size)
+{
+        uint64_t began = server_begin();
+        GElf_Addr addr;
+        GElf_Off off;
+        GElf_Sym sym;
+        const char *name;
+
+        if (module_address(s, file_offset, &addr) < 0)
+                return -ENOENT;
+        name = dwfl_module_addrinfo(s->module, addr, &off, &sym, NULL, NULL, NULL);
+        server_end(began);
+        /* A symbol with a size must hold the address; one without is the nearest before, which is a guess. */
+        if (!name || !*name || !is_function(&sym) || (sym.st_size && off >= sym.st_size))
+                return -ENOENT;
+        ls_symbols_demangle(name, ret_name, size);
+        return 0;
+}
+
+int ls_symbols_find(struct ls_symbols *s, uint64_t file_offset, char *ret_name, size_t size)
+{
+        char name[NAME_MAX_SHOWN];
+        int err = s->module ? module_name(s, file_offset, name, sizeof(name))
+                            : kernel_name(s, file_offset, name, sizeof(name));
+
+        if (err < 0)
+                return err;
+        /* "[kernel]" alone when its symbols are not shown. */
+        snprintf(ret_name, size, "%s%s", strcmp(name, LS_KERNEL_PATH) ? s->prefix : "", name);
+        return 0;
+}
+
+/* libdwfl finds the unit in .debug_aranges, which clang does not write: then each unit is asked. */
+static Dwarf_Line *find_line(struct ls_symbols *s, GElf_Addr addr)
+{
+        Dwarf_Addr bias = 0;
+        Dwarf_Die *unit = dwfl_module_addrdie(s->module, addr, &bias);
+
+        if (!unit)
+                do
+                        unit = dwfl_module_nextcu(s->module, unit, &bias);
+                while (unit && dwarf_haspc(unit, addr - bias) <= 0);
+        return unit ? dwarf_getsrc_die(unit, addr - bias) : NULL;
+}
+
+int ls_symbols_line(struct ls_symbols *s, uint64_t file_offset, const char **ret_file, unsigned *ret_line)
+{
+        uint64_t began = server_begin();
+        Dwarf_Line *line = NULL;
+        GElf_Addr addr;
+        int number = 0;
+
+        if (module_address(s, file_offset, &addr) == 0)
+                line = find_line(s, addr);
+        server_end(began);
+        if (!line || dwarf_lineno(line, &number) != 0 || number <= 0)
+                return -ENOENT;
+        *ret_file = dwarf_linesrc(line, NULL, NULL);
+        *ret_line = (unsigned)number;
+        return *ret_file ? 0 : -ENOENT;
 }
 
 size_t ls_symbols_build_id(const char *path, uint8_t *ret_id, size_t size)

@@ -7,6 +7,7 @@
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,61 +16,126 @@ static const struct ls_tick_source *const sources[] = {
         [LS_TIMER_HELPER] = &ls_tick_source_helper,
 };
 
-void ls_ticker_sleep(struct ls_ticker *t, uint32_t request, uint64_t ns)
+void ls_ticker_sleep_until(struct ls_ticker *t, uint32_t request, uint64_t until_ns)
 {
-        struct timespec timeout = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+        struct timespec at = { (time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u) };
 
         if (!atomic_load(&t->stop))
-                syscall(SYS_futex, &t->shm->request, FUTEX_WAIT, request, &timeout, NULL, 0);
+                syscall(SYS_futex, &t->shm->request, FUTEX_WAIT_BITSET, request, &at, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
-static int arm(struct ls_ticker *t, pid_t tid)
+void ls_ticker_sleep(struct ls_ticker *t, uint32_t request, uint64_t ns)
 {
-        int err = t->source->arm(t, tid);
+        ls_ticker_sleep_until(t, request, ls_clock_ns(CLOCK_MONOTONIC) + ns);
+}
+
+/* What the agent wants of a ring: the thread to tick, 0 = none. */
+static pid_t wanted(const struct ls_ticker *t, unsigned i, uint32_t *ret_claim)
+{
+        const struct ls_ring *ring = t->threads[i].ring;
+
+        *ret_claim = atomic_load(&ring->claim);
+        if (atomic_load(&ring->armed) && !atomic_load(&ring->closing))
+                return (pid_t)atomic_load(&ring->tid);
+        return 0;
+}
+
+int ls_tick_is_wanted(const struct ls_tick_thread *h)
+{
+        uint32_t claim;
+
+        return wanted(h->ticker, (unsigned)(h - h->ticker->threads), &claim) == h->tid && claim == h->claim;
+}
+
+static int arm(struct ls_ticker *t, struct ls_tick_thread *h)
+{
+        int err = t->source->arm(t, h);
 
         /* The event may be forbidden for this one process, such as one that is not dumpable. */
-        if (err < 0 && err != -ESRCH && t->source == &ls_tick_source_perf) {
+        if (err < 0 && err != -ESRCH && err != -EMFILE && t->source == &ls_tick_source_perf && !t->n_armed) {
                 t->source = &ls_tick_source_helper;
                 atomic_store(&t->timer, LS_TIMER_HELPER);
-                err = t->source->arm(t, tid);
+                err = t->source->arm(t, h);
         }
         if (err < 0 && err != -ESRCH)
                 atomic_fetch_add(&t->totals.failed, 1);
+        h->armed = err == 0;
+        t->n_armed += err == 0;
         return err;
+}
+
+static void disarm(struct ls_ticker *t, struct ls_tick_thread *h)
+{
+        if (!h->armed)
+                return;
+        t->source->disarm(h);
+        h->armed = 0;
+        t->n_armed--;
+}
+
+/* Brings each thread to what the agent wants. Returns 1 when some could not be armed: to be tried again. */
+static int follow(struct ls_ticker *t)
+{
+        int missing = 0;
+
+        for (unsigned i = 0; i < t->n; i++) {
+                struct ls_tick_thread *h = &t->threads[i];
+                uint32_t claim;
+                pid_t tid = wanted(t, i, &claim);
+
+                if (h->armed && (tid != h->tid || claim != h->claim))
+                        disarm(t, h);
+                if (tid <= 0 || h->armed)
+                        continue;
+                h->tid = tid;
+                h->claim = claim;
+                missing |= arm(t, h) < 0;
+        }
+        if (!t->n_armed)
+                t->next_ns = 0;
+        return missing;
 }
 
 static void *ticker_thread(void *arg)
 {
         struct ls_ticker *t = arg;
-        int armed = 0;
+        uint64_t retry_ns = 0;
 
         while (!atomic_load(&t->stop)) {
                 uint32_t request = atomic_load(&t->shm->request);
-                pid_t tid = (pid_t)atomic_load(&t->shm->tick_tid);
-                int want = atomic_load(&t->shm->armed) && tid > 0;
+                int missing = follow(t);
 
-                if (armed) {
-                        t->source->disarm(t);
-                        armed = 0;
-                }
-                if (want)
-                        armed = arm(t, tid) == 0;
+                if (missing)
+                        retry_ns = ls_clock_ns(CLOCK_MONOTONIC) + LS_TICKER_IDLE_NS;
                 do {
-                        if (armed)
+                        if (t->n_armed)
                                 t->source->wait(t, request);
                         else
                                 ls_ticker_sleep(t, request, LS_TICKER_IDLE_NS);
-                } while (!atomic_load(&t->stop) && atomic_load(&t->shm->request) == request && (armed || !want));
+                } while (!atomic_load(&t->stop) && atomic_load(&t->shm->request) == request &&
+                         !(missing && ls_clock_ns(CLOCK_MONOTONIC) >= retry_ns));
         }
-        if (armed)
-                t->source->disarm(t);
+        for (unsigned i = 0; i < t->n; i++)
+                disarm(t, &t->threads[i]);
         return NULL;
+}
+
+/* Up to three files for each thread. The program has its own limit: it was forked before. */
+static void allow_files(unsigned threads)
+{
+        struct rlimit r;
+        rlim_t want = 64 + 4 * (rlim_t)threads;
+
+        if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < want) {
+                r.rlim_cur = r.rlim_max < want ? r.rlim_max : want;
+                setrlimit(RLIMIT_NOFILE, &r);
+        }
 }
 
 int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, uint64_t interval_ns,
                     struct ls_ticker **ret)
 {
-        struct ls_ticker *t = calloc(1, sizeof(*t));
+        struct ls_ticker *t = calloc(1, sizeof(*t) + m->ring_count * sizeof(t->threads[0]));
         sigset_t all, old;
         int err;
 
@@ -80,8 +146,11 @@ int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, u
         t->interval_ns = interval_ns;
         t->source = sources[timer];
         t->timer = timer;
-        t->event_fd = -1;
-        t->look_fd = t->cpu_fd = -1;
+        t->n = m->ring_count;
+        for (unsigned i = 0; i < t->n; i++)
+                t->threads[i] = (struct ls_tick_thread){ .ticker = t, .ring = ls_memory_ring(m, i), .event_fd = -1,
+                                                         .cpu_fd = -1, .look_fd = -1 };
+        allow_files(t->n);
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &old);
         err = pthread_create(&t->thread, NULL, ticker_thread, t);

@@ -1,6 +1,6 @@
-/* Ticks for the program: follows what the agent asks for in the shared memory (armed, tick_tid, request) with a perf
- * event or with signals of our own, from a thread of the recorder. The cputime timer is the agent's. Called by the
- * session and by doctor. */
+/* Ticks for the program: follows what the agent asks for in the shared memory (armed and tid of each ring, request) with
+ * a perf event for each thread or with signals of our own, from a thread of the recorder. The cputime timer is the
+ * agent's. Called by the session and by doctor. */
 #ifndef LS_RECORD_TICKER_H
 #define LS_RECORD_TICKER_H
 
@@ -11,14 +11,16 @@
 
 struct ls_ticker;
 
+struct ls_tick_thread;
+
 /* How one timer works. All in the ticker's thread. */
 struct ls_tick_source {
         const char *name;
         /* Ticks begin on this thread of the program. Returns 0 or -errno. */
-        int (*arm)(struct ls_ticker *t, pid_t tid);
-        /* No tick may come after it returns. */
-        void (*disarm)(struct ls_ticker *t);
-        /* Waits for a change of request, or ticks meanwhile. */
+        int (*arm)(struct ls_ticker *t, struct ls_tick_thread *h);
+        /* No tick may come to it after it returns. */
+        void (*disarm)(struct ls_tick_thread *h);
+        /* Waits for a change of request, or ticks meanwhile. Some thread is armed. */
         void (*wait)(struct ls_ticker *t, uint32_t request);
 };
 

@@ -1,5 +1,5 @@
-/* The perf timer: a software event of the kernel that counts the thread's CPU time and sends the tick's signal. It is
- * opened here, outside the program, so that the program has no descriptor of it and it ends with the recorder.
+/* The perf timer: for each thread a software event of the kernel that counts its CPU time and sends the tick's signal.
+ * It is opened here, outside the program, so that the program has no descriptor of it and it ends with the recorder.
  *
  * An unprivileged event may not look at the kernel: a tick that falls due in there is skipped. A thread that is mostly in
  * the kernel would get one in seven, so a look each 40 ms compares the ticks with its CPU time, and while they are too
@@ -18,6 +18,7 @@
 
 #define WINDOW_NS 10000000ull           /* how often the event is judged while it is found wanting */
 #define CALM_NS 40000000ull             /* and while it is not */
+#define NEW_NS 50000000ull              /* a thread that was just armed may not live that long: it is judged early */
 #define PAUSE_MIN_NS 1000000ull         /* between own ticks: each costs the recorder some 20 us */
 
 static int open_event(pid_t tid, uint64_t period_ns)
@@ -61,93 +62,119 @@ static int has_thread(pid_t pid, pid_t tid)
         return access(path, F_OK) == 0;
 }
 
-static void perf_disarm(struct ls_ticker *t)
+static void perf_disarm(struct ls_tick_thread *h)
 {
-        if (t->event_fd >= 0) {
-                ioctl(t->event_fd, PERF_EVENT_IOC_DISABLE, 0);
-                close(t->event_fd);
+        if (h->event_fd >= 0) {
+                ioctl(h->event_fd, PERF_EVENT_IOC_DISABLE, 0);
+                close(h->event_fd);
         }
-        if (t->cpu_fd >= 0)
-                close(t->cpu_fd);
-        t->event_fd = t->cpu_fd = -1;
-        ls_tick_look_close(t);
+        if (h->cpu_fd >= 0)
+                close(h->cpu_fd);
+        h->event_fd = h->cpu_fd = -1;
+        ls_tick_look_close(h);
 }
 
 /* The thread's CPU time in ns, as of the kernel's last tick. */
-static uint64_t thread_cpu(const struct ls_ticker *t)
+static uint64_t thread_cpu(const struct ls_tick_thread *h)
 {
         char buf[64];
-        ssize_t n = t->cpu_fd < 0 ? 0 : pread(t->cpu_fd, buf, sizeof(buf) - 1, 0);
+        ssize_t n = h->cpu_fd < 0 ? 0 : pread(h->cpu_fd, buf, sizeof(buf) - 1, 0);
 
         buf[n > 0 ? n : 0] = 0;
         return strtoull(buf, NULL, 10);
 }
 
-static void begin_window(struct ls_ticker *t, uint64_t now)
+static void begin_window(struct ls_tick_thread *h, uint64_t now)
 {
-        t->window_ns = now;
-        t->window_cpu_ns = thread_cpu(t);
-        t->window_sent = t->totals.sent;
-        t->window_handled = atomic_load(&t->shm->ticks_handled);
+        h->window_ns = now;
+        h->window_cpu_ns = thread_cpu(h);
+        h->window_sent = h->sent;
+        h->window_handled = ls_tick_handled(h);
 }
 
-static int perf_arm(struct ls_ticker *t, pid_t tid)
+static int enable(struct ls_tick_thread *h)
 {
-        struct f_owner_ex owner = { F_OWNER_TID, tid };
+        struct f_owner_ex owner = { F_OWNER_TID, h->tid };
+
+        if (fcntl(h->event_fd, F_SETFL, O_ASYNC | O_NONBLOCK) < 0 || fcntl(h->event_fd, F_SETSIG, LS_TICK_SIGNAL) < 0 ||
+            fcntl(h->event_fd, F_SETOWN_EX, &owner) < 0 || ioctl(h->event_fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
+                return -errno;
+        return 0;
+}
+
+static int perf_arm(struct ls_ticker *t, struct ls_tick_thread *h)
+{
         char path[64];
         int err;
 
-        if (!has_thread(t->pid, tid))
+        if (!has_thread(t->pid, h->tid))
                 return -ESRCH;
-        t->event_fd = open_event(tid, t->interval_ns);
-        if (t->event_fd < 0)
-                return t->event_fd;
-        if (fcntl(t->event_fd, F_SETFL, O_ASYNC | O_NONBLOCK) < 0 || fcntl(t->event_fd, F_SETSIG, LS_TICK_SIGNAL) < 0 ||
-            fcntl(t->event_fd, F_SETOWN_EX, &owner) < 0 || ioctl(t->event_fd, PERF_EVENT_IOC_ENABLE, 0) < 0) {
-                err = -errno;
-                perf_disarm(t);
+        h->event_fd = open_event(h->tid, t->interval_ns);
+        if (h->event_fd < 0)
+                return h->event_fd;
+        err = enable(h);
+        if (err < 0) {
+                perf_disarm(h);
                 return err;
         }
         /* Without these there is only the event. */
-        snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)t->pid, (int)tid);
-        t->cpu_fd = open(path, O_RDONLY | O_CLOEXEC);
-        t->cpu_fd = ls_fd_above_stdio(t->cpu_fd < 0 ? -errno : t->cpu_fd);
-        ls_tick_look_open(t, tid);
-        t->starved = 0;
-        begin_window(t, ls_clock_ns(CLOCK_MONOTONIC));
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)t->pid, (int)h->tid);
+        h->cpu_fd = open(path, O_RDONLY | O_CLOEXEC);
+        h->cpu_fd = ls_fd_above_stdio(h->cpu_fd < 0 ? -errno : h->cpu_fd);
+        ls_tick_look_open(h);
+        h->starved = 0;
+        h->armed_ns = ls_clock_ns(CLOCK_MONOTONIC);
+        begin_window(h, h->armed_ns);
         return 0;
 }
 
 /* Compares the ticks of the event with the CPU time of the window, and begins the next one. */
-static void judge(struct ls_ticker *t, uint64_t now)
+static void judge(const struct ls_ticker *t, struct ls_tick_thread *h, uint64_t now)
 {
-        uint32_t handled = atomic_load(&t->shm->ticks_handled) - t->window_handled;
-        uint64_t own = t->totals.sent - t->window_sent, cpu = thread_cpu(t) - t->window_cpu_ns;
+        uint32_t handled = ls_tick_handled(h) - h->window_handled;
+        uint64_t own = h->sent - h->window_sent, cpu = thread_cpu(h) - h->window_cpu_ns;
         uint64_t due = cpu / t->interval_ns, came = handled > own ? handled - own : 0;
 
         /* A long interval leaves little to compare, and costs little. */
         if (t->interval_ns >= WINDOW_NS / 2)
-                t->starved = 1;
+                h->starved = 1;
         else if (due >= 4)
-                t->starved = came < due / 2;
-        begin_window(t, now);
+                h->starved = came < due / 2;
+        begin_window(h, now);
+}
+
+static void look_after(const struct ls_ticker *t, struct ls_tick_thread *h, uint64_t now)
+{
+        uint32_t handled = ls_tick_handled(h);
+
+        if (h->starved && handled == h->last_handled && now - h->sent_ns >= t->interval_ns)
+                ls_tick_try(h, now);
+        h->last_handled = handled;
+        if (now - h->window_ns >= WINDOW_NS)
+                judge(t, h, now);
 }
 
 static void perf_wait(struct ls_ticker *t, uint32_t request)
 {
-        uint64_t pause = !t->starved ? CALM_NS : t->interval_ns > PAUSE_MIN_NS ? t->interval_ns : PAUSE_MIN_NS, now;
-        uint32_t handled;
+        uint64_t pause = CALM_NS, now = ls_clock_ns(CLOCK_MONOTONIC);
+        int starved = 0;
 
+        for (unsigned i = 0; i < t->n; i++) {
+                const struct ls_tick_thread *h = &t->threads[i];
+
+                starved |= h->armed && h->starved;
+                if (h->armed && now - h->armed_ns < NEW_NS)
+                        pause = WINDOW_NS;
+        }
+        if (starved)
+                pause = t->interval_ns > PAUSE_MIN_NS ? t->interval_ns : PAUSE_MIN_NS;
         ls_ticker_sleep(t, request, pause < LS_TICKER_IDLE_NS ? pause : LS_TICKER_IDLE_NS);
-        if (atomic_load(&t->shm->request) != request || t->look_fd < 0)
+        if (atomic_load(&t->shm->request) != request)
                 return;
         now = ls_clock_ns(CLOCK_MONOTONIC);
-        handled = atomic_load(&t->shm->ticks_handled);
-        if (t->starved && handled == t->last_handled && now - t->sent_ns >= t->interval_ns)
-                ls_tick_try(t, now);
-        t->last_handled = handled;
-        if (now - t->window_ns >= WINDOW_NS)
-                judge(t, now);
+        for (unsigned i = 0; i < t->n; i++)
+                if (t->threads[i].armed && t->threads[i].look_fd >= 0)
+                        look_after(t, &t->threads[i], now);
 }
 
 const struct ls_tick_source ls_tick_source_perf = {

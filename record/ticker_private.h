@@ -7,41 +7,58 @@
 
 #include "record/ticker.h"
 
-struct ls_ticker {
-        struct ls_shm *shm;
-        const struct ls_tick_source *source;
-        pid_t pid, tid;
-        uint64_t interval_ns;
-        pthread_t thread;
-        _Atomic int stop;
-        _Atomic int timer;              /* enum ls_timer in use */
-        struct ls_ticker_totals totals;
+struct ls_tick_thread {                 /* a thread of the program that is ticked, by its ring */
+        struct ls_ticker *ticker;
+        struct ls_ring *ring;
+        pid_t tid;
+        uint32_t claim;                 /* the ring's when it was armed */
+        int armed;                      /* the source ticks it */
         /* signals that we send */
         int look_fd;                    /* file that tells whether the thread runs, -1 = not open */
         unsigned look;                  /* which one */
         uint64_t sent_ns;               /* when we last sent */
         uint32_t handled;               /* ticks_handled then */
         int outstanding;                /* that signal may not have been handled yet */
-        /* helper */
-        uint64_t next_ns;               /* next tick, CLOCK_MONOTONIC */
         /* perf */
         int event_fd;
         int cpu_fd;                     /* the thread's schedstat */
+        uint64_t armed_ns;              /* when it was armed */
         int starved;                    /* the event brings too few ticks: we send what is missing */
+        uint64_t sent;                  /* signals sent */
         uint64_t window_ns, window_cpu_ns, window_sent; /* start of the time that is judged; clock, CPU, signals sent */
         uint32_t window_handled, last_handled;
+};
+
+struct ls_ticker {
+        struct ls_shm *shm;
+        const struct ls_tick_source *source;
+        pid_t pid;
+        uint64_t interval_ns;
+        pthread_t thread;
+        _Atomic int stop;
+        _Atomic int timer;              /* enum ls_timer in use */
+        struct ls_ticker_totals totals;
+        unsigned n_armed;
+        uint64_t next_ns;               /* helper: next tick, CLOCK_MONOTONIC; 0 = no thread is armed */
+        unsigned n;
+        struct ls_tick_thread threads[];        /* by ring */
 };
 
 extern const struct ls_tick_source ls_tick_source_perf, ls_tick_source_helper;
 
 /* ticker_signal.c: begins and ends looking at a thread. */
-int ls_tick_look_open(struct ls_ticker *t, pid_t tid);
-void ls_tick_look_close(struct ls_ticker *t);
+int ls_tick_look_open(struct ls_tick_thread *h);
+void ls_tick_look_close(struct ls_tick_thread *h);
 /* Sends a tick if the thread runs and none is on its way. Returns 1 when it was sent. */
-int ls_tick_try(struct ls_ticker *t, uint64_t now);
+int ls_tick_try(struct ls_tick_thread *h, uint64_t now);
+/* Signals that the thread has handled. */
+uint32_t ls_tick_handled(const struct ls_tick_thread *h);
 
-/* Sleeps until request changes, the ticker stops, or ns have passed. */
+/* ticker.c. Whether the agent wants ticks on the thread that was armed. */
+int ls_tick_is_wanted(const struct ls_tick_thread *h);
+/* Sleeps until request changes, the ticker stops, or ns have passed; or the clock is at until_ns. */
 void ls_ticker_sleep(struct ls_ticker *t, uint32_t request, uint64_t ns);
+void ls_ticker_sleep_until(struct ls_ticker *t, uint32_t request, uint64_t until_ns);
 #define LS_TICKER_IDLE_NS 100000000ull
 
 static inline uint64_t ls_clock_ns(clockid_t id)

@@ -91,54 +91,65 @@ int ls_ticker_helper_probe(pid_t pid)
         return 0;
 }
 
-int ls_tick_look_open(struct ls_ticker *t, pid_t tid)
+int ls_tick_look_open(struct ls_tick_thread *h)
 {
-        t->look_fd = open_look(t->pid, tid, &t->look);
-        if (t->look_fd < 0)
-                return t->look_fd;
-        t->tid = tid;
-        t->outstanding = 0;
+        h->look_fd = open_look(h->ticker->pid, h->tid, &h->look);
+        if (h->look_fd < 0)
+                return h->look_fd;
+        h->outstanding = 0;
         return 0;
 }
 
-void ls_tick_look_close(struct ls_ticker *t)
+void ls_tick_look_close(struct ls_tick_thread *h)
 {
-        if (t->look_fd >= 0)
-                close(t->look_fd);
-        t->look_fd = -1;
+        if (h->look_fd >= 0)
+                close(h->look_fd);
+        h->look_fd = -1;
+}
+
+uint32_t ls_tick_handled(const struct ls_tick_thread *h)
+{
+        return atomic_load(&h->ring->ticks_handled);
 }
 
 /* 1 while a signal that we sent may still be waiting to be handled. */
-static int is_outstanding(struct ls_ticker *t, uint64_t now)
+static int is_outstanding(struct ls_tick_thread *h, uint64_t now)
 {
-        if (t->outstanding && (atomic_load(&t->shm->ticks_handled) != t->handled ||
-                               now - t->sent_ns > OUTSTANDING_MAX_NS))
-                t->outstanding = 0;
-        return t->outstanding;
+        if (h->outstanding && (ls_tick_handled(h) != h->handled || now - h->sent_ns > OUTSTANDING_MAX_NS))
+                h->outstanding = 0;
+        return h->outstanding;
 }
 
-static void send_tick(struct ls_ticker *t, uint64_t now)
+static void announce(struct ls_tick_thread *h, uint32_t sending)
 {
-        t->handled = atomic_load(&t->shm->ticks_handled);
-        atomic_store(&t->shm->sending, 1);
-        if (atomic_load(&t->shm->armed)) {
-                if (syscall(SYS_tgkill, t->pid, t->tid, LS_TICK_SIGNAL) == 0) {
-                        t->outstanding = 1;
-                        t->sent_ns = now;
+        atomic_store(&h->ring->sending, sending);
+}
+
+static void send_tick(struct ls_tick_thread *h, uint64_t now)
+{
+        struct ls_ticker *t = h->ticker;
+
+        h->handled = ls_tick_handled(h);
+        announce(h, 1);
+        if (ls_tick_is_wanted(h)) {
+                if (syscall(SYS_tgkill, t->pid, h->tid, LS_TICK_SIGNAL) == 0) {
+                        h->outstanding = 1;
+                        h->sent_ns = now;
+                        h->sent++;
                         atomic_fetch_add_explicit(&t->totals.sent, 1, memory_order_relaxed);
                 } else if (errno != ESRCH) {    /* else it has just ended */
                         atomic_fetch_add_explicit(&t->totals.failed, 1, memory_order_relaxed);
                 }
         }
-        atomic_store(&t->shm->sending, 0);
+        announce(h, 0);
 }
 
-int ls_tick_try(struct ls_ticker *t, uint64_t now)
+int ls_tick_try(struct ls_tick_thread *h, uint64_t now)
 {
-        if (is_outstanding(t, now) || !looks[t->look].is_running(t->look_fd)) {
-                atomic_fetch_add_explicit(&t->totals.skipped, 1, memory_order_relaxed);
+        if (is_outstanding(h, now) || !looks[h->look].is_running(h->look_fd)) {
+                atomic_fetch_add_explicit(&h->ticker->totals.skipped, 1, memory_order_relaxed);
                 return 0;
         }
-        send_tick(t, now);
+        send_tick(h, now);
         return 1;
 }

@@ -86,7 +86,9 @@ void ls_totals_start(struct ls_session *s)
         }
         put_u64(s, INFO_CPUS, (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
         put_str(s, INFO_CWD, s->cwd);
-        put_str(s, INFO_ENGINE, "hook");
+        put_str(s, INFO_ENGINE, ls_engine_names[s->o->engine]);
+        put_str(s, INFO_JIT_LEAF, ls_jit_leaf_names[s->o->jit_leaf]);
+        put_u64(s, INFO_NATIVE, s->o->native_bytes);
         put_str(s, INFO_TIMER, ls_timer_names[s->timer]);
         put_str(s, INFO_CLOCK, "thread-cpu");
         put_str(s, INFO_SCOPE, ls_scope_names[s->o->scope]);
@@ -119,9 +121,21 @@ static void put_shared(struct ls_session *s, enum info_key key, const char *text
                 put_str(s, key, copy);
 }
 
+/* How the VMs so far were read: not what was asked for. */
+static const char *engine_name(const struct ls_session *s)
+{
+        const struct ls_shm *shm = s->memory.shm;
+        uint32_t vms = atomic_load(&shm->nvms), walk = atomic_load(&shm->nvms_walk);
+
+        return !walk ? "hook" : walk < vms ? "walk and hook" : "walk";
+}
+
 static void put_runtime(struct ls_session *s)
 {
         const struct ls_shm *shm = s->memory.shm;
+
+        if (shm->agent_state >= LS_AGENT_SAMPLING)
+                put_str(s, INFO_ENGINE, engine_name(s));
 
         put_shared(s, INFO_RUNTIME, shm->runtime, sizeof(shm->runtime));
         put_shared(s, INFO_RUNTIME_PATH, shm->runtime_path, sizeof(shm->runtime_path));
@@ -148,6 +162,15 @@ static void put_lost_ticks(struct ls_session *s)
         }
 }
 
+static void put_threadcpu(struct ls_session *s, unsigned i, uint64_t now_ns)
+{
+        uint64_t cpu = atomic_load_explicit(&ls_memory_ring(&s->memory, i)->last_cpu_ns, memory_order_relaxed);
+
+        /* Of a thread without samples it says nothing that anybody asks for. */
+        if (cpu && s->translate.rings[i].thread)
+                ls_trace_threadcpu(s->writer, s->translate.rings[i].thread, now_ns, cpu);
+}
+
 void ls_totals_second(struct ls_session *s, uint64_t now_ns)
 {
         uint64_t cpu = ls_session_clock(s->process_clock);
@@ -159,11 +182,8 @@ void ls_totals_second(struct ls_session *s, uint64_t now_ns)
                 put_runtime(s);
         }
         put_lost_ticks(s);
-        for (unsigned i = 0; i < s->memory.ring_count; i++) {
-                cpu = atomic_load_explicit(&ls_memory_ring(&s->memory, i)->last_cpu_ns, memory_order_relaxed);
-                if (cpu)
-                        ls_trace_threadcpu(s->writer, ls_translate_thread(&s->translate, i), now_ns, cpu);
-        }
+        for (unsigned i = 0; i < s->memory.ring_count; i++)
+                put_threadcpu(s, i, now_ns);
 }
 
 uint64_t ls_totals_lost(const struct ls_session *s, enum ls_loss loss)
@@ -175,6 +195,8 @@ uint64_t ls_totals_lost(const struct ls_session *s, enum ls_loss loss)
         case LS_LOSS_BAD_RECORD: return n + s->drain.bad_records + s->translate.bad_records;
         case LS_LOSS_TEXT_CUT: return n + s->translate.sources.text_cut;
         case LS_LOSS_DEFINITION_LOST: return n + s->translate.definition_missing;
+        case LS_LOSS_NATIVE_CUT: return n + s->translate.native_cut;
+        case LS_LOSS_MAP_MISSING: return n + s->translate.jit.missing;
         case LS_LOSS_SIGNAL_FAILED: return n + (s->ticker ? ls_ticker_totals(s->ticker)->failed : 0);
         default: return n;
         }
@@ -190,15 +212,37 @@ uint64_t ls_totals_lost_ticks(const struct ls_session *s)
         return sum;
 }
 
+/* CPU time of the threads that have had a ring, while they were sampled. The agent adds it up when sampling ends. */
+static uint64_t ring_cpu(const struct ls_session *s, unsigned i)
+{
+        const struct ls_ring *ring = ls_memory_ring(&s->memory, i);
+        uint64_t sum = atomic_load_explicit(&ring->armed_cpu_ns, memory_order_relaxed);
+        uint64_t before = s->rings[i].cpu_before_ns, own = sum > before ? sum - before : 0, last;
+
+        if (!atomic_load_explicit(&ring->armed, memory_order_relaxed))
+                return sum;
+        /* Of the thread that has it now, the clock at its last tick is the next best. */
+        last = atomic_load_explicit(&ring->last_cpu_ns, memory_order_relaxed);
+        return last > own ? sum + last - own : sum;
+}
+
 uint64_t ls_totals_cpu(const struct ls_session *s)
 {
-        const struct ls_shm *shm = s->memory.shm;
-        uint64_t cpu = shm->armed_cpu_ns, last;
+        uint64_t cpu = 0;
 
-        if (shm->agent_state != LS_AGENT_SAMPLING)
-                return cpu;
-        last = atomic_load_explicit(&ls_memory_ring(&s->memory, 0)->last_cpu_ns, memory_order_relaxed);
-        return last > cpu ? last : cpu;
+        for (unsigned i = 0; i < s->memory.ring_count; i++)
+                cpu += ring_cpu(s, i);
+        return cpu;
+}
+
+void ls_totals_thread_ended(void *ctx, unsigned ring)
+{
+        struct ls_session *s = ctx;
+
+        put_threadcpu(s, ring, s->translate.now_ns);
+        s->rings[ring].cpu_before_ns = atomic_load_explicit(&ls_memory_ring(&s->memory, ring)->armed_cpu_ns,
+                                                            memory_order_relaxed);
+        atomic_store_explicit(&ls_memory_ring(&s->memory, ring)->last_cpu_ns, 0, memory_order_relaxed);
 }
 
 static void put_ticks(struct ls_session *s)
@@ -226,6 +270,10 @@ void ls_totals_write(struct ls_session *s)
         put_u64(s, INFO_CPU, ls_totals_cpu(s));
         put_u64(s, INFO_PROCESS_CPU, s->process_cpu_ns);
         put_ticks(s);
+        put_u64(s, INFO_THREADS, atomic_load(&shm->nthreads_seen));
+        put_u64(s, INFO_THREADS_UNRECORDED, atomic_load(&shm->nthreads_unrecorded));
+        put_u64(s, INFO_VMS, atomic_load(&shm->nvms));
+        put_u64(s, INFO_VMS_WALK, atomic_load(&shm->nvms_walk));
         put_u64(s, INFO_SAMPLES, s->translate.samples);
         put_u64(s, INFO_SAMPLE_TICKS, s->translate.sample_ticks);
         put_u64(s, INFO_OWN_HANDLER, shm->own_handler_ns);

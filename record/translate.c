@@ -1,5 +1,5 @@
 /* Turns records from the rings into the trace: see translate.h. One function for each kind of record, in a table. */
-#include "record/translate.h"
+#include "record/translate_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,9 +7,6 @@
 
 #include "record/ids.h"
 
-#define DEPTH_MAX (1u << 20)            /* logical depth of a stack that we keep track of */
-#define UNKNOWN_MAX (1u << 16)          /* of it, frames that no record brought: filling them is our own work */
-#define LATE_NS 1000000000ull           /* clocks of two processors may differ, and a sample may be just before start */
 #define NOTICES_MAX 64
 
 int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *cfg)
@@ -18,38 +15,39 @@ int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *
         t->cfg = *cfg;
         ls_sources_init(&t->sources, cfg->writer, cfg->cwd, cfg->pid, cfg->no_source);
         ls_mappings_init(&t->mappings, cfg->writer, cfg->pid);
+        ls_jit_keep_init(&t->jit, cfg->writer);
         t->rings = calloc(cfg->memory->ring_count, sizeof(*t->rings));
-        return t->rings ? 0 : -ENOMEM;
+        if (!t->rings)
+                return -ENOMEM;
+        return cfg->native ? ls_native_init(&t->native, &t->mappings) : 0;
+}
+
+/* What the ids in its records meant, and which thread it was. */
+static void forget_ring(struct ls_translate *t, struct ls_translate_ring *r)
+{
+        ls_sources_finish(&t->sources, &r->sources);
+        ls_source_table_done(&t->sources, &r->sources);
+        free(r->functions);
+        free(r->zones);
+        free(r->coroutines);
+        free(r->stacks);
+        free(r->lua);
+        ls_native_ring_done(&r->native);
+        memset(r, 0, sizeof(*r));
 }
 
 void ls_translate_done(struct ls_translate *t)
 {
         for (unsigned i = 0; t->rings && i < t->cfg.memory->ring_count; i++)
-                free(t->rings[i].stacks);
+                forget_ring(t, &t->rings[i]);
         free(t->rings);
-        free(t->functions);
-        free(t->zones);
         free(t->vms);
-        free(t->coroutines);
+        ls_jit_keep_done(&t->jit);
+        if (t->cfg.native)
+                ls_native_done(&t->native);
         ls_sources_done(&t->sources);
         ls_mappings_done(&t->mappings);
         memset(t, 0, sizeof(*t));
-}
-
-static uint32_t pseudo_location(struct ls_translate *t, const char *name, uint32_t *slot)
-{
-        if (!*slot) {
-                struct ls_function_def def = { .kind = LS_FUNC_PSEUDO };
-
-                def.identity_name = ls_trace_string(t->cfg.writer, name, strlen(name));
-                *slot = ls_trace_location(t->cfg.writer, ls_trace_function(t->cfg.writer, &def), 0);
-        }
-        return *slot;
-}
-
-static uint32_t lost_location(struct ls_translate *t)
-{
-        return pseudo_location(t, "[definition lost]", &t->lost_location);
 }
 
 /* 1 when len bytes hold the fixed part and a string of name_len after it. */
@@ -58,43 +56,36 @@ static int fits(uint32_t len, size_t fixed, uint64_t name_len)
         return len >= fixed && name_len <= len - fixed;
 }
 
-static uint32_t lookup(const uint32_t *table, uint32_t n, uint32_t id)
-{
-        return id < n ? table[id] : 0;
-}
-
 static int on_source(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
 {
         const struct ls_rec_source *rec = body;
 
-        (void)ring;
         if (!fits(len, sizeof(*rec), rec->name_len))
                 return -EINVAL;
-        return ls_sources_define(&t->sources, rec, (const char *)(rec + 1));
+        return ls_sources_define(&t->sources, &t->rings[ring].sources, rec, (const char *)(rec + 1));
 }
 
 static int on_text(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
 {
         const struct ls_rec_text *rec = body;
 
-        (void)ring;
         if (!fits(len, sizeof(*rec), rec->len))
                 return -EINVAL;
-        return ls_sources_text(&t->sources, rec, (const char *)(rec + 1));
+        return ls_sources_text(&t->sources, &t->rings[ring].sources, rec, (const char *)(rec + 1));
 }
 
 static int on_function(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
 {
         const struct ls_rec_function *rec = body;
         struct ls_function_def def = { .kind = rec->kind, .flags = rec->flags };
-        struct ls_translate_function f = { .slot = UINT32_MAX, .kind = rec->kind };
+        struct ls_translate_function f = { .addr = rec->addr, .slot = UINT32_MAX, .kind = rec->kind };
+        struct ls_translate_ring *r = &t->rings[ring];
 
-        (void)ring;
         if (!fits(len, sizeof(*rec), rec->name_len))
                 return -EINVAL;
         switch (rec->kind) {
         case LS_FUNC_LUA:
-                def.source = ls_sources_trace_id(&t->sources, rec->source_id);
+                def.source = ls_sources_trace_id(&t->sources, &r->sources, rec->source_id);
                 def.first_line = rec->first_line;
                 def.last_line = rec->last_line;
                 def.hash = rec->hash;
@@ -112,26 +103,26 @@ static int on_function(struct ls_translate *t, unsigned ring, const void *body, 
         default:
                 return -EINVAL;
         }
-        if (ls_ids_reserve((void **)&t->functions, &t->n_functions, sizeof(*t->functions), rec->func_id) < 0)
+        if (ls_ids_reserve((void **)&r->functions, &r->n_functions, sizeof(*r->functions), rec->func_id) < 0)
                 return -EINVAL;
         if (rec->kind == LS_FUNC_C)
                 f.trace_id = ls_mappings_function(&t->mappings, rec->addr, &f.slot);
         else
                 f.trace_id = ls_trace_function(t->cfg.writer, &def);
-        t->functions[rec->func_id] = f;
+        r->functions[rec->func_id] = f;
         return 0;
 }
 
 static int on_name(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
 {
         const struct ls_rec_name *rec = body;
+        struct ls_translate_ring *r = &t->rings[ring];
         struct ls_translate_function *f;
 
-        (void)ring;
         if (!fits(len, sizeof(*rec), rec->name_len) || rec->rank > LS_NAME_GLOBAL || !rec->name_len ||
-            rec->func_id >= t->n_functions || !t->functions[rec->func_id].trace_id)
+            rec->func_id >= r->n_functions || !r->functions[rec->func_id].trace_id)
                 return -EINVAL;
-        f = &t->functions[rec->func_id];
+        f = &r->functions[rec->func_id];
         if (rec->rank <= f->rank)
                 return 0;
         f->rank = (uint8_t)rec->rank;
@@ -146,29 +137,36 @@ static int on_name(struct ls_translate *t, unsigned ring, const void *body, uint
 static int on_zone(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
 {
         const struct ls_rec_zone *rec = body;
-        uint32_t name;
+        struct ls_translate_ring *r = &t->rings[ring];
+        uint32_t name, parent;
 
-        (void)ring;
         if (!fits(len, sizeof(*rec), rec->name_len) ||
-            ls_ids_reserve((void **)&t->zones, &t->n_zones, sizeof(*t->zones), rec->zone_id) < 0)
+            ls_ids_reserve((void **)&r->zones, &r->n_zones, sizeof(*r->zones), rec->zone_id) < 0)
                 return -EINVAL;
-        if (rec->parent_id && !lookup(t->zones, t->n_zones, rec->parent_id))
+        parent = ls_translate_lookup(r->zones, r->n_zones, rec->parent_id);
+        if (rec->parent_id && !parent)
                 t->definition_missing++;
         name = ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->name_len);
-        t->zones[rec->zone_id] = ls_trace_zone(t->cfg.writer, lookup(t->zones, t->n_zones, rec->parent_id), name);
+        r->zones[rec->zone_id] = ls_trace_zone(t->cfg.writer, parent, name);
         return 0;
 }
 
+/* The first record of a thread in its ring. It may be sent again: then the ids stay. */
 static int on_thread(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
 {
         const struct ls_rec_thread *rec = body;
         struct ls_translate_ring *r = &t->rings[ring];
+        uint32_t claim = atomic_load_explicit(&ls_memory_ring(t->cfg.memory, ring)->claim, memory_order_relaxed);
 
         if (!fits(len, sizeof(*rec), rec->name_len))
                 return -EINVAL;
+        if (r->tid && (r->tid != rec->tid || r->claim != claim))
+                forget_ring(t, r);
         r->tid = rec->tid;
-        r->thread = ls_trace_thread(t->cfg.writer, t->cfg.process, rec->tid,
-                                    ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->name_len));
+        r->claim = claim;
+        r->name = ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->name_len);
+        if (r->thread)                  /* it has a new name */
+                r->thread = ls_trace_thread(t->cfg.writer, t->cfg.process, rec->tid, r->name);
         return 0;
 }
 
@@ -185,22 +183,35 @@ static int on_vm(struct ls_translate *t, unsigned ring, const void *body, uint32
         return 0;
 }
 
-static uint32_t function_trace_id(struct ls_translate *t, uint32_t id)
+/* The record may still be on its way in another ring: all VMs of a process are of one runtime, which the control page
+ * names. */
+uint32_t ls_translate_vm(struct ls_translate *t, uint32_t id)
 {
-        return id < t->n_functions ? t->functions[id].trace_id : 0;
+        const char *runtime = t->cfg.memory->shm->runtime;
+        char name[sizeof(t->cfg.memory->shm->runtime)];
+
+        if (!id || ls_ids_reserve((void **)&t->vms, &t->n_vms, sizeof(*t->vms), id) < 0)
+                return 0;
+        if (!t->vms[id]) {
+                memcpy(name, runtime, sizeof(name));
+                name[sizeof(name) - 1] = 0;
+                t->vms[id] = ls_trace_vm(t->cfg.writer, t->cfg.process, id,
+                                         ls_trace_string(t->cfg.writer, name, strlen(name)));
+        }
+        return t->vms[id];
 }
 
 static int on_coroutine(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
 {
         const struct ls_rec_coroutine *rec = body;
+        struct ls_translate_ring *r = &t->rings[ring];
 
-        (void)ring;
         if (len < sizeof(*rec) ||
-            ls_ids_reserve((void **)&t->coroutines, &t->n_coroutines, sizeof(*t->coroutines), rec->coroutine_id) < 0)
+            ls_ids_reserve((void **)&r->coroutines, &r->n_coroutines, sizeof(*r->coroutines), rec->coroutine_id) < 0)
                 return -EINVAL;
-        t->coroutines[rec->coroutine_id] =
-                ls_trace_coroutine(t->cfg.writer, lookup(t->vms, t->n_vms, rec->vm_id),
-                                   function_trace_id(t, rec->func_id), rec->generation);
+        r->coroutines[rec->coroutine_id] =
+                ls_trace_coroutine(t->cfg.writer, ls_translate_vm(t, rec->vm_id), ls_translate_function_id(r, rec->func_id),
+                                   rec->generation);
         return 0;
 }
 
@@ -251,137 +262,37 @@ static int on_runtime(struct ls_translate *t, unsigned ring, const void *body, u
         return 0;
 }
 
-/* Room for the logical depth; what lies between the old depth and to is filled with one pseudo frame on top of what
- * is known. */
-static int extend(struct ls_translate *t, struct ls_translate_ring *r, uint32_t from, uint32_t to, uint32_t total,
-                  uint32_t location)
+/* body is drain.c's copy, and may be changed. */
+static int on_jittrace(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
 {
-        uint32_t filler;
+        struct ls_rec_jittrace *rec = (struct ls_rec_jittrace *)(uintptr_t)body;
+        const struct ls_translate_ring *r = &t->rings[ring];
+        uint32_t size = ls_jit_record_size(rec, len), *functions = (uint32_t *)(rec + 1);
 
-        if (total > DEPTH_MAX || (to > from && to - from > UNKNOWN_MAX))
+        if (!size || !rec->jit_id)
                 return -EINVAL;
-        if (total > r->cap) {
-                uint32_t cap = total + total / 2 + 64;
-                uint32_t *grown = reallocarray(r->stacks, cap, sizeof(*grown));
-
-                if (!grown)
-                        return -ENOMEM;
-                r->stacks = grown;
-                r->cap = cap;
+        for (uint32_t i = 0; i < rec->nfunctions; i++) {
+                functions[i] = ls_translate_function_id(r, functions[i]);
+                t->definition_missing += !functions[i];
         }
-        if (from >= to)
-                return 0;
-        filler = ls_trace_stack(t->cfg.writer, from ? r->stacks[from - 1] : 0, location);
-        for (uint32_t i = from; i < to; i++)
-                r->stacks[i] = filler;
-        return 0;
+        return ls_jit_keep_add(&t->jit, rec, size, ls_translate_vm(t, rec->vm_id));
 }
 
-static uint32_t frame_location(struct ls_translate *t, const struct ls_frame *frame)
+static int on_irnames(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
 {
-        uint32_t function = function_trace_id(t, frame->func_id);
+        const struct ls_rec_irnames *rec = body;
 
-        if (!function) {
-                t->definition_missing++;
-                return lost_location(t);
-        }
-        return ls_trace_location(t->cfg.writer, function, frame->line);
-}
-
-/* The stack's id in the trace; work is in proportion to the frames that follow the record. */
-static int sample_stack(struct ls_translate *t, struct ls_translate_ring *r, const struct ls_rec_sample *rec,
-                        uint32_t *ret_stack)
-{
-        const struct ls_frame *frames = (const struct ls_frame *)(rec + 1);
-        uint64_t total = (uint64_t)rec->keep + rec->cut + rec->nframes;
-        uint32_t base = rec->keep + rec->cut, parent;
-        int err;
-
-        if (total > DEPTH_MAX)
+        (void)ring;
+        if (!fits(len, sizeof(*rec), rec->len))
                 return -EINVAL;
-        /* It builds on frames of a sample that we do not have. */
-        err = extend(t, r, r->depth, rec->keep, (uint32_t)total, r->depth < rec->keep ? lost_location(t) : 0);
-        if (err == 0 && rec->cut)
-                err = extend(t, r, rec->keep, base, (uint32_t)total,
-                             pseudo_location(t, "[middle cut]", &t->cut_location));
-        if (err < 0)
-                return err;
-        parent = base ? r->stacks[base - 1] : 0;
-        for (uint32_t i = 0; i < rec->nframes; i++) {
-                parent = ls_trace_stack(t->cfg.writer, parent, frame_location(t, &frames[rec->nframes - 1 - i]));
-                r->stacks[base + i] = parent;
-        }
-        r->depth = (uint32_t)total;
-        *ret_stack = parent ? parent : ls_trace_stack(t->cfg.writer, 0, lost_location(t));
-        return 0;
-}
-
-/* Ticks of a sample, 0 when its figures cannot be: more CPU time than has passed, or a time outside the recording. */
-static uint64_t sane_ticks(const struct ls_translate *t, const struct ls_rec_sample *rec)
-{
-        uint64_t sum = 0, most = (t->now_ns - t->cfg.start_ns + 2 * LATE_NS) / t->cfg.interval_ns;
-
-        for (unsigned i = 0; i < LS_NVMSTATES; i++)
-                sum += rec->weight[i];
-        if (sum > most || rec->time_ns + LATE_NS < t->cfg.start_ns || rec->time_ns > t->now_ns + LATE_NS)
-                return 0;
-        return sum;
-}
-
-static void write_rows(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack)
-{
-        struct ls_sample_row row = {
-                .event = (uint8_t)rec->event,
-                .flags = (uint8_t)(rec->flags & ~(uint32_t)LS_SAMPLE_CONT),
-                .thread = ls_translate_thread(t, ring),
-                .vm = lookup(t->vms, t->n_vms, rec->vm_id),
-                .coroutine = lookup(t->coroutines, t->n_coroutines, rec->coroutine_id),
-                .zone = lookup(t->zones, t->n_zones, rec->zone_id),
-                .stack = stack,
-                .time_ns = rec->time_ns,
-        };
-
-        if ((rec->zone_id && !row.zone) || (rec->coroutine_id && !row.coroutine) || (rec->vm_id && !row.vm))
-                t->definition_missing++;
-        for (unsigned i = 0; i < LS_NVMSTATES; i++) {
-                if (!rec->weight[i])
-                        continue;
-                row.vmstate = (uint8_t)i;
-                row.weight = rec->weight[i];
-                ls_trace_sample(t->cfg.writer, &row);
-                row.flags |= LS_SAMPLE_CONT;
-                t->rows++;
-        }
-}
-
-static int on_sample(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
-{
-        const struct ls_rec_sample *rec = body;
-        struct ls_translate_ring *r = &t->rings[ring];
-        uint64_t ticks;
-        uint32_t stack;
-
-        if (len < sizeof(*rec) || rec->nframes > (len - sizeof(*rec)) / sizeof(struct ls_frame) ||
-            rec->event != LS_EVENT_CPU || sample_stack(t, r, rec, &stack) < 0) {
-                r->depth = 0;           /* the next one may build on this */
-                return -EINVAL;
-        }
-        ticks = sane_ticks(t, rec);
-        if (!ticks)
-                return -EINVAL;
-        write_rows(t, ring, rec, stack);
-        t->samples++;
-        t->sample_ticks += ticks;
-        t->kernel_delayed += rec->kernel_delayed;
-        t->last_cpu_ns = rec->cpu_ns;
-        return 0;
+        return ls_jit_keep_names(&t->jit, ls_translate_vm(t, rec->vm_id), (const char *)(rec + 1), rec->len);
 }
 
 static const struct {
         int (*take)(struct ls_translate *t, unsigned ring, const void *body, uint32_t len);
         uint32_t fixed;                 /* bytes without which nothing can be said */
 } takers[] = {
-        [LS_REC_SAMPLE] = { on_sample, sizeof(struct ls_rec_sample) },
+        [LS_REC_SAMPLE] = { ls_translate_sample, sizeof(struct ls_rec_sample) },
         [LS_REC_SOURCE] = { on_source, sizeof(struct ls_rec_source) },
         [LS_REC_TEXT] = { on_text, sizeof(struct ls_rec_text) },
         [LS_REC_FUNCTION] = { on_function, sizeof(struct ls_rec_function) },
@@ -392,6 +303,8 @@ static const struct {
         [LS_REC_COROUTINE] = { on_coroutine, sizeof(struct ls_rec_coroutine) },
         [LS_REC_MAPPING] = { on_mapping, sizeof(struct ls_rec_mapping) },
         [LS_REC_REGION] = { on_region, sizeof(struct ls_rec_region) },
+        [LS_REC_JITTRACE] = { on_jittrace, sizeof(struct ls_rec_jittrace) },
+        [LS_REC_IRNAMES] = { on_irnames, sizeof(struct ls_rec_irnames) },
         [LS_REC_NOTICE] = { on_notice, sizeof(struct ls_rec_notice) },
         [LS_REC_RUNTIME] = { on_runtime, 0 },
 };
@@ -410,6 +323,16 @@ void ls_translate_gap(void *ctx, unsigned ring)
         struct ls_translate *t = ctx;
 
         t->rings[ring].depth = 0;
+        ls_native_gap(&t->rings[ring].native);
+}
+
+void ls_translate_closed(void *ctx, unsigned ring)
+{
+        struct ls_translate *t = ctx;
+
+        if (t->cfg.ended)
+                t->cfg.ended(t->cfg.ctx, ring);
+        forget_ring(t, &t->rings[ring]);
 }
 
 uint32_t ls_translate_thread(struct ls_translate *t, unsigned ring)
@@ -417,8 +340,14 @@ uint32_t ls_translate_thread(struct ls_translate *t, unsigned ring)
         struct ls_translate_ring *r = &t->rings[ring];
 
         if (!r->thread) {
-                r->tid = atomic_load_explicit(&ls_memory_ring(t->cfg.memory, ring)->tid, memory_order_relaxed);
-                r->thread = ls_trace_thread(t->cfg.writer, t->cfg.process, r->tid ? r->tid : (uint32_t)t->cfg.pid, 0);
+                const struct ls_ring *shared = ls_memory_ring(t->cfg.memory, ring);
+
+                if (!r->tid) {          /* its THREAD record was lost */
+                        r->tid = atomic_load_explicit(&shared->tid, memory_order_relaxed);
+                        r->claim = atomic_load_explicit(&shared->claim, memory_order_relaxed);
+                }
+                r->thread = ls_trace_thread(t->cfg.writer, t->cfg.process, r->tid ? r->tid : (uint32_t)t->cfg.pid,
+                                            r->name);
         }
         return r->thread;
 }
@@ -426,5 +355,6 @@ uint32_t ls_translate_thread(struct ls_translate *t, unsigned ring)
 void ls_translate_finish(struct ls_translate *t)
 {
         ls_mappings_name_functions(&t->mappings);
-        ls_sources_finish(&t->sources);
+        for (unsigned i = 0; i < t->cfg.memory->ring_count; i++)
+                ls_sources_finish(&t->sources, &t->rings[i].sources);
 }

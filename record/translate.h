@@ -7,7 +7,9 @@
 
 #include "formats/trace_writer.h"
 #include "record/drain.h"
+#include "record/jit_keep.h"
 #include "record/mappings.h"
+#include "record/native.h"
 #include "record/sources.h"
 
 struct ls_translate_config {
@@ -19,45 +21,62 @@ struct ls_translate_config {
         uint64_t interval_ns;
         uint64_t start_ns;              /* CLOCK_MONOTONIC: no sample is older */
         int no_source;
+        int native;                     /* samples have native stacks */
         /* A sentence from the agent, to be shown at the end; may be NULL. */
         void (*notice)(void *ctx, const char *text);
+        /* The thread of a ring has ended, and its last records were taken; may be NULL. */
+        void (*ended)(void *ctx, unsigned ring);
         void *ctx;
 };
 
-struct ls_translate_function { uint32_t trace_id, slot; uint8_t kind, rank; };
+struct ls_translate_function {
+        uint64_t addr;                  /* C, builtin: of its C code, 0 = not known */
+        uint32_t trace_id, slot;
+        uint8_t kind, rank;
+};
 
+/* A ring's thread, and what the ids in its records mean: forgotten when another thread gets the ring. */
 struct ls_translate_ring {
+        struct ls_source_table sources;
+        struct ls_translate_function *functions;
+        uint32_t *zones, *coroutines;   /* the agent's id to the writer's */
+        uint32_t n_functions, n_zones, n_coroutines;    /* allocated, id 0 included */
         uint32_t *stacks;               /* the writer's ids of the last sample's stack, by depth from the root */
         uint32_t depth, cap;
-        uint32_t thread;                /* the writer's id, 0 = not known yet */
-        uint32_t tid;                   /* of that thread */
+        struct ls_native_lua *lua;      /* its frames, likewise; only with native stacks */
+        struct ls_native_ring native;
+        uint32_t thread;                /* the writer's id, 0 = nothing has needed it yet */
+        uint32_t tid, name;             /* of that thread; name: the writer's string. 0 = not known */
+        uint32_t claim;                 /* the ring's when that thread came */
 };
 
 struct ls_translate {
         struct ls_translate_config cfg;
         struct ls_sources sources;
         struct ls_mappings mappings;
-        struct ls_translate_function *functions;
-        uint32_t *zones, *vms, *coroutines;             /* the agent's id to the writer's */
-        uint32_t n_functions, n_zones, n_vms, n_coroutines;     /* allocated, id 0 included */
+        struct ls_native_process native;
+        struct ls_jit_keep jit;         /* traces of the JIT compiler */
+        uint32_t *vms;                  /* the agent's id to the writer's */
+        uint32_t n_vms;                 /* allocated, id 0 included */
         struct ls_translate_ring *rings;
-        uint32_t lost_location, cut_location;           /* of the pseudo functions; 0 = not used yet */
+        uint32_t lost_location, cut_location, outside_location; /* of the pseudo functions; 0 = not used yet */
         uint64_t now_ns;                /* set by the session before each run: no sample is newer */
         /* totals */
         uint64_t samples, sample_ticks, rows, kernel_delayed;
         uint64_t bad_records, definition_missing;
-        uint64_t last_cpu_ns;           /* of the latest sample */
+        uint64_t native_cut;            /* native stacks that did not reach their end */
         uint32_t notices;
 };
 
 int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *cfg);
 void ls_translate_done(struct ls_translate *t);
 
-/* The two callbacks of struct ls_drain_sink; ctx is the struct ls_translate. */
+/* The callbacks of struct ls_drain_sink; ctx is the struct ls_translate. */
 void ls_translate_record(void *ctx, unsigned ring, unsigned kind, const void *body, uint32_t len);
 void ls_translate_gap(void *ctx, unsigned ring);
+void ls_translate_closed(void *ctx, unsigned ring);
 
-/* Thread of a ring in the trace, 0 = none. */
+/* Thread of a ring in the trace. It is put there at its first use: many a thread first gets its name. */
 uint32_t ls_translate_thread(struct ls_translate *t, unsigned ring);
 
 /* Last names. When the recording ends. */

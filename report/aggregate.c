@@ -16,7 +16,7 @@
 
 struct entry {                          /* a cell in the hash */
         struct ls_cell cell;
-        struct { uint32_t stack, zone, rest; } key;
+        struct key { uint32_t stack, zone, rest, thread, vm, coroutine, trace; } key;
         int failed;
         struct entry *before;           /* made before this one */
         UT_hash_handle hh;
@@ -43,25 +43,21 @@ double ls_margin(double share, double n)
         return z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n));
 }
 
-static struct entry *find_entry(struct pass *s, uint32_t stack, uint32_t zone, uint32_t rest)
+static struct entry *find_entry(struct pass *s, const struct key *key)
 {
-        struct entry *e = s->last[stack], probe;
+        struct entry *e = s->last[key->stack];
 
-        if (e && e->key.zone == zone && e->key.rest == rest)
+        if (e && !memcmp(&e->key, key, sizeof(*key)))
                 return e;
-        probe.key.stack = stack;
-        probe.key.zone = zone;
-        probe.key.rest = rest;
-        HASH_FIND(hh, s->hash, &probe.key, sizeof(probe.key), e);
+        HASH_FIND(hh, s->hash, key, sizeof(*key), e);
         if (!e) {
                 e = calloc(1, sizeof(*e));
                 if (!e)
                         return NULL;
-                e->key = probe.key;
-                e->cell.stack = stack;
-                e->cell.zone = zone;
-                e->cell.vmstate = (uint8_t)(rest & 0xff);
-                e->cell.noline = (uint8_t)(rest >> 8);
+                e->key = *key;
+                e->cell = (struct ls_cell){ .stack = key->stack, .zone = key->zone, .thread = key->thread, .vm = key->vm,
+                                            .coroutine = key->coroutine, .trace = key->trace,
+                                            .vmstate = (uint8_t)(key->rest & 0xff), .noline = (uint8_t)(key->rest >> 8) };
                 HASH_ADD(hh, s->hash, key, sizeof(e->key), e);
                 if (e->failed) {
                         free(e);
@@ -71,7 +67,7 @@ static struct entry *find_entry(struct pass *s, uint32_t stack, uint32_t zone, u
                 s->newest = e;
                 s->n_entries++;
         }
-        s->last[stack] = e;
+        s->last[key->stack] = e;
         return e;
 }
 
@@ -99,23 +95,40 @@ static int wanted(const struct ls_filter *f, const struct ls_sample_block *b, ui
                 return 0;
         if (f->threads && !f->threads[b->thread[i]])
                 return 0;
+        if (f->vms && !f->vms[b->vm[i]])
+                return 0;
         if (f->has_time && (b->time_ns[i] <= f->from_ns || b->time_ns[i] > f->to_ns))
                 return 0;               /* a tick stands for the time before it */
         return !f->by_region || ls_filter_in_spans(f, b->thread[i], b->time_ns[i]);
 }
 
+/* The columns that are asked for; the others stay 0. */
+static void fill_key(unsigned dims, const struct ls_sample_block *b, uint32_t i, struct key *key)
+{
+        if (dims & LS_DIM_VMSTATE)
+                key->rest |= b->vmstate[i];
+        if (dims & LS_DIM_ZONE)
+                key->zone = b->zone[i];
+        if (dims & LS_DIM_THREAD)
+                key->thread = b->thread[i];
+        if (dims & LS_DIM_VM)
+                key->vm = b->vm[i];
+        if (dims & LS_DIM_COROUTINE)
+                key->coroutine = b->coroutine[i];
+        if ((dims & LS_DIM_TRACE) && b->trace)
+                key->trace = b->trace[i];
+}
+
 static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
 {
-        uint32_t rest = 0, zone = s->dims & LS_DIM_ZONE ? b->zone[i] : 0;
+        struct key key = { .stack = b->stack[i] };
         /* The flag is the whole sample's; what was not compiled code has its line. */
         int noline = (s->dims & LS_DIM_NOLINE) && (b->flags[i] & LS_SAMPLE_NO_LINE) &&
                      b->vmstate[i] == LS_VMSTATE_NATIVE;
         struct entry *e;
 
-        if (s->dims & LS_DIM_VMSTATE)
-                rest = b->vmstate[i];
         if (noline) {
-                rest |= 0x100;
+                key.rest = 0x100;
                 s->a->noline_ticks += b->weight[i];
         }
         s->a->ticks += b->weight[i];
@@ -124,7 +137,8 @@ static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
                 s->a->self[b->stack[i]] += b->weight[i];
                 return 0;
         }
-        e = find_entry(s, b->stack[i], zone, rest);
+        fill_key(s->dims, b, i, &key);
+        e = find_entry(s, &key);
         if (!e)
                 return -ENOMEM;
         e->cell.ticks += b->weight[i];
@@ -133,7 +147,7 @@ static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
 
 static int is_filtered(const struct ls_filter *f)
 {
-        return f->need_region_flag || f->vmstates || f->stacks || f->zones || f->threads || f->has_time || f->by_region;
+        return f->need_region_flag || f->vmstates || f->stacks || f->zones || f->threads || f->vms || f->has_time || f->by_region;
 }
 
 /* The same as take_row for rows that are all of CPU time, unfiltered, without dims to tell them apart, and a sample
@@ -222,7 +236,7 @@ int ls_aggregate_new(struct ls_profile *p, const struct ls_filter *f, unsigned d
         if (dims)
                 s.last = calloc((size_t)p->n_stacks + 1, sizeof(*s.last));
         if (s.a && s.a->self && (s.last || !dims))
-                r = ls_profile_samples(p, f->columns, take_block, &s);
+                r = ls_profile_samples(p, f->columns | (dims & LS_DIM_TRACE ? LS_COL_TRACE : 0), take_block, &s);
         if (!r) {
                 end_sample(&s);
                 s.a->effective = s.sum_squares > 0 ? s.sum * s.sum / s.sum_squares : 0;

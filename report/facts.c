@@ -22,10 +22,26 @@ static void read_losses(struct ls_facts *f, const struct ls_profile *p)
                 l->key = losses[i].key;
                 l->label = losses[i].label;
                 l->is_ticks = !strcmp(losses[i].unit, "ticks");
+                l->is_stack = LS_LOSSES_OF_STACKS >> i & 1;
                 l->count = ls_profile_u64(p, losses[i].info, 0);
                 if (l->is_ticks)
                         f->lost_ticks += l->count;
         }
+}
+
+/* Each reason with its share. Ticks that were lost are of the ticks; stacks that lack a part are of the samples. */
+static void read_shares(struct ls_facts *f)
+{
+        for (unsigned i = 0; i < f->n_losses; i++) {
+                struct ls_loss_fact *l = &f->losses[i];
+                uint64_t whole = l->is_ticks || i == LS_LOSS_TRACE_UNKNOWN ? f->ticks : l->is_stack ? f->samples : 0;
+
+                l->share = whole ? (double)l->count / (double)whole : 0;
+                if (l->is_ticks || l->is_stack)
+                        f->incomplete_share += l->share;
+        }
+        if (f->incomplete_share > 1)
+                f->incomplete_share = 1;
 }
 
 void ls_facts_init(struct ls_facts *f, const struct ls_profile *p)
@@ -53,6 +69,7 @@ void ls_facts_init(struct ls_facts *f, const struct ls_profile *p)
                 f->cpu_ns = (uint64_t)((double)f->ticks * (double)f->asked_ns);
         if (f->cpu_ns)
                 f->achieved_hz = (double)f->samples * 1e9 / (double)f->cpu_ns;
+        read_shares(f);
 }
 
 const char *ls_duration_text(uint64_t ns, char *buf, unsigned size)

@@ -9,7 +9,9 @@
 struct ls_loss_fact {
         const char *key, *label;
         int is_ticks;                   /* ticks are missing; 0 = records or samples affected, the ticks are kept */
+        int is_stack;                   /* of stacks that are not complete */
         uint64_t count;
+        double share;                   /* of all ticks, or of all samples; 0 where neither is counted */
 };
 
 struct ls_facts {
@@ -21,6 +23,7 @@ struct ls_facts {
         uint64_t lost_ticks;            /* by all reasons together */
         double achieved_hz;             /* samples per second of CPU time; 0 = not known */
         double own_share;               /* the agent's time as a share of the program's CPU time */
+        double incomplete_share;        /* ticks without a complete stack: lost ones, and those whose stack lacks a part */
         struct ls_loss_fact losses[32];
         unsigned n_losses;
 };

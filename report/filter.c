@@ -58,6 +58,19 @@ static int init_threads(struct ls_filter *f, const struct ls_profile *p, const c
         return 0;
 }
 
+/* text: checked by the options to be a number. */
+static int init_vms(struct ls_filter *f, const struct ls_profile *p, const char *text)
+{
+        unsigned long number = strtoul(text, NULL, 10);
+
+        f->vms = new_map(p->n_vms);
+        if (!f->vms)
+                return -ENOMEM;
+        for (uint32_t i = 1; i < p->n_vms; i++)
+                f->vms[i] = p->vms[i].number == number;
+        return 0;
+}
+
 static int matches_any(const char *const *patterns, unsigned n, const char *label)
 {
         for (unsigned i = 0; i < n; i++)
@@ -264,11 +277,13 @@ int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_la
 
         memset(f, 0, sizeof(*f));
         f->vmstates = o->vmstates;
-        f->active = o->zone || o->vmstate || o->thread || o->time_text || o->n_functions || o->n_excludes || o->region;
+        f->active = o->zone || o->vmstate || o->thread || o->vm || o->time_text || o->n_functions || o->n_excludes || o->region;
         if (o->zone)
                 r = init_zones(f, p, o->zone);
         if (!r && o->thread)
                 r = init_threads(f, p, o->thread);
+        if (!r && o->vm)
+                r = init_vms(f, p, o->vm);
         if (!r && (o->n_functions || o->n_excludes))
                 r = init_stacks(f, p, labels, o);
         if (!r && o->time_text)
@@ -281,6 +296,8 @@ int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_la
                 ls_warning("--zone '%s': no such zone in this trace", o->zone);
         if (!r && o->thread && !any(f->threads, p->n_threads))
                 ls_warning("--thread '%s': no such thread in this trace", o->thread);
+        if (!r && o->vm && !any(f->vms, p->n_vms))
+                ls_warning("--vm '%s': no such VM in this trace", o->vm);
         if (!r && o->region && !f->n_spans)
                 ls_warning("--region '%s': no such region in this trace", o->region);
         return r;
@@ -291,6 +308,7 @@ void ls_filter_done(struct ls_filter *f)
         free(f->stacks);
         free(f->zones);
         free(f->threads);
+        free(f->vms);
         free(f->spans);
         memset(f, 0, sizeof(*f));
 }
@@ -315,6 +333,7 @@ char *ls_filter_text(const struct ls_report_options *o)
         put(f, "--zone", o->zone);
         put(f, "--vmstate", o->vmstate);
         put(f, "--thread", o->thread);
+        put(f, "--vm", o->vm);
         put(f, "--time", o->time_text);
         put(f, "--region", o->region);
         for (unsigned i = 0; i < o->n_functions; i++)

@@ -12,6 +12,7 @@ struct ls_filter {
         uint8_t *stacks;                /* [n_stacks] 1 = wanted; NULL = all. Others likewise. */
         uint8_t *zones;
         uint8_t *threads;
+        uint8_t *vms;
         unsigned vmstates;              /* bits; 0 = all */
         int need_region_flag;           /* only rows with LS_SAMPLE_IN_REGION */
         uint64_t from_ns, to_ns;        /* of CLOCK_MONOTONIC, when has_time */

@@ -233,6 +233,8 @@ void ls_json_group(const struct ls_report *r, yajl_gen g, const struct ls_groupi
 
         if (key->line)
                 ls_json_u64(g, key->field, key->line(grouping, group));
+        else if (key->number)
+                ls_json_u64(g, key->field, key->number(grouping, group));
         else
                 ls_json_str(g, key->field, ls_group_text(grouping, group));
         if (key->function && !source)

@@ -50,10 +50,17 @@ static void put_runtime(const struct ls_report *r)
 {
         char *runtime = info_text(r->profile, "runtime", ""), *engine = info_text(r->profile, "engine", "");
         char *timer = info_text(r->profile, "timer", ""), *scope = info_text(r->profile, "scope", "");
+        char *leaf = info_text(r->profile, "jit_leaf", "");
+        int walk = engine && !strncmp(engine, "walk", 4), hook = engine && (!walk || strcmp(engine, "walk"));
 
-        if (runtime && engine && timer && scope && (*runtime || *engine))
-                put_line(r, "Runtime:", "%s%s%s%s%s%s%s", *runtime ? runtime : "not known", *engine ? ", engine " : "",
-                         engine, *timer ? ", timer " : "", timer, *scope ? ", scope " : "", scope);
+        /* --jit-leaf is of the walk engine, --scope of the hook, which is also what checks in compiled code need. */
+        hook |= leaf && !strcmp(leaf, "check");
+        if (runtime && engine && timer && scope && leaf && (*runtime || *engine))
+                put_line(r, "Runtime:", "%s%s%s%s%s%s%s%s%s%s", *runtime ? runtime : "not known", *engine ? ", engine " : "",
+                         engine, *timer ? ", timer " : "", timer, *scope && hook ? ", scope " : "", hook ? scope : "",
+                         *leaf && walk ? ", jit-leaf " : "", walk ? leaf : "",
+                         ls_profile_u64(r->profile, "native_bytes", 0) ? ", native stacks" : "");
+        free(leaf);
         free(runtime);
         free(engine);
         free(timer);
@@ -84,12 +91,28 @@ static void put_losses(const struct ls_report *r, const struct ls_facts *f)
                 if (l->is_ticks)
                         put_line(r, "Lost:", "%" PRIu64 " tick%s (%.1f%%): %s", l->count, l->count == 1 ? "" : "s",
                                  100 * ls_share(l->count, f->ticks), l->label);
+                else if (l->is_stack)
+                        put_line(r, "Note:", "%" PRIu64 " %s (%.2f%%)", l->count, l->label, 100 * l->share);
                 else
                         put_line(r, "Note:", "%" PRIu64 " %s", l->count, l->label);
         }
         if (r->profile->lost_ticks)
                 put_line(r, "Lost:", "the stacks of %" PRIu64 " ticks (%.1f%%): their definitions were in damaged chunks",
                          r->profile->lost_ticks, 100 * ls_share(r->profile->lost_ticks, f->ticks));
+}
+
+/* How well places in compiled code are known. */
+static void put_jit(const struct ls_report *r)
+{
+        const struct ls_profile *p = r->profile;
+
+        if (p->jit_approximate_ticks || p->jit_unknown_ticks)
+                put_line(r, "Note:", "of the ticks in compiled code %.2f%% have approximate lines, %.2f%% only the function that "
+                         "the root trace starts in", 100 * ls_share(p->jit_approximate_ticks, p->jit_ticks),
+                         100 * ls_share(p->jit_unknown_ticks, p->jit_ticks));
+        if (ls_profile_u64(p, "threads_unrecorded", 0))
+                put_line(r, "Note:", "%" PRIu64 " threads were not recorded: too many ran at one time",
+                         ls_profile_u64(p, "threads_unrecorded", 0));
 }
 
 static void put_damage(const struct ls_report *r)
@@ -169,6 +192,7 @@ void ls_header_text(const struct ls_report *r)
         put_runtime(r);
         put_rates(r, &f);
         put_losses(r, &f);
+        put_jit(r);
         put_damage(r);
         put_notices(r);
         put_scope(r);
@@ -196,6 +220,10 @@ void ls_header_json(const struct ls_report *r, yajl_gen g)
         for (unsigned i = 0; i < f.n_losses; i++)
                 ls_json_u64(g, f.losses[i].key, f.losses[i].count);
         yajl_gen_map_close(g);
+        ls_json_double(g, "incomplete", f.incomplete_share);
+        ls_json_u64(g, "jit_ticks", r->profile->jit_ticks);
+        ls_json_u64(g, "jit_approximate_ticks", r->profile->jit_approximate_ticks);
+        ls_json_u64(g, "jit_unknown_ticks", r->profile->jit_unknown_ticks);
         ls_json_u64(g, "damaged_chunks", r->profile->n_damages);
         ls_json_bool(g, "complete", r->profile->complete);
         ls_json_bool(g, "only_regions", r->filter->need_region_flag);

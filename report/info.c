@@ -44,6 +44,7 @@ static unsigned count_tables(const struct ls_profile *p, struct table_size *ret)
         COUNT(vms);
         COUNT(coroutines);
         COUNT(mappings);
+        COUNT(jittraces);
 #undef COUNT
         return n;
 }
@@ -112,6 +113,22 @@ static void put_infos(FILE *out, const struct ls_profile *p)
         }
 }
 
+/* A share of the ticks in compiled code. */
+static void put_jit_share(FILE *out, const char *key, uint64_t part, uint64_t whole, const char *what)
+{
+        if (part)
+                fprintf(out, "  %-20s %" PRIu64 " ticks (%.2f%%): %s\n", key, part, 100 * (double)part / (double)whole, what);
+}
+
+static void put_jit(FILE *out, const struct ls_profile *p)
+{
+        if (!p->jit_ticks)
+                return;
+        fprintf(out, "%-22s %" PRIu64 " ticks in traces that are known by number\n", "compiled code", p->jit_ticks);
+        put_jit_share(out, "approximate", p->jit_approximate_ticks, p->jit_ticks, "the line, and who inlined it, may be off");
+        put_jit_share(out, "no map", p->jit_unknown_ticks, p->jit_ticks, "only the function that the root trace starts in");
+}
+
 static void put_quality(FILE *out, const struct ls_profile *p, const struct ls_facts *f)
 {
         char buf[32];
@@ -125,10 +142,16 @@ static void put_quality(FILE *out, const struct ls_profile *p, const struct ls_f
         fprintf(out, "%-22s %" PRIu64 " tick%s\n", "lost", f->lost_ticks, f->lost_ticks == 1 ? "" : "s");
         for (unsigned i = 0; i < f->n_losses; i++)
                 if (f->losses[i].count && f->losses[i].is_ticks)
-                        fprintf(out, "  %-20s %" PRIu64 " tick%s: %s\n", f->losses[i].key, f->losses[i].count,
-                                f->losses[i].count == 1 ? "" : "s", f->losses[i].label);
+                        fprintf(out, "  %-20s %" PRIu64 " tick%s (%.2f%%): %s\n", f->losses[i].key, f->losses[i].count,
+                                f->losses[i].count == 1 ? "" : "s", 100 * f->losses[i].share, f->losses[i].label);
+        fprintf(out, "%-22s %.2f%% of the ticks\n", "incomplete stacks", 100 * f->incomplete_share);
         for (unsigned i = 0; i < f->n_losses; i++)
-                if (f->losses[i].count && !f->losses[i].is_ticks)
+                if (f->losses[i].count && f->losses[i].is_stack)
+                        fprintf(out, "  %-20s %" PRIu64 " (%.2f%%): %s\n", f->losses[i].key, f->losses[i].count,
+                                100 * f->losses[i].share, f->losses[i].label);
+        put_jit(out, p);
+        for (unsigned i = 0; i < f->n_losses; i++)
+                if (f->losses[i].count && !f->losses[i].is_ticks && !f->losses[i].is_stack)
                         fprintf(out, "%-22s %" PRIu64 " %s\n", f->losses[i].key, f->losses[i].count, f->losses[i].label);
         for (uint32_t i = 0; i < p->n_damages; i++)
                 fprintf(out, "%-22s chunk %" PRIu64 " at byte %" PRIu64 " (%" PRIu64 " bytes): %s\n", "damage",
@@ -145,7 +168,7 @@ static void put_quality(FILE *out, const struct ls_profile *p, const struct ls_f
 
 static void put_contents(FILE *out, const struct ls_profile *p)
 {
-        struct table_size tables[16];
+        struct table_size tables[20];
         unsigned n = count_tables(p, tables);
 
         fprintf(out, "\nContents\n%-22s %" PRIu64 " bytes in %u chunks", "file", p->file_size, p->n_chunks);
@@ -230,7 +253,7 @@ static void json_lists(yajl_gen g, const struct ls_profile *p)
 
 static int info_json(FILE *out, const struct ls_profile *p, const struct ls_facts *f)
 {
-        struct table_size tables[16];
+        struct table_size tables[20];
         unsigned n = count_tables(p, tables);
         uint32_t files;
         yajl_gen g = ls_json_begin(out);
@@ -249,6 +272,10 @@ static int info_json(FILE *out, const struct ls_profile *p, const struct ls_fact
         for (unsigned i = 0; i < f->n_losses; i++)
                 ls_json_u64(g, f->losses[i].key, f->losses[i].count);
         yajl_gen_map_close(g);
+        ls_json_double(g, "incomplete", f->incomplete_share);
+        ls_json_u64(g, "jit_ticks", p->jit_ticks);
+        ls_json_u64(g, "jit_approximate_ticks", p->jit_approximate_ticks);
+        ls_json_u64(g, "jit_unknown_ticks", p->jit_unknown_ticks);
         ls_json_bool(g, "complete", p->complete);
         ls_json_u64(g, "readable_samples", p->recorded_samples);
         ls_json_u64(g, "readable_ticks", p->recorded_ticks);
@@ -269,7 +296,13 @@ static int info_json(FILE *out, const struct ls_profile *p, const struct ls_fact
         return 0;
 }
 
-static int run_info(const struct ls_profile *p)
+static int no_rows(void *ctx, const struct ls_sample_block *b)
+{
+        (void)ctx, (void)b;
+        return 0;
+}
+
+static int run_info(struct ls_profile *p)
 {
         struct ls_output out;
         struct ls_facts f;
@@ -279,10 +312,13 @@ static int run_info(const struct ls_profile *p)
                 ls_error("info: cannot write %s: %s", opt.output, strerror(-r));
                 return LS_EXIT_FAIL;
         }
+        /* Ticks in compiled code are only known when all rows have been seen. */
+        if (p->n_jittraces > 1)
+                r = ls_profile_samples(p, 0, no_rows, NULL);
         ls_facts_init(&f, p);
-        if (opt.json) {
+        if (!r && opt.json)
                 r = info_json(out.file, p, &f);
-        } else {
+        else if (!r) {
                 put_time(out.file, ls_profile_u64(p, "start_realtime_ns", 0));
                 put_infos(out.file, p);
                 put_quality(out.file, p, &f);

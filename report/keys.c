@@ -1,6 +1,6 @@
 /* What samples can be grouped by. A key maps locations (or samples) to dense group numbers once, before the samples are
  * read. Used by report/rows.c, tree.c and export.c. */
-#include "report/keys.h"
+#include "report/keys_private.h"
 #include "formats/escape.h"
 
 #include <errno.h>
@@ -20,14 +20,9 @@ static const struct ls_function *function_at(const struct ls_grouping *g, uint32
         return &g->profile->functions[location_of(g, group)->function];
 }
 
-struct keyed {                          /* a location (or zone) with what it is grouped by */
-        uint64_t a, b;
-        uint32_t id;
-};
-
 static int by_keys(const void *x, const void *y)
 {
-        const struct keyed *p = x, *q = y;
+        const struct ls_keyed *p = x, *q = y;
 
         if (p->a != q->a)
                 return p->a < q->a ? -1 : 1;
@@ -36,8 +31,7 @@ static int by_keys(const void *x, const void *y)
         return p->id < q->id ? -1 : p->id > q->id;
 }
 
-/* Numbers the distinct (a, b) of k[0..n): group_of[id] and sample_of[group]. Sorts k. */
-static int number_groups(struct ls_grouping *g, struct keyed *k, uint32_t n)
+int ls_number_groups(struct ls_grouping *g, struct ls_keyed *k, uint32_t n)
 {
         g->group_of = calloc((size_t)n + 1, sizeof(*g->group_of));
         g->sample_of = calloc((size_t)n + 2, sizeof(*g->sample_of));
@@ -52,30 +46,30 @@ static int number_groups(struct ls_grouping *g, struct keyed *k, uint32_t n)
         return 0;
 }
 
-static int prepare_frames(struct ls_grouping *g, void (*key)(const struct ls_profile *, uint32_t, struct keyed *))
+static int prepare_frames(struct ls_grouping *g, void (*key)(const struct ls_profile *, uint32_t, struct ls_keyed *))
 {
         uint32_t n = g->profile->n_locations;
-        struct keyed *k = malloc(((size_t)n + 1) * sizeof(*k));
+        struct ls_keyed *k = malloc(((size_t)n + 1) * sizeof(*k));
         int r;
 
         if (!k)
                 return -ENOMEM;
         for (uint32_t i = 0; i < n; i++) {
-                k[i] = (struct keyed){ 0, 0, i };
+                k[i] = (struct ls_keyed){ 0, 0, i };
                 key(g->profile, i, &k[i]);
         }
-        r = number_groups(g, k, n);
+        r = ls_number_groups(g, k, n);
         free(k);
         return r;
 }
 
-static void key_function(const struct ls_profile *p, uint32_t location, struct keyed *k)
+static void key_function(const struct ls_profile *p, uint32_t location, struct ls_keyed *k)
 {
         k->a = p->locations[location].function;
 }
 
 /* Lines of one source are one line for all functions on it; what has no line is its function. */
-static void key_line(const struct ls_profile *p, uint32_t location, struct keyed *k)
+static void key_line(const struct ls_profile *p, uint32_t location, struct ls_keyed *k)
 {
         const struct ls_location *l = &p->locations[location];
         const struct ls_function *f = &p->functions[l->function];
@@ -89,7 +83,7 @@ static void key_line(const struct ls_profile *p, uint32_t location, struct keyed
 }
 
 /* Lua: its source. C: its mapping. Builtins together; pseudo frames each. */
-static void key_module(const struct ls_profile *p, uint32_t location, struct keyed *k)
+static void key_module(const struct ls_profile *p, uint32_t location, struct ls_keyed *k)
 {
         uint32_t function = p->locations[location].function;
         const struct ls_function *f = &p->functions[function];
@@ -340,20 +334,28 @@ static const char *text_zone_path(const struct ls_grouping *g, uint32_t group)
 
 const struct ls_key ls_keys[] = {
         { "function", "Function", "function", "by function, told apart by definition", 'f', 0, 1,
-          prepare_function, NULL, text_function, function_of_frame, NULL, source_of_frame },
+          prepare_function, NULL, text_function, function_of_frame, NULL, source_of_frame, NULL },
         { "module-function", "Module:Function", "function", "the same, shown as module:function", 'F', 0, 1,
-          prepare_function, NULL, text_made, function_of_frame, NULL, source_of_frame },
+          prepare_function, NULL, text_made, function_of_frame, NULL, source_of_frame, NULL },
         { "line", "Line", "line", "by source line", 'l', LS_DIM_NOLINE, 1,
-          prepare_line, NULL, text_made, NULL, line_of_frame, source_of_frame },
+          prepare_line, NULL, text_made, NULL, line_of_frame, source_of_frame, NULL },
         { "module", "Module", "module", "by source file or C module", 0, 0, 1,
-          prepare_module, NULL, text_made, NULL, NULL, source_of_frame },
+          prepare_module, NULL, text_made, NULL, NULL, source_of_frame, NULL },
         { "vmstate", "VM state", "vmstate", "by what the VM was doing", 'v', LS_DIM_VMSTATE, 0,
-          prepare_vmstate, group_vmstate, text_vmstate, NULL, NULL, NULL },
+          prepare_vmstate, group_vmstate, text_vmstate, NULL, NULL, NULL, NULL },
         { "zone", "Zone", "zone", "by the innermost jit.zone", 'z', LS_DIM_ZONE, 0,
-          prepare_zone, group_zone, text_zone, NULL, NULL, NULL },
+          prepare_zone, group_zone, text_zone, NULL, NULL, NULL, NULL },
         { "zone-path", "Zone", "zone", "by the whole path of zones", 0, LS_DIM_ZONE, 0,
-          prepare_zone_path, group_zone, text_zone_path, NULL, NULL, NULL },
-        { NULL },
+          prepare_zone_path, group_zone, text_zone_path, NULL, NULL, NULL, NULL },
+        { "thread", "Thread", "thread", "by thread: its name and number", 0, LS_DIM_THREAD, 0,
+          ls_prepare_thread, ls_group_thread, ls_text_thread, NULL, NULL, NULL, ls_number_thread },
+        { "vm", "VM", "vm", "by Lua VM", 0, LS_DIM_VM, 0,
+          ls_prepare_vm, ls_group_vm, ls_text_vm, NULL, NULL, NULL, ls_number_vm },
+        { "coroutine", "Coroutine", "coroutine", "by coroutine: its body function, and which one of that body", 0,
+          LS_DIM_COROUTINE, 0, ls_prepare_coroutine, ls_group_coroutine, ls_text_coroutine, NULL, NULL, NULL, NULL },
+        { "trace", "Trace", "trace", "by trace of the JIT compiler, and where it starts", 0, LS_DIM_TRACE, 0,
+          ls_prepare_trace, ls_group_trace, ls_text_trace, NULL, NULL, NULL, ls_number_trace },
+        { .name = NULL },
 };
 
 const struct ls_key *ls_key_find(const char *name, uint32_t len)

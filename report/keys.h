@@ -11,10 +11,14 @@
 #define LS_DIM_VMSTATE 1u
 #define LS_DIM_ZONE    2u
 #define LS_DIM_NOLINE  4u               /* whether the leaf's line is known */
+#define LS_DIM_THREAD  8u
+#define LS_DIM_VM      16u
+#define LS_DIM_COROUTINE 32u
+#define LS_DIM_TRACE   64u
 
 struct ls_cell {                        /* ticks that agree in the stack and in the dims asked for */
         uint64_t ticks;
-        uint32_t stack, zone;
+        uint32_t stack, zone, thread, vm, coroutine, trace;
         uint8_t vmstate, noline;
 };
 
@@ -34,16 +38,17 @@ struct ls_key {
         uint32_t (*function)(const struct ls_grouping *g, uint32_t group);      /* 0 = none */
         uint32_t (*line)(const struct ls_grouping *g, uint32_t group);
         uint32_t (*source)(const struct ls_grouping *g, uint32_t group);
+        uint32_t (*number)(const struct ls_grouping *g, uint32_t group);        /* what JSON has in place of the text */
 };
 
 struct ls_grouping {
         const struct ls_key *key;
         const struct ls_profile *profile;
         const struct ls_labels *labels;
-        uint32_t *group_of;             /* frames: by location; zones: by zone */
+        uint32_t *group_of;             /* frames: by location; others by id of zone, thread, ... */
         uint32_t n_groups;              /* groups are 0 .. n_groups - 1 */
         uint32_t noline_group;          /* for leaves whose line is not known; 0 = the key has none */
-        uint32_t *sample_of;            /* one location (frames) or zone of each group */
+        uint32_t *sample_of;            /* one location (frames), zone, thread, ... of each group */
         char **texts;                   /* made when first asked for; [n_groups] */
 };
 

@@ -14,7 +14,7 @@ enum {                                  /* options that may come several times, 
 /* popt stores here; one command line is read in a process. */
 static struct {
         char *input, *output, *by, *depth, *format, *min, *sort, *color;
-        char *zone, *vmstate, *thread, *time, *region;
+        char *zone, *vmstate, *thread, *vm, *time, *region;
         char *words[64];                /* arguments of the VAL_ options: they live as long as the process */
         unsigned n_words;
         int tree, inverse, whole_file, raw, full_path, json, no_pager, no_regions;
@@ -26,7 +26,7 @@ static struct {
 const struct poptOption ls_report_option_table[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
         { "output", 'o', TEXT(output, "FILE", "write to FILE, which appears when it is whole") },
-        { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path",
+        { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|thread|vm|coroutine|trace",
                         "group by this; two levels with a comma: --by vmstate,function") },
         { "depth", 0, TEXT(depth, "N", "group by N frames: callee < caller") },
         { "inverse", 0,
@@ -49,6 +49,7 @@ const struct poptOption ls_report_option_table[] = {
         { "vmstate", 0, TEXT(vmstate, "STATE,...",
                              "only these: native, interpreted, c, gc, jit, or the letters N I C G J") },
         { "thread", 0, TEXT(thread, "TID|PATTERN", "only threads of this number or with a matching name") },
+        { "vm", 0, TEXT(vm, "N", "only the Lua VM of this number") },
         { "time", 0, TEXT(time, "FROM,TO", "only this part: seconds, durations (1.5s,200ms) or 10%,50% from the start") },
         { "function", 0, POPT_ARG_STRING, NULL, VAL_FUNCTION, "only stacks with a matching function (several: any)",
           "PATTERN" },
@@ -211,6 +212,13 @@ static int read_vmstates(const char *text, unsigned *ret)
         }
 }
 
+static int read_vm(const char *text)
+{
+        size_t n = strlen(text);
+
+        return n && n < 10 && strspn(text, "0123456789") == n ? 0 : bad("--vm", text, "give the number of a VM, such as 1");
+}
+
 static int read_format(const char *text, struct ls_report_options *o)
 {
         const char *words[18] = { "text", "json" };
@@ -275,7 +283,8 @@ static int read_values(struct ls_report_options *o)
         o->min = -1;
         if ((raw.by && read_by(raw.by, o)) || (raw.min && read_min(raw.min, &o->min)) ||
             (raw.depth && read_depth(raw.depth, &o->depth)) || (raw.time && read_time(raw.time, o)) ||
-            (raw.vmstate && read_vmstates(raw.vmstate, &o->vmstates)) || (raw.format && read_format(raw.format, o)) ||
+            (raw.vmstate && read_vmstates(raw.vmstate, &o->vmstates)) || (raw.vm && read_vm(raw.vm)) ||
+            (raw.format && read_format(raw.format, o)) ||
             (raw.sort && one_of("--sort", raw.sort, sorts, &sort)))
                 return -EINVAL;
         if (raw.color && ls_parse_color(raw.color, &o->color))
@@ -287,6 +296,7 @@ static int read_values(struct ls_report_options *o)
         o->zone = raw.zone;
         o->vmstate = raw.vmstate;
         o->thread = raw.thread;
+        o->vm = raw.vm;
         o->time_text = raw.time;
         o->region = raw.region;
         o->tree = raw.tree;

@@ -30,13 +30,19 @@ enum ls_loss {
         LS_NLOSSES
 };
 
+/* Losses of parts of stacks, whose ticks are kept: bits by enum ls_loss. */
+#define LS_LOSSES_OF_STACKS (1u << LS_LOSS_MIDDLE_CUT | 1u << LS_LOSS_TOP_GUESSED | 1u << LS_LOSS_TRACE_UNKNOWN | \
+                             1u << LS_LOSS_NATIVE_CUT)
+
 /* Kinds of function: what a frame is. */
 enum ls_function_kind {
         LS_FUNC_LUA = 1,        /* a Lua function, identified by its definition */
         LS_FUNC_C = 2,          /* a C function, identified by its address in a mapping */
         LS_FUNC_BUILTIN = 3,    /* a fast function of LuaJIT, identified by its name */
         LS_FUNC_PSEUDO = 4,     /* not a function: "[resumed by C]", "[middle cut]", "[definition lost]" */
-        LS_FUNC_NATIVE = 5,     /* later: a native frame */
+        LS_FUNC_NATIVE = 5,     /* a native function, by its address in a mapping: a frame of the C stack */
+        LS_FUNC_TRACE = 6,      /* machine code of a JIT trace; a frame of it is a place in that code (the offset is the
+                                 * frame's line), which the trace's map turns into the frames that stand there */
 };
 
 /* Flags of a function. */
@@ -61,6 +67,12 @@ enum ls_name_rank {
 
 /* Line checks in compiled code: LuaJIT's modes l and f, or none. */
 enum ls_scope { LS_SCOPE_LINE, LS_SCOPE_FUNCTION, LS_SCOPE_NONE };
+
+/* How stacks are read: see DESIGN.md section 4. In files and options by these names, in this order. */
+enum ls_engine_kind { LS_ENGINE_AUTO, LS_ENGINE_WALK, LS_ENGINE_HOOK };
+
+/* How the walk engine names the place inside compiled code. */
+enum ls_jit_leaf { LS_JIT_LEAF_MAP, LS_JIT_LEAF_CHECK, LS_JIT_LEAF_ROOT };
 
 enum ls_timer { LS_TIMER_PERF, LS_TIMER_HELPER, LS_TIMER_CPUTIME };
 

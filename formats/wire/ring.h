@@ -44,7 +44,15 @@ struct ls_ring {                        /* head of a ring; size bytes of records
         _Atomic uint64_t last_cpu_ns;   /* thread's CPU clock at its last tick */
         _Atomic uint64_t ticks;         /* ticks of interval seen (weight), lost ones too */
         _Atomic uint64_t signals;       /* tick signals handled */
-        uint64_t pad3[3];
+        _Atomic uint64_t armed_cpu_ns;  /* CPU time of the thread while armed, added up at each disarm */
+        /* The thread's ticks: what the agent wants, and what the recorder does about it. */
+        _Atomic uint32_t armed;         /* agent: 1 while ticks are wanted on tid */
+        _Atomic uint32_t claim;         /* agent: counts the threads that have had this ring */
+        _Atomic uint32_t closing;       /* agent: 1 when its thread has ended; the recorder, when it has drained the ring
+                                         * and holds nothing for it, stores 0 here and in tid: the ring is free again */
+        _Atomic uint32_t sending;       /* recorder: 1 while it may be between its check of armed and the signal */
+        _Atomic uint32_t ticks_handled; /* agent: counts handled signals; none is sent while one is outstanding */
+        uint32_t pad3;
 };
 #define LS_RING_DATA 4096u              /* offset of the records from struct ls_ring */
 _Static_assert(sizeof(struct ls_ring) <= LS_RING_DATA, "ring head fits its page");
@@ -166,7 +174,87 @@ struct ls_rec_sample {                  /* SAMPLE */
         uint32_t keep;                  /* root frames that equal those of the SAMPLE before it in this ring */
         uint32_t nframes;               /* frames that follow, leaf first; the kept root part comes after them */
         uint32_t cut;                   /* frames left out between those that follow and the kept ones */
+        uint32_t jit_id;                /* trace that the innermost frame runs in (JITTRACE), 0 = none. Then that frame is the
+                                         * function that the trace starts in, or for a side trace its root's */
+        uint32_t jit_offset;            /* place in the trace's machine code; LS_JIT_NO_OFFSET = somewhere in it */
+        uint32_t native_size;           /* bytes of struct ls_native and what belongs to it, after the frames; 0 = none */
+        uint32_t pad;
 };
-_Static_assert(sizeof(struct ls_rec_sample) == 72, "SAMPLE is 72 bytes");
+_Static_assert(sizeof(struct ls_rec_sample) == 88, "SAMPLE is 88 bytes");
+#define LS_JIT_NO_OFFSET UINT32_MAX
+
+/* The native stack of a sample: registers, places where Lua and C alternate, and a copy of the memory. */
+struct ls_native {
+        uint64_t ip, sp, bp, bx, r12, r13, r14, r15;
+        uint32_t ncframes;              /* struct ls_native_cframe follow, innermost first */
+        uint32_t nbytes;                /* then so many bytes of the stack, from sp up; multiple of 8 */
+        uint32_t keep;                  /* then come so many bytes that equal the outermost ones of the native stack
+                                         * before it in this ring */
+        uint32_t cut;                   /* 1 = the stack goes on beyond these */
+};
+_Static_assert(sizeof(struct ls_native) == 80, "a native stack's head is 80 bytes");
+
+struct ls_native_cframe {               /* one activation of the Lua interpreter in the C stack */
+        uint64_t address;               /* of its C frame: saved registers and return address lie above it */
+        uint32_t frames;                /* Lua frames of this sample that lie above it, those of cframes before included:
+                                         * the native frames between this and the one before go above these */
+        uint32_t pad;
+};
+_Static_assert(sizeof(struct ls_native_cframe) == 16, "a C frame is 16 bytes");
+
+/* JITTRACE: what the map of a trace is made from. Ids are the process's own and may be used by samples of any ring, also
+ * before this record was read. After the head, each 8-aligned: uint32_t functions[nfunctions] (ids of FUNCTION in this
+ * ring; padded to 8), struct ls_jit_event[nevents], struct ls_jit_snapshot[nsnapshots], uint64_t ir[nir], code[mcode_size]. */
+struct ls_rec_jittrace {
+        uint32_t jit_id;                /* dense from 1 */
+        uint32_t vm_id;
+        uint32_t number;                /* LuaJIT's number of it, used again after a flush */
+        uint32_t root;                  /* number of its root trace, 0 = is a root */
+        uint32_t parent_id;             /* jit_id of the trace that it leaves, 0 = none or not known */
+        uint32_t parent_exit;           /* exit of the parent */
+        uint32_t link;                  /* number of the trace that it goes on to, 0 = none */
+        uint32_t link_kind;             /* LuaJIT's number of the kind of link */
+        uint32_t start_function;        /* index in functions[], 0xffffffff = not known */
+        uint32_t start_line;            /* 0 = not known */
+        uint32_t start_pos;             /* of the bytecode that it starts with */
+        uint32_t flags;                 /* LS_JITF_* */
+        uint64_t mcode;                 /* address of its machine code */
+        uint32_t mcode_size;            /* bytes */
+        uint32_t mcode_loop;            /* offset of its loop, 0 = none */
+        uint32_t spadjust;              /* bytes that it takes from the C stack */
+        uint32_t nir;                   /* IR instructions from reference 0x8000 (REF_BASE) on */
+        uint32_t nsnapshots;
+        uint32_t nevents;
+        uint32_t nfunctions;
+        uint32_t pad;
+};
+_Static_assert(sizeof(struct ls_rec_jittrace) == 88, "JITTRACE is 88 bytes");
+#define LS_JITF_MAP 0x01                /* events were recorded: a map can be made */
+
+struct ls_jit_event {                   /* a bytecode as it was recorded */
+        uint16_t ref;                   /* IR reference reached before it, less 0x8000 */
+        uint16_t function;              /* index in functions[]; 0xffff = a C function or a builtin that is not known */
+        uint16_t depth;                 /* inlined calls above the start */
+        uint16_t pad;
+        uint32_t pos;                   /* of the bytecode in its function */
+        uint32_t line;                  /* 0 = not known */
+};
+_Static_assert(sizeof(struct ls_jit_event) == 16, "a recorded bytecode is 16 bytes");
+
+struct ls_jit_snapshot {
+        uint16_t ref;                   /* first IR reference after it, less 0x8000 */
+        uint16_t mcofs;                 /* offset in the machine code */
+        uint16_t function;              /* of the bytecode that an exit goes on with; index in functions[], 0xffff = unknown */
+        uint16_t nframes;               /* inlined frames that an exit restores */
+        uint32_t pos;                   /* of that bytecode */
+        uint32_t line;
+};
+_Static_assert(sizeof(struct ls_jit_snapshot) == 16, "a snapshot is 16 bytes");
+
+struct ls_rec_irnames {                 /* IRNAMES: the text of jit.vmdef.irnames, 6 bytes a name, follows */
+        uint32_t vm_id;
+        uint32_t len;
+};
+_Static_assert(sizeof(struct ls_rec_irnames) == 8, "IRNAMES is 8 bytes");
 
 #endif

@@ -6,7 +6,7 @@
 #include "formats/wire/ring.h"
 
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
-#define LS_SHM_VERSION 1u
+#define LS_SHM_VERSION 2u
 #define LS_SHM_RINGS   4096u            /* offset of ring 0; ring i at LS_SHM_RINGS + i * ring_stride */
 
 /* The agent finds the memory through this variable: "PID:FD:GENERATION", opened as /proc/PID/fd/FD. The agent takes
@@ -42,7 +42,7 @@ struct ls_shm {
         uint64_t generation;            /* random, not 0: what a forked child cannot have */
         uint64_t total_size;            /* bytes of the whole memory */
         uint64_t ring_stride;           /* bytes from ring to ring */
-        uint32_t ring_size;             /* bytes of records in ring 0 */
+        uint32_t ring_size;             /* bytes of records in ring 0; struct ls_ring has that of each other */
         uint32_t ring_count;
         uint64_t interval_ns;
         uint32_t depth;                 /* most frames of a stack, 0 = no limit */
@@ -50,30 +50,34 @@ struct ls_shm {
         uint8_t timer;                  /* enum ls_timer */
         uint8_t want_text;              /* 0 = --no-source: send no text of loaded chunks */
         uint8_t bare_tick;              /* 1 = bench: the handler only returns, 2 = bench: no ticks at all */
+        uint8_t engine;                 /* enum ls_engine_kind */
+        uint8_t jit_leaf;               /* enum ls_jit_leaf */
+        uint8_t native;                 /* 1 = native stacks are wanted */
+        uint8_t pad0;
+        uint32_t native_bytes;          /* most of a native stack that is copied */
         uint32_t root_pid;              /* the process to record (the program itself) */
         uint32_t recorder_pid;
 
         /* recorder writes */
         _Atomic uint64_t heartbeat_ns;  /* CLOCK_MONOTONIC, at least every 500 ms */
         _Atomic uint32_t recording;     /* 1 while samples are wanted; 0 after -d: the agent goes quiet */
-        _Atomic uint32_t sending;       /* helper timer: 1 while it may be between its check of armed and the signal */
 
         /* agent writes */
-        _Atomic uint32_t armed;         /* 1 while ticks are wanted on tick_tid */
-        _Atomic uint32_t tick_tid;      /* thread to tick */
-        _Atomic uint32_t request;       /* counts changes of armed and tick_tid; futex (shared) to wake the recorder */
-        _Atomic uint32_t ticks_handled; /* counts handled signals; helper timer: none new while one is outstanding */
+        _Atomic uint32_t request;       /* counts changes of any ring's armed, tid and closing; futex (shared) to wake the
+                                         * recorder */
         _Atomic uint32_t agent_state;   /* LS_AGENT_* */
         _Atomic uint32_t execs;         /* times that the recorded process came up with an agent */
         _Atomic uint64_t own_handler_ns;  /* time spent in the tick handler */
         _Atomic uint64_t own_hook_ns;     /* time spent in the VM hook, ring writes included */
         _Atomic uint64_t own_start_ns;    /* time spent to start */
         _Atomic uint64_t app_profiler_ns; /* CPU time during which the program's own profiler ran */
-        _Atomic uint64_t armed_cpu_ns;    /* CPU time of the ticked thread while armed, at the last tick or stop */
         _Atomic uint64_t lost[LS_NLOSSES];/* by reason (losses.def) */
         _Atomic uint64_t samples;       /* SAMPLE records committed */
         _Atomic uint64_t sample_ticks;  /* weight in them */
-        _Atomic uint32_t nthreads_seen;
+        _Atomic uint32_t nthreads_seen; /* threads that got a ring */
+        _Atomic uint32_t nthreads_unrecorded;   /* threads that got none, since all were taken */
+        _Atomic uint32_t nvms;          /* VMs created */
+        _Atomic uint32_t nvms_walk;     /* of them read by the walk engine */
         _Atomic uint32_t child_next;    /* next of children[], taken modulo LS_CHILD_SLOTS */
         _Atomic uint32_t forks;         /* children made by fork, not followed */
         uint32_t pad1;

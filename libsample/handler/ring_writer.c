@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "libsample/agent.h"
+#include "libsample/thread.h"
 
-LS_HANDLER struct ls_ring *ls_ring_of_process(void)
+__thread struct ls_thread *ls_thread_own __attribute__((tls_model("initial-exec")));
+
+LS_HANDLER struct ls_thread *ls_thread_self(void)
 {
-        if (!ls_agent_live())
-                return NULL;
-        return (struct ls_ring *)((char *)ls_agent.shm + LS_SHM_RINGS);
+        return ls_agent_live() ? ls_thread_own : NULL;
 }
 
 LS_HANDLER size_t ls_ring_largest(const struct ls_ring *ring)

@@ -22,7 +22,4 @@ LS_HANDLER void ls_ring_commit(struct ls_ring *ring, void *body);
 /* Largest body that ls_ring_reserve accepts: a quarter of the ring. */
 LS_HANDLER size_t ls_ring_largest(const struct ls_ring *ring);
 
-/* The ring of the sampled thread, NULL when this process records nothing or is a forked child. */
-LS_HANDLER struct ls_ring *ls_ring_of_process(void);
-
 #endif

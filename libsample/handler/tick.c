@@ -1,15 +1,22 @@
-/* The tick: counts the CPU time that passed, by VM state, and asks LuaJIT for its profile hook. Runs in the handler
+/* The tick: counts the CPU time that passed and takes the sample, or asks LuaJIT for its profile hook. Runs in the handler
  * of LS_TICK_SIGNAL on the sampled thread. */
 #include "libsample/handler/tick.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "libsample/agent.h"
+#include "libsample/handler/sample.h"
+#include "libsample/jit.h"
 
-struct ls_tick ls_tick;
-__thread int ls_tick_thread __attribute__((tls_model("initial-exec")));
+struct ls_profiler ls_profiler;
+uintptr_t ls_jit_functions[2];
+struct ls_vm ls_vms[LS_VMS_MOST];
+_Atomic uint32_t ls_vms_used, ls_vms_closed;
+_Atomic(const struct ls_vm *) ls_vm_readers[LS_THREADS_MOST];
 
 /* No heartbeat for so long: the recorder is gone or stopped. */
 #define RECORDER_SILENT_NS UINT64_C(2000000000)
@@ -45,6 +52,18 @@ LS_HANDLER uint64_t ls_own_ns(uint64_t since_ns, uint64_t cpu_ns)
         return cpu < passed ? cpu : passed;
 }
 
+LS_HANDLER void ls_ticks_take(struct ls_sampler *s, struct ls_ticks *t)
+{
+        t->sum = 0;
+        for (int i = 0; i < LS_NVMSTATES; i++) {
+                t->weight[i] = atomic_exchange_explicit(&s->pending[i], 0, memory_order_relaxed);
+                t->sum += t->weight[i];
+        }
+        t->delayed = atomic_exchange_explicit(&s->delayed, 0, memory_order_relaxed);
+        t->time_ns = atomic_load_explicit(&s->last_time_ns, memory_order_relaxed);
+        t->cpu_ns = atomic_load_explicit(&s->last_cpu_ns, memory_order_relaxed);
+}
+
 /* LuaJIT's vmstate: a trace number, or the complement of INTERP, C, GC, EXIT, RECORD, OPT, ASM. */
 LS_HANDLER static enum ls_vmstate vmstate_of(int32_t vmstate)
 {
@@ -55,30 +74,22 @@ LS_HANDLER static enum ls_vmstate vmstate_of(int32_t vmstate)
         return (uint32_t)~vmstate < sizeof map ? map[~vmstate] : LS_VMSTATE_JIT;
 }
 
-/* 1 when the VM has a C frame: it runs Lua code or something called by it. */
-LS_HANDLER static int vm_runs(void)
-{
-        const char *L = *(const char *const volatile *)(ls_tick.global + ls_tick.cur_L_offset);
-
-        return L && *(const void *const volatile *)(L + ls_tick.cframe_offset);
-}
-
 /* The cputime timer is the one source of ticks that outlives the recorder and the recording. Without them it is
  * stretched to one tick a CPU second, not stopped, so that a recorder that was only stopped gets its rate back. */
-LS_HANDLER static void watch_recorder(uint64_t now)
+LS_HANDLER static void watch_recorder(struct ls_sampler *s, uint64_t now)
 {
         uint64_t beat = atomic_load_explicit(&ls_agent.shm->heartbeat_ns, memory_order_relaxed);
         int silent = (now > beat && now - beat > RECORDER_SILENT_NS) ||
                      !atomic_load_explicit(&ls_agent.shm->recording, memory_order_relaxed);
 
-        if (!ls_tick.has_timer || silent == ls_tick.slowed)
+        if (!s->has_timer || silent == s->slowed)
                 return;
-        uint64_t period = silent ? 1000000000u : ls_tick.interval_ns;
+        uint64_t period = silent ? 1000000000u : ls_agent.shm->interval_ns;
         struct timespec t = { (time_t)(period / 1000000000u), (long)(period % 1000000000u) };
         struct itimerspec spec = { t, t };
 
-        ls_tick.slowed = silent;
-        timer_settime(ls_tick.timer, 0, &spec, NULL);
+        s->slowed = silent;
+        timer_settime(s->timer, 0, &spec, NULL);
 }
 
 /* LuaJIT's hookmask and dispatchmode. */
@@ -89,9 +100,9 @@ enum { HOOK_VMEVENT = 0x20, HOOK_GC = 0x40, HOOK_PROFILE = 0x80, DISPMODE_INS = 
  * first still stands; compiled code leaves at each of its checks because of it, and may do nothing else for ever. So a
  * request that a tick finds unanswered is taken back: LuaJIT's handler then makes all of it anew. It does so only
  * outside of finalizers and VM events. */
-LS_HANDLER static void renew_request(void)
+LS_HANDLER static void renew_request(const char *global)
 {
-        volatile uint8_t *hookmask = (volatile uint8_t *)(uintptr_t)ls_tick.global + ls_tick.hookmask_offset;
+        volatile uint8_t *hookmask = (volatile uint8_t *)(uintptr_t)global + ls_vm_facts.hookmask_offset;
         uint8_t mask = *hookmask;
 
         if (!(mask & HOOK_PROFILE) || mask & (HOOK_VMEVENT | HOOK_GC))
@@ -100,45 +111,249 @@ LS_HANDLER static void renew_request(void)
         *hookmask = (uint8_t)(mask & ~HOOK_PROFILE);
 }
 
-LS_HANDLER static void count(uint32_t ticks)
+static void add_pending(struct ls_sampler *s, enum ls_vmstate state, uint32_t n, uint32_t delayed)
 {
-        if (ls_tick.global && !vm_runs()) {
-                atomic_fetch_add_explicit(&ls_tick.outside, ticks, memory_order_relaxed);
+        atomic_fetch_add_explicit(&s->pending[state], n, memory_order_relaxed);
+        if (delayed)
+                atomic_fetch_add_explicit(&s->delayed, delayed, memory_order_relaxed);
+}
+
+/* Asks for the hook, which will find the ticks. */
+static void ask_for_hook(struct ls_sampler *s, const char *global, enum ls_vmstate state, uint32_t n, uint32_t delayed)
+{
+        add_pending(s, state, n, delayed);
+        if (!ls_profiler.trigger)
+                return;
+        if (ls_vm_facts.hookmask_offset)
+                renew_request(global);
+        ls_profiler.trigger(SIGPROF);
+}
+
+struct running {                        /* a VM that has a C frame on this thread's stack */
+        const struct ls_vm *vm;
+        const char *global;
+        const lua_State *L;
+        uintptr_t cframe;
+};
+
+/* A stack that is none of those that the thread was made with is taken to be no larger. */
+#define OTHER_STACK (1u << 20)
+
+/* How near a C frame is: 0 = it is not of the code that was interrupted. */
+static int is_here(const struct ls_thread *t, uintptr_t sp, uintptr_t cframe)
+{
+        int sp_in = sp >= t->stack_low && sp < t->stack_high, cf_in = cframe >= t->stack_low && cframe < t->stack_high;
+
+        if (cframe >= sp && (sp_in ? cf_in : cframe - sp < OTHER_STACK))
+                return 2;
+        return cf_in && !sp_in;         /* a handler of the program's, on a stack of its own, over code on this one */
+}
+
+/* The VM of this slot, if it runs on this thread: 0 = no, 2 = just here. */
+static int runs_here(const struct ls_thread *t, struct ls_guard *g, uint32_t slot, uintptr_t sp, struct running *ret)
+{
+        const struct ls_thread *closing;
+
+        ret->vm = &ls_vms[slot];
+        atomic_store_explicit(&ls_vm_readers[t->index], ret->vm, memory_order_seq_cst);
+        ret->global = atomic_load_explicit(&ret->vm->global, memory_order_seq_cst);
+        if (!ret->global)
+                return 0;
+        /* lua_close frees it; finalizers run before */
+        closing = atomic_load_explicit(&ret->vm->closing, memory_order_seq_cst);
+        if (closing && (closing != t || !ls_guard_reads(g, ret->global + ls_vm_facts.main_offset - 8, 8) ||
+                                 !ls_guard_reads(g, ret->global + ls_vm_facts.cur_L_offset, 16)))
+                return 0;
+        ret->L = *(const lua_State *const volatile *)(ret->global + ls_vm_facts.cur_L_offset);
+        /* another thread may be at work in it, and may free L */
+        if (!ret->L || ((uintptr_t)ret->L & 7) || !ls_guard_reads(g, ret->L, LS_L_CFRAME + 8))
+                return 0;
+        ret->cframe = (uintptr_t)ls_cframe_of(ret->L);
+        return ret->cframe ? is_here(t, sp, ret->cframe) : 0;
+}
+
+#define LOOK_AT_ALL 64u                 /* with more VMs the one that ran last is taken when it runs still */
+
+/* The VM that the interrupted code runs in: of several the innermost. The thread is noted as its reader. */
+static int find_vm(struct ls_thread *t, struct ls_guard *g, uintptr_t sp, struct running *ret)
+{
+        uint32_t n = atomic_load_explicit(&ls_vms_used, memory_order_acquire);
+        const struct ls_vm *last = t->sampler->last_vm;
+        struct running r;
+        int best = 0, how;
+
+        if (n > LOOK_AT_ALL && last && runs_here(t, g, (uint32_t)(last - ls_vms), sp, ret) == 2)
+                return 1;
+        for (uint32_t i = 0; i < n; i++) {
+                if (!atomic_load_explicit(&ls_vms[i].global, memory_order_relaxed))
+                        continue;
+                how = runs_here(t, g, i, sp, &r);
+                if (how > best || (how && how == best && r.cframe < ret->cframe)) {
+                        best = how;
+                        *ret = r;
+                }
+        }
+        if (!best)
+                return 0;
+        /* the slot may have been left meanwhile: then its VM is gone */
+        atomic_store_explicit(&ls_vm_readers[t->index], ret->vm, memory_order_seq_cst);
+        return atomic_load_explicit(&ret->vm->global, memory_order_seq_cst) == ret->global;
+}
+
+static void regs_of(const ucontext_t *uc, struct ls_regs *r)
+{
+        const greg_t *g = uc->uc_mcontext.gregs;
+
+        *r = (struct ls_regs){
+                (uintptr_t)g[REG_RIP], (uintptr_t)g[REG_RSP], (uintptr_t)g[REG_RBP], (uintptr_t)g[REG_RBX],
+                (uintptr_t)g[REG_RDX], (uintptr_t)g[REG_R12], (uintptr_t)g[REG_R13], (uintptr_t)g[REG_R14],
+                (uintptr_t)g[REG_R15],
+        };
+}
+
+/* Time that the VM's state calls that of C functions or of the interpreter, and is the compiler's. */
+static void to_jit(struct ls_ticks *ticks)
+{
+        ticks->weight[LS_VMSTATE_JIT] += ticks->weight[LS_VMSTATE_C] + ticks->weight[LS_VMSTATE_INTERPRETED];
+        ticks->weight[LS_VMSTATE_C] = ticks->weight[LS_VMSTATE_INTERPRETED] = 0;
+}
+
+/* 1 for a function of ours that LuaJIT calls while it compiles. */
+static int is_own_function(const char *fn)
+{
+        uintptr_t addr;
+
+        if (fn == LS_WFN_RESUMED_BY_C || LS_READ(uint8_t, fn, LS_FN_FFID) != LS_FFID_C)
+                return 0;
+        addr = LS_READ(uintptr_t, fn, LS_FN_ADDR);
+        return addr && (addr == ls_jit_functions[0] || addr == ls_jit_functions[1]);
+}
+
+/* Reads the stack at this instant and sends it. */
+static void walk(struct ls_thread *t, const struct running *r, const struct ls_regs *regs, enum ls_vmstate state)
+{
+        struct ls_sampler *s = t->sampler;
+        struct ls_walk *w = &s->walks[s->current];
+        struct ls_moment m = { .vm = r->vm, .L = r->L, .regs = s->native ? regs : NULL, .jit_offset = LS_JIT_NO_OFFSET };
+        const uint64_t *jit_base = *(const uint64_t *const volatile *)(r->global + ls_vm_facts.jit_base_offset);
+        struct ls_ticks ticks;
+        struct ls_top top;
+        int error, place = 0;
+
+        ls_ticks_take(s, &ticks);
+        w->trusted = 0;
+        ls_walk_top(w, r->L, jit_base, state == LS_VMSTATE_C, regs, &top);
+        if (top.in_trace && r->vm->jit)
+                place = ls_jit_locate(r->vm, r->L, regs->ip, regs->sp, &m.jit_id, &m.jit_offset);
+        /* LuaJIT leaves the state at C when it has told our handler of a recorded bytecode, and goes on compiling. */
+        if (state == LS_VMSTATE_C && top.base && !top.in_asm && !top.in_trace && ls_fn_is_lua(ls_gcptr(top.base[-2]))) {
+                to_jit(&ticks);
+        }
+        m.whole = top.in_asm || place == LS_JIT_IN_TRACE;
+        if (top.in_trace && (!place || m.jit_offset == LS_JIT_NO_OFFSET)) {
+                ls_lose(LS_LOSS_TRACE_UNKNOWN, ticks.sum);
+                m.flags |= LS_SAMPLE_NO_LINE;
+        }
+        w->trusted = m.whole;
+        error = top.base ? ls_walk_from(w, r->L, &top) : -EBADMSG;
+        if (error == -EBADMSG) {        /* a frame that is half made: from the last one that was saved, then */
+                w->trusted = 0;
+                top.exact = 0;
+                error = ls_walk_saved(w, r->L);
+        }
+        w->trusted = m.whole;
+        if (error) {
+                ls_lose(LS_LOSS_BAD_STACK, ticks.sum);
                 return;
         }
-        enum ls_vmstate state = LS_VMSTATE_INTERPRETED;
+        if (w->n > 1 && is_own_function(w->frames[0].fn)) {
+                to_jit(&ticks);
+                w->n--;
+                w->body -= w->body > 0;
+                memmove(w->frames, w->frames + 1, w->n * sizeof *w->frames);
+                for (unsigned i = 0; i < w->ncframes; i++)
+                        w->cframes[i].frames -= w->cframes[i].frames > 0;
+        }
+        if (!w->n) {
+                ls_sample_send_pseudo(t, r->vm, "[no Lua function]", &ticks);
+                return;
+        }
+        if (!top.exact)
+                ls_lose(LS_LOSS_TOP_GUESSED, 1);
+        ls_sample_send(t, &m, &ticks);
+        ls_sample_background(t, m.whole ? r->L : NULL, ticks.cpu_ns);
+}
 
-        if (ls_tick.global)
-                state = vmstate_of(*(const volatile int32_t *)(ls_tick.global + ls_tick.vmstate_offset));
-        atomic_fetch_add_explicit(&ls_tick.pending[state], ticks, memory_order_relaxed);
-        if (ls_tick.trigger) {
-                if (ls_tick.global && ls_tick.hookmask_offset)
-                        renew_request();
-                ls_tick.trigger(SIGPROF);
+/* n ticks have passed on this thread: whose are they? */
+static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint64_t now, uint64_t cpu)
+{
+        struct ls_sampler *s = t->sampler;
+        struct ls_guard *guard = &s->walks[s->current].guard;
+        struct running r;
+        struct ls_regs regs;
+        enum ls_vmstate state;
+
+        regs_of(uc, &regs);
+        ls_guard_begin(guard);
+        if (!find_vm(t, guard, regs.sp, &r)) {
+                s->last_vm = NULL;
+                atomic_fetch_add_explicit(&t->ring->ticks, n, memory_order_relaxed);
+                atomic_store_explicit(&s->last_time_ns, now, memory_order_relaxed);
+                atomic_fetch_add_explicit(&s->outside, n, memory_order_relaxed);
+                if (!t->busy)
+                        ls_sample_flush_outside(t);
+                return;
+        }
+        s->last_vm = r.vm;
+        if (r.vm->paused)
+                return;
+        state = vmstate_of(*(const volatile int32_t *)(r.global + ls_vm_facts.vmstate_offset));
+        atomic_store_explicit(&s->last_time_ns, now, memory_order_relaxed);
+        atomic_fetch_add_explicit(&t->ring->ticks, n, memory_order_relaxed);
+        if (atomic_load_explicit(&ls_profiler.vm, memory_order_relaxed) == r.vm &&
+            (r.vm->engine == LS_ENGINE_HOOK || state == LS_VMSTATE_NATIVE)) {
+                ask_for_hook(s, r.global, state, n, n - 1);
+        } else if (r.vm->engine == LS_ENGINE_HOOK) {
+                ls_lose(atomic_load_explicit(&ls_profiler.taken, memory_order_relaxed) ? LS_LOSS_APP_PROFILER : LS_LOSS_OTHER_VM, n);
+        } else {
+                add_pending(s, t->busy && r.vm->jit ? LS_VMSTATE_JIT : state, n, n - 1);
+                if (t->busy || cpu < s->rest_until_ns)
+                        ls_lose(LS_LOSS_BUSY, n);
+                else
+                        walk(t, &r, &regs, state);
         }
 }
 
-LS_HANDLER static void tick(struct ls_shm *shm)
+/* A tick that took a large part of the interval, such as for a stack of ten thousand frames at 50 us, is paid for before
+ * the next stack is read: the program gets at least three quarters of the time. */
+static void rest(struct ls_sampler *s, uint64_t now, uint64_t cpu)
 {
-        uint64_t now = ls_now_ns();
-        uint64_t cpu = ls_thread_cpu_ns();
-        uint64_t last = atomic_load_explicit(&ls_tick.last_cpu_ns, memory_order_relaxed);
-        uint64_t passed = ls_tick.remainder_ns + (cpu > last ? cpu - last : 0);
-        uint64_t ticks = passed / ls_tick.interval_ns;
+        uint64_t took = ls_own_ns(now, cpu);
 
-        ls_tick.remainder_ns = passed - ticks * ls_tick.interval_ns;
-        atomic_store_explicit(&ls_tick.last_cpu_ns, cpu, memory_order_relaxed);
-        watch_recorder(now);
+        if (took > ls_agent.shm->interval_ns / 8)
+                s->rest_until_ns = cpu + 4 * took;
+}
+
+LS_HANDLER static void tick(struct ls_thread *t, const ucontext_t *uc)
+{
+        struct ls_shm *shm = ls_agent.shm;
+        struct ls_sampler *s = t->sampler;
+        uint64_t now = ls_now_ns(), cpu = ls_thread_cpu_ns();
+        uint64_t last = atomic_load_explicit(&s->last_cpu_ns, memory_order_relaxed);
+        uint64_t passed = s->remainder_ns + (cpu > last ? cpu - last : 0);
+        uint64_t ticks = passed / shm->interval_ns;
+
+        s->remainder_ns = passed - ticks * shm->interval_ns;
+        atomic_store_explicit(&s->last_cpu_ns, cpu, memory_order_relaxed);
+        watch_recorder(s, now);
         if (ticks > UINT32_MAX / 2)     /* decades; a broken clock */
                 ticks = 0;
-        if (ticks && !ls_tick.paused && atomic_load_explicit(&shm->recording, memory_order_relaxed)) {
-                atomic_store_explicit(&ls_tick.last_time_ns, now, memory_order_relaxed);
-                atomic_fetch_add_explicit(&ls_tick.ring->ticks, ticks, memory_order_relaxed);
-                if (ticks > 1)
-                        atomic_fetch_add_explicit(&ls_tick.delayed, (uint32_t)ticks - 1, memory_order_relaxed);
-                count((uint32_t)ticks);
+        if (ticks && atomic_load_explicit(&shm->recording, memory_order_relaxed)) {
+                account(t, uc, (uint32_t)ticks, now, cpu);
+                atomic_store_explicit(&ls_vm_readers[t->index], NULL, memory_order_release);
+                rest(s, now, cpu);
         }
-        atomic_store_explicit(&ls_tick.ring->last_cpu_ns, cpu, memory_order_relaxed);
+        atomic_store_explicit(&t->ring->last_cpu_ns, cpu, memory_order_relaxed);
         atomic_fetch_add_explicit(&shm->own_handler_ns, ls_own_ns(now, cpu), memory_order_relaxed);
 }
 
@@ -157,17 +372,19 @@ LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context)
 {
         int saved = errno;
         struct ls_shm *shm = ls_agent.shm;
+        struct ls_thread *t;
 
         if (ls_tick_foreign && is_foreign(info, shm)) {
                 ls_tick_foreign(sig, info, context);
                 errno = saved;
                 return;
         }
-        if (ls_tick.ready && ls_tick_thread && ls_agent_live()) {
+        t = ls_thread_self();
+        if (t && t->sampler->ready) {
                 if (shm->bare_tick == 0)
-                        tick(shm);
-                atomic_fetch_add_explicit(&ls_tick.ring->signals, 1, memory_order_relaxed);
-                atomic_fetch_add_explicit(&shm->ticks_handled, 1, memory_order_release);
+                        tick(t, context);
+                atomic_fetch_add_explicit(&t->ring->signals, 1, memory_order_relaxed);
+                atomic_fetch_add_explicit(&t->ring->ticks_handled, 1, memory_order_release);
         }
         errno = saved;
 }

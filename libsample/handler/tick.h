@@ -1,46 +1,67 @@
-/* What happens at a tick. The engine fills struct ls_tick before it arms the timer; the handler reads it at each
- * tick signal and adds up the time that passed; the VM hook takes the sums. One ticked thread a process. */
+/* What happens at a tick: the handler adds up the CPU time that passed and takes a sample, or, for a VM of the hook
+ * engine, asks LuaJIT for its profile hook, which takes it. */
 #ifndef LS_HANDLER_TICK_H
 #define LS_HANDLER_TICK_H
 
 #include <signal.h>
 #include <time.h>
 
-#include "libsample/handler/ring_writer.h"
+#include "libsample/handler/walk.h"
+#include "libsample/thread.h"
+#include "libsample/vm.h"
 
-struct ls_tick {
-        struct ls_ring *ring;
-        uint64_t interval_ns;
-        void (*trigger)(int);           /* LuaJIT's own handler: sets its profile hook; NULL = not started */
-        const char *global;             /* global_State, NULL when its layout is not known */
-        unsigned vmstate_offset;        /* in global_State: int32_t vmstate */
-        unsigned cur_L_offset;          /* in global_State: running lua_State */
-        unsigned hookmask_offset;       /* in global_State: uint8_t hookmask, dispatchmode */
-        unsigned cframe_offset;         /* in lua_State: its C frame, NULL = runs nothing */
-        volatile sig_atomic_t ready;    /* 1 = all above is set and ticks count */
-        volatile sig_atomic_t paused;   /* 1 = between regions or while the program's own profiler runs */
+struct ls_ticks {                       /* time that a sample stands for */
+        uint32_t weight[LS_NVMSTATES];
+        uint32_t sum, delayed;
+        uint64_t time_ns, cpu_ns;       /* CLOCK_MONOTONIC and the thread's CPU clock at the last tick */
+};
+
+struct ls_sampler {                     /* of a thread; pages */
+        volatile sig_atomic_t ready;    /* 1 = ticks count */
         timer_t timer;                  /* cputime timer */
         volatile sig_atomic_t has_timer;
         volatile sig_atomic_t slowed;   /* cputime: the recorder is silent, the timer is stretched */
+        int described;                  /* -1 = the THREAD record was sent, 1 = and its name was looked at again */
+        char name[16];                  /* as it was sent */
 
         /* The handler adds, the hook takes; both on one thread, the handler may interrupt the hook. */
-        _Atomic uint32_t pending[LS_NVMSTATES]; /* ticks by VM state since the hook took them */
-        _Atomic uint32_t outside;       /* ticks while the VM ran nothing */
+        _Atomic uint32_t pending[LS_NVMSTATES]; /* ticks by VM state since they were taken */
+        _Atomic uint32_t outside;       /* ticks while no VM ran */
         _Atomic uint32_t delayed;       /* of all these, ticks seen late */
         _Atomic uint64_t last_time_ns;  /* CLOCK_MONOTONIC of the last tick */
         _Atomic uint64_t last_cpu_ns;   /* thread's CPU clock at the last tick, or when ticking began */
         uint64_t remainder_ns;          /* CPU time below one interval, carried to the next tick; handler's own */
-};
-extern struct ls_tick ls_tick;
+        uint64_t cpu_start;             /* thread's CPU clock when it was armed */
 
-/* Set on the ticked thread: a tick signal that somebody sends to another thread is ignored. */
-extern __thread int ls_tick_thread __attribute__((tls_model("initial-exec")));
+        uint64_t rest_until_ns;         /* thread's CPU clock: before it no stack is read */
+        const struct ls_vm *last_vm;    /* that ran at the last tick; only compared */
+        struct ls_walk walks[2];        /* the sample at hand and the last one that was sent */
+        unsigned current;
+        size_t last_n;                  /* frames of the last one, 0 = the next one stands alone */
+        uint64_t names_ns;              /* spent on searches for names */
+        uint64_t builtins_ns;           /* when the libraries were last read for names of fast functions */
+        struct ls_native_copy *native;  /* the last native stack, NULL = none wanted */
+};
+
+/* LuaJIT's own profiler, which the hook engine runs on one VM of the process. */
+struct ls_profiler {
+        _Atomic(const struct ls_vm *) vm;       /* NULL = not started */
+        _Atomic uint32_t taken;         /* 1 = the program's own profiler runs in its place */
+        void (*trigger)(int);           /* LuaJIT's own handler: sets its profile hook */
+};
+extern struct ls_profiler ls_profiler;
+
+/* Threads that read a VM at this moment, by index: a VM is removed only when none does. */
+extern _Atomic(const struct ls_vm *) ls_vm_readers[LS_THREADS_MOST];
 
 /* What to do with a tick signal that did not come from the timer: the program's own use of it. Set by preload.c. */
 extern void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
 
 /* The tick signal's handler. Preserves errno. */
 LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context);
+
+/* Takes the pending ticks. On the thread. */
+LS_HANDLER void ls_ticks_take(struct ls_sampler *s, struct ls_ticks *ret);
 
 /* CLOCK_MONOTONIC and the calling thread's CPU clock in ns. Any context. */
 LS_HANDLER uint64_t ls_now_ns(void);

@@ -1,5 +1,7 @@
-/* Writes the golden trace: one synthetic record of every kind, those included that nothing records yet, an event and a
- * record kind that no version knows, and a column of a newer writer. `gen_golden FILE`; the file is in tests/golden. */
+/* Writes the golden traces, which are in tests/golden. `gen_golden FILE`: one synthetic record of every kind, those
+ * included that nothing records yet, an event and a record kind that no version knows, and a column of a newer writer.
+ * `gen_golden --coded FILE`: what has coded columns, three threads in coroutines on stacks of a tree. `gen_golden --jit
+ * FILE`: traces of the JIT compiler. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -114,27 +116,119 @@ static void add_samples(struct ls_trace_writer *w)
                                                     .weight = 12345 });
 }
 
+static void add_coded(struct ls_trace_writer *w)
+{
+        uint32_t process = ls_trace_process(w, 4000, str(w, "luajit")), vm = ls_trace_vm(w, process, 1, 0), f[9];
+        uint32_t stack[80] = { 0 }, seed = 1;
+
+        for (unsigned i = 0; i < 9; i++) {
+                f[i] = ls_trace_function(w, &(struct ls_function_def){ .kind = LS_FUNC_LUA, .first_line = 10 * i + 1,
+                                                                       .last_line = 10 * i + 9, .hash = i });
+                ls_trace_coroutine(w, vm, f[i], 1);
+        }
+        for (unsigned i = 1; i < 4; i++)
+                ls_trace_thread(w, process, 4000 + i, 0);
+        for (unsigned i = 1; i < 80; i++)
+                stack[i] = ls_trace_stack(w, stack[i % 5 ? i - 1 : i * i % 37 % i],
+                                          ls_trace_location(w, f[i * i % 9], 10 * (i * i % 9) + i % 4));
+        for (unsigned i = 0; i < 300; i++) {
+                unsigned at = (seed = seed * 1103515245 + 12345) >> 16 & 63, late = seed >> 24 & 7;
+                struct ls_sample_row row = { .event = LS_EVENT_CPU, .thread = 1 + i % 7 % 3, .vm = vm,
+                                             .coroutine = i % 40 ? at % 10 : 0, .stack = stack[at + 1],
+                                             .weight = 1 + (i % 29 == 0), .vmstate = i % 5 ? at % LS_NVMSTATES : 2,
+                                             .time_ns = T + i * 1000000 + (late ? 0 : seed % 999999) };
+
+                ls_trace_sample(w, &row);
+        }
+}
+
+/* Traces without a map, so that what they mean can be told from the page alone: a root, its side trace, one of another
+ * VM, and one that has no record; samples at two places of each, and one that stands on nothing. */
+static void add_jit(struct ls_trace_writer *w)
+{
+        struct ls_source_def file = { .name = str(w, "@app.lua"), .size = 120, .text_hash = 0x1122334455667788ull };
+        struct ls_function_def lua = { .kind = LS_FUNC_LUA, .source = ls_trace_source(w, &file), .first_line = 5,
+                                       .last_line = 9, .hash = 22 };
+        uint32_t process = ls_trace_process(w, 4000, str(w, "luajit")), work, main_chunk, below, root, code[4];
+
+        ls_trace_thread(w, process, 4000, str(w, "luajit"));
+        ls_trace_thread(w, process, 4001, str(w, "worker"));
+        ls_trace_vm(w, process, 1, str(w, "LuaJIT 2.1"));
+        ls_trace_vm(w, process, 2, str(w, "LuaJIT 2.1"));
+        ls_trace_event(w, LS_EVENT_CPU, 1000000);
+        work = ls_trace_function(w, &lua);
+        ls_trace_name(w, work, LS_NAME_GLOBAL, str(w, "app.work"));
+        lua.first_line = 0;
+        lua.flags = LS_FUNCF_MAIN;
+        main_chunk = ls_trace_function(w, &lua);
+        for (unsigned i = 0; i < 4; i++)
+                code[i] = ls_trace_function(w, &(struct ls_function_def){ .kind = LS_FUNC_TRACE, .offset = i + 1, .hash = 1 });
+        root = ls_trace_stack(w, 0, ls_trace_location(w, main_chunk, 20));
+        below = ls_trace_stack(w, root, ls_trace_location(w, work, 6));
+        ls_trace_irnames(w, 1, str(w, "NOP   ADD   "));
+        for (unsigned i = 0; i < 3; i++) {
+                uint64_t row[LS_COLUMNS_MAX] = {
+                        [LS_C_JITTRACE_VM] = 1 + i / 2, [LS_C_JITTRACE_NUMBER] = 5 + i,
+                        [LS_C_JITTRACE_ROOT] = i == 1 ? 5 : 0, [LS_C_JITTRACE_PARENT] = i == 1 ? code[0] : 0,
+                        [LS_C_JITTRACE_EXIT] = i == 1 ? 2 : 0, [LS_C_JITTRACE_LINK_KIND] = str(w, i == 1 ? "root" : "loop"),
+                        [LS_C_JITTRACE_START] = ls_trace_location(w, i == 2 ? main_chunk : work, 7 + i),
+                        [LS_C_JITTRACE_LINK] = i == 1 ? 5 : 5 + i, [LS_C_JITTRACE_ADDRESS] = 0x7e0000000000 + i * 4096,
+                        [LS_C_JITTRACE_SIZE] = 512, [LS_C_JITTRACE_FUNCTION] = code[i],
+                };
+                const struct ls_map_row map = { code[i], 6 };
+
+                ls_trace_row(w, LS_REC_JITTRACE, row);
+                ls_buf_add(&w->map_rows, &map, sizeof(map));
+                ls_buf_add(&w->maps, "no map", 6);
+        }
+        ls_trace_flush(w, T, 1);
+        for (unsigned i = 0; i < 20; i++) {
+                uint32_t line = i % 3 * 17, where = i % 5 == 4 ? 0 : i % 7 == 6 ? root : below;
+                struct ls_sample_row row = { .event = LS_EVENT_CPU, .thread = 1 + i % 2, .vm = 1 + i % 4 / 2, .weight = 1 + i % 3,
+                                             .time_ns = T + i * 1000000, .vmstate = LS_VMSTATE_NATIVE };
+
+                row.stack = ls_trace_stack(w, where, ls_trace_location(w, code[i % 4], line));
+                ls_trace_sample(w, &row);
+        }
+}
+
+/* Those that are a trace of their own. */
+static const struct { const char *option; void (*add)(struct ls_trace_writer *w); } makers[] = {
+        { "--jit", add_jit },
+        { "--coded", add_coded },
+};
+
+static void add_every_kind(struct ls_trace_writer *w)
+{
+        add_dictionaries(w);
+        add_facts(w);
+        add_reserved(w);
+        add_unknown(w);
+        ls_trace_flush(w, T, 1);
+        add_samples(w);
+}
+
 int main(int argc, char **argv)
 {
-        int fd = argc == 2 ? open(argv[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1, r;
+        void (*add)(struct ls_trace_writer *w) = argc == 2 ? add_every_kind : NULL;
         struct ls_trace_writer *w;
+        int fd, r;
 
+        for (unsigned i = 0; argc == 3 && i < sizeof(makers) / sizeof(*makers); i++)
+                if (!strcmp(argv[1], makers[i].option))
+                        add = makers[i].add;
+        fd = add ? open(argv[argc - 1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
         if (fd < 0) {
-                fprintf(stderr, "usage: gen_golden FILE\n");
+                fprintf(stderr, "usage: gen_golden [--jit|--coded] FILE\n");
                 return 129;
         }
         r = ls_trace_writer_open(fd, 1000000, &w);
         if (!r) {
-                add_dictionaries(w);
-                add_facts(w);
-                add_reserved(w);
-                add_unknown(w);
-                ls_trace_flush(w, T, 1);
-                add_samples(w);
+                add(w);
                 r = ls_trace_writer_close(w);
         }
         if (r || close(fd)) {
-                fprintf(stderr, "gen_golden: %s: %s\n", argv[1], strerror(r ? -r : errno));
+                fprintf(stderr, "gen_golden: %s: %s\n", argv[argc - 1], strerror(r ? -r : errno));
                 return 1;
         }
         return 0;

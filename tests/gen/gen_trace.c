@@ -178,6 +178,7 @@ static void one_sample(struct gen *g, struct thread *t)
 static int make_samples(struct gen *g)
 {
         uint32_t turn = 0;
+        uint64_t latest = 0;            /* the threads' times differ; the writer's goes forward */
         int r = 0;
 
         for (uint32_t i = 0; i < g->o.threads; i++)
@@ -188,7 +189,8 @@ static int make_samples(struct gen *g)
 
                 for (uint64_t k = i; k < i + RUN && k < g->o.samples; k++)
                         one_sample(g, t);
-                r = ls_trace_flush(g->w, t->time_ns, 0);
+                latest = t->time_ns > latest ? t->time_ns : latest;
+                r = ls_trace_flush(g->w, latest, 0);
         }
         return r;
 }

@@ -4,6 +4,7 @@ import collections
 import itertools
 import struct
 
+import coded
 import xxhash
 import zstandard
 
@@ -14,10 +15,11 @@ CHECK_AT = slice(20, 24)
 ZSTD, LAST = 1, 2                               # flags of a chunk
 DEFINITIONS, SAMPLES, CHECKPOINT, INDEX_CHUNK, PARITY = 1, 2, 3, 4, 5
 CHUNK_TYPES = {1: "definitions", 2: "samples", 3: "checkpoint", 4: "index", 5: "parity"}
-BYTES = 4                                       # encoding of columns of bytes
+BYTES, CODED = 4, 4                             # encoding of columns of bytes; of others
 MASK = (1 << 64) - 1
 CONTINUES, LEAF_LINE_UNKNOWN = 1, 16            # flags of a sample
 VMSTATES, MAX_EVENT = 5, 255
+COROUTINE_OF_STACK = 0xffffffff
 SAMPLE_LIMITS = [("event", MAX_EVENT), ("vmstate", VMSTATES - 1), ("flags", 255)] + [
     (name, 0xffffffff) for name in ("thread", "vm", "coroutine", "zone", "stack", "weight")]
 
@@ -49,7 +51,7 @@ KINDS = {
     6: Kind("function", "ids", 4194304, "kind flags source first_line last_line hash mapping offset name:s"),
     7: Kind("name", "key", 0, "function:k rank name:s"),
     8: Kind("location", "ids", 16777216, "function line"),
-    9: Kind("stack", "ids", 33554432, "parent location"),
+    9: Kind("stack", "ids", 33554432, "parent location coroutine"),
     10: Kind("zone", "ids", 1048576, "parent name:s"),
     11: Kind("thread", "ids", 1048576, "process tid name:s"),
     12: Kind("vm", "ids", 1048576, "process number runtime:s"),
@@ -67,11 +69,13 @@ KINDS = {
     24: Kind("span", "ids", 16777216, "event value phase span time_ns thread coroutine stack name:s"),
     25: Kind("linecount", "ids", 16777216, "event value function line"),
     26: Kind("jittrace", "ids", 1048576, "vm number root parent exit start link_kind:s link abort:s address size ir:s "
-             "map:s"),
+             "map:s function"),
     27: Kind("label", "ids", 1048576, "parent key:s value:s"),
+    29: Kind("irnames", "key", 0, "vm:k names:s"),
+    30: Kind("jitmap", "rows", 0, "function length bytes"),
 }
 SAMPLE = 2
-BYTES_KINDS = {3, 5}                            # those whose column "bytes" holds bytes; AGGREGATE's is a number
+BYTES_KINDS = {3, 5, 30}                        # those whose column "bytes" holds bytes; AGGREGATE's is a number
 
 
 def xxh64(data):
@@ -180,7 +184,7 @@ def read_record(number, b, p, end, rows_left):
         raise Damage("more rows than a chunk may have")
     if kind.how == "ids" and (first == 0 or first + count - 1 > kind.limit):
         raise Damage("ids out of range")
-    columns, seen, raw = {}, {}, None
+    columns, seen, raw, in_code = {}, {}, None, {}
     while p < end:
         tag, p = varint(b, p, end)
         column, encoding = tag >> 3, tag & 7
@@ -200,14 +204,22 @@ def read_record(number, b, p, end, rows_left):
             raise Damage("a column comes twice")
         seen[column] = encoding
         name = kind.columns[column - 1]
-        if (name == "bytes" and number in BYTES_KINDS) != (encoding == BYTES):
+        bytes_here = name == "bytes" and number in BYTES_KINDS
+        if bytes_here and encoding != BYTES:
             raise Damage("a column has an encoding of another type")
-        if encoding == BYTES:
+        if bytes_here:
             raw = b[start:stop]
+        elif encoding == CODED:
+            in_code[name] = b[start:stop]
         else:
             columns[name] = [value] * count if encoding == 0 else ENCODINGS[encoding](b, start, stop, first, count)
     if number in BYTES_KINDS:
         columns["bytes"] = split(raw or b"", columns.get("length") or [0] * count, number)
+    if in_code:
+        try:
+            coded.decode(number, in_code, columns, first, count)
+        except coded.Bad as e:
+            raise Damage(str(e))
     record = Record(number, first, count, columns, size)
     record.not_constant = {kind.columns[c - 1] for c, encoding in seen.items() if encoding != 0}
     return record

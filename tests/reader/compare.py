@@ -11,7 +11,7 @@ import support as s
 from support import check
 
 VMSTATES = ["Compiled", "Interpreted", "C code", "Garbage Collector", "JIT Compiler"]
-LUA, C = 1, 2                                   # kinds of functions
+LUA, C, NATIVE = 1, 2, 5                        # kinds of functions
 MAIN_CHUNK = 1
 OWN_MEMBERS = ("ticks", "samples", "complete")  # of info: what it says itself under the name of a fact
 LINE_UNKNOWN = "[line not recorded"
@@ -126,8 +126,19 @@ def compare_report(t, totals, path):
          ticks_of(rows(path, "vmstate"), "vmstate"))
     same("ticks by zone", {(z or "(none)",): n for z, n in totals["zone"].items() if n},
          ticks_of(rows(path, "zone-path"), "zone"))
+    same("ticks by trace", {k: n for k, n in totals["jit"].items() if n}, jit_ticks(rows(path, "trace")))
+    if totals["jit_mapped"]:
+        return                                  # whose frames are in machine code is then a matter of disassembly
     same("ticks by function", *functions(t, totals, rows(path, "function")))
     same("ticks by line", lines(t, totals), ticks_by_line(rows(path, "line")))
+
+
+def jit_ticks(theirs):
+    out = collections.Counter()
+    for r in theirs:
+        if r["self_ticks"] and r["name"] != "(not in a trace)":
+            out[str(r["trace"])] += r["self_ticks"]
+    return dict(out)
 
 
 def chunk_name(source):
@@ -144,7 +155,9 @@ def name_agrees(t, f, shown):
     row = t.rows["function"][f["id"]]
     if f["kind"] == LUA:
         return shown.startswith("function@")
-    return f["kind"] == C and shown.split("@")[0].split("#")[0].endswith("+0x%x" % row["offset"])
+    if f["kind"] == reader().MACHINE_CODE:
+        return shown.startswith("[compiled code]")
+    return f["kind"] in (C, NATIVE) and shown.split("@")[0].split("#")[0].endswith("+0x%x" % row["offset"])
 
 
 def functions(t, totals, theirs):

@@ -1,5 +1,6 @@
 """Small traces made byte by byte from luasample-trace(5): each encoding, what is unknown, what breaks a rule, what is
 lost. Both readers must see the same in them. Used by run.py; needs no program to record."""
+import random
 import struct
 
 import support as s
@@ -7,7 +8,9 @@ import compare
 from compare import check
 
 CONST, VARINT, DELTA, FIXED, BYTES, RUNS, PLANES, BACK = range(8)
+CODED = BYTES
 STRING, SOURCE, TEXT, FUNCTION, NAME, LOCATION, STACK, ZONE, THREAD, VM, COROUTINE = 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13
+JITTRACE, IRNAMES, JITMAP = 26, 29, 30
 SAMPLE, EVENT, INFO, THREADCPU, INDEX, AGGREGATE, SPAN, LINECOUNT = 2, 16, 17, 19, 22, 23, 24, 25
 MASK = (1 << 64) - 1
 INTERVAL = 1000000
@@ -52,6 +55,37 @@ def encode(encoding, values, first=0):
         return out
     w = max(1, (max(values, default=0).bit_length() + 7) // 8)
     return bytes([w]) + b"".join(bytes(v >> 8 * p & 255 for v in values) for p in range(w))
+
+
+def any_code(rng, w, rows, decode):
+    """A coded column of rows that says anything: what is read from random bytes, cut to those that are needed. Bytes that
+    are cut off read as 0 and change the last values, which then may need another byte."""
+    import coded
+    data = bytes([w]) + rng.randbytes(2)
+    while True:
+        b = coded.Bits(data, rows)
+        values = decode(b)
+        n = b.at - 3
+        if n == len(data):
+            return data, values
+        data = data[:n] if n < len(data) else data + rng.randbytes(n - len(data))
+
+
+def coded_samples(seed, rows):
+    """A record of samples, all columns coded, and its rows."""
+    import coded
+    rng, out, cols = random.Random(seed), [], {}
+
+    def add(number, w, decode):
+        data, cols[number] = any_code(rng, w, rows, decode)
+        out.append(column(number, CODED, data))
+
+    add(6, rng.choice((0, 2, 5, 9)), lambda b: coded.ids(b, rows))
+    for number, w in ((1, 2), (2, 1), (3, 1), (4, 3), (5, 0), (7, 2), (8, 4), (10, rng.choice((1, 8, 31))), (13, 1)):
+        add(number, w, lambda b: coded.paired(b, cols[6]))
+    add(9, 0, lambda b: coded.steps(b, cols[2]))
+    rng.shuffle(out)
+    return record(SAMPLE, 0, rows, *out), [{c: v[i] for c, v in cols.items()} for i in range(rows)]
 
 
 def column(number, encoding, values, first=0):
@@ -182,6 +216,40 @@ def add_to(suite):
                                  column(1, encoding, parents, first)))
             agree(f, [], sum(values[10]))
 
+    @t("coded", "coded columns of any bytes, and what may not be coded or is of another length")
+    def _():
+        import coded
+        for seed in range(15):
+            rows = (1, 2, 15, 64, 300)[seed % 5]
+            payload, values = coded_samples(seed, rows)
+            if max(v[6] for v in values) >> 32:
+                continue
+            nodes, _ = any_code(random.Random(seed), 2, rows, lambda b: coded.stacks(b, 3, rows))
+            f = base().definitions(record(STACK, 3, rows, column(1, CODED, nodes), column(3, VARINT, [1] * rows)),
+                                   one(COROUTINE, 1, 1, 2, 1))
+            # flags that no writer writes: report has no say in what they mean
+            _, totals = compare.compare(f.chunk(2, payload, sums(*values)).write(), with_report=False)
+            check(not totals["damage"], "damage: %s" % totals["damage"])
+        row = {1: 1, 2: 1, 6: 2, 10: 3}
+        code, _ = any_code(random.Random(1), 2, 4, lambda b: coded.stacks(b, 3, 4))
+        for number, bad in ((1, code + b"\0"), (1, b"\2"), (1, b"\41" + code[1:]), (2, code)):
+            agree(base().definitions(record(STACK, 3, 4, column(number, CODED, bad))), [1])
+        agree(base().definitions(record(STACK, 3, 4, column(1, CODED, code), column(2, CONST, 1))), [1])
+        agree(base().definitions(record(LOCATION, 3, 4, column(1, CODED, code))), [1])
+        agree(base().definitions(record(STACK, 3, 16385, column(1, CODED, code))), [1])
+        for number in (11, 12):
+            agree(base().chunk(2, record(SAMPLE, 0, 1, *[column(c, CONST, v) for c, v in row.items()],
+                                         column(number, CODED, b"\1\1")), sums(row)), [1])
+
+    @t("coroutine", "the coroutine of a sample that is its stack's, and one that is not there")
+    def _():
+        f = base().definitions(record(STACK, 3, 2, column(2, CONST, 1), column(3, VARINT, [1, 9])),
+                               one(COROUTINE, 1, 1, 2, 1))
+        rows = [{1: 1, 4: co, 6: stack, 10: 1} for co, stack in
+                ((0xffffffff, 3), (0xffffffff, 1), (0xffffffff, 4), (0xffffffff, 77), (0xffffffff, 0), (1, 1), (0, 3))]
+        _, totals = agree(f.samples(*rows), [], 7)
+        check(totals["coroutine"] == {"1": 2, "0": 5}, "coroutines %s" % totals["coroutine"])
+
     @t("times", "times before and after their base, and in the unit of the file header")
     def _():
         f = base().samples({1: 1, 6: 1, 9: 33, 10: 1}, {1: 1, 6: 2, 9: (-33) & MASK, 10: 2})
@@ -257,6 +325,30 @@ def add_to(suite):
                                  column(4, CONST, len(piece)), column(5, BYTES, piece)))
         t, _ = agree(f, [])
         check(t.source_text(2) == b"return 1" and t.source_text(3) is None, "%s" % t.source_text(2))
+
+    @t("jit", "frames in machine code stand for the frame below, at the line where the trace starts or at none")
+    def _():
+        def trace(i, number, start, function):
+            return one(JITTRACE, i, 0, number, 0, 0, 0, start, 0, 0, 0, 0, 0, 0, 0, function)
+        f = base().definitions(
+            one(FUNCTION, 3, 6, 0, 0, 0, 0, 1, 0, 1), one(FUNCTION, 4, 6, 0, 0, 0, 0, 1, 0, 2),
+            one(FUNCTION, 5, 5, 0, 0, 0, 0, 0, 0, 64), one(LOCATION, 3, 3, 9), one(LOCATION, 4, 4), one(LOCATION, 5, 5),
+            one(LOCATION, 6, 1, 8), one(LOCATION, 7, 40, 3), one(IRNAMES, 0, 1, 2),
+            trace(1, 5, 6, 3), trace(2, 6, 2, 3), trace(3, 7, 99, 60),
+            record(JITMAP, 0, 1, column(1, CONST, 3), column(2, CONST, 5), column(3, BYTES, b"short")),
+            one(STACK, 3, 1, 3),                # its trace starts in the function below it
+            one(STACK, 4, 2, 3),                # and here in another
+            one(STACK, 5, 3, 5),                # it has called a native function
+            one(STACK, 6, 0, 3),                # it stands on nothing
+            one(STACK, 7, 1, 4),                # a trace without a row
+            one(STACK, 8, 5, 2), one(STACK, 9, 8, 4),   # called back, and compiled again
+            one(STACK, 10, 30, 3), one(STACK, 11, 3, 4), one(STACK, 13, 12, 3), one(STACK, 14, 13, 5),
+            one(STACK, 15, 0, 7), one(STACK, 16, 15, 3))
+        f.samples(*[(i, 1 << i) for i in range(1, 17)])
+        _, totals = agree(f, [], (1 << 17) - 2)
+        ticks = {l["line"]: l["self_ticks"] for l in totals["lines"] if l["source"] == "@app.lua"}
+        check(ticks == {7: 2, 13: 4 + 256, 8: 8}, "ticks by line: %r" % ticks)
+        check(totals["jit"]["5"] == 8 + 16 + 32 + 64 + 8192 + 16384 + 65536, "ticks by trace: %r" % totals["jit"])
 
     @t("escapes", "strings of any bytes")
     def _():

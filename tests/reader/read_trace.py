@@ -13,8 +13,8 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 try:
-    from chunks import (BYTES_KINDS, CHUNK_HEADER, CHUNK_MAGIC, CHUNK_TYPES, CONTINUES, Chunk, DEFINITIONS, Damage,
-                        INDEX_CHUNK, KINDS, LAST, LEAF_LINE_UNKNOWN, MAJOR, MASK, MAX_EVENT, PARITY, SAMPLE, SAMPLES,
+    from chunks import (BYTES_KINDS, CHUNK_HEADER, CHUNK_MAGIC, CHUNK_TYPES, CONTINUES, COROUTINE_OF_STACK, Chunk,
+                        DEFINITIONS, Damage, INDEX_CHUNK, KINDS, LAST, LEAF_LINE_UNKNOWN, MAJOR, MASK, MAX_EVENT, PARITY, SAMPLE, SAMPLES,
                         VMSTATES, xxh64)
 except ImportError as e:
     if __name__ == "__main__":
@@ -28,6 +28,7 @@ LOST, NO_FUNCTION = "[definition lost]", "[no function]"
 DEFINITIONS_AT_ALL, DEFINITIONS_PER_BYTE = 65536, 256
 STRINGS_AT_ALL, STRINGS_PER_BYTE = 16 << 20, 4096
 CPU_EVENT, COMPILED = 1, 0
+NATIVE, MACHINE_CODE, MAP_HEAD = 5, 6, 88       # kinds of function; bytes that a map's head has
 TOTALS = ("aggregate", "span", "linecount")     # kinds that add to the totals of their event
 
 
@@ -61,7 +62,7 @@ class Trace:
     """The file read: chunks in order, damages as dicts, and the definitions of all kinds."""
     def __init__(self, data):
         self.data, self.chunks, self.damages, self.unreadable = data, [], [], 0
-        self.spent = collections.Counter()      # by kind: the highest id; "text": rows; "bytes": of strings and texts
+        self.spent = collections.Counter()      # by kind: the highest id; "text": rows of pieces; "bytes": of strings and pieces
         self.read_header()
         self.scan()
         starts = data and data[:len(FILE_MAGIC)] == FILE_MAGIC[:len(data)]      # a short one may still grow
@@ -118,7 +119,7 @@ class Trace:
                 if r.kind.name == "string":
                     spent["bytes"] += sum(len(b) for b in r.columns["bytes"][max(0, spent["string"] + 1 - r.first):])
                 spent[r.kind.name] = top
-            elif r.kind and r.kind.name == "text":
+            elif r.kind and r.kind.name in ("text", "jitmap"):
                 spent["text"] += r.count
                 spent["bytes"] += sum(len(b) for b in r.columns["bytes"])
         size = len(self.data)
@@ -180,11 +181,15 @@ class Trace:
     def define(self):
         self.rows = {k.name: {} for k in KINDS.values()}        # by id, by key; lists of no use for rows
         self.texts = collections.defaultdict(list)
+        self.maps = {}                                          # by function
         for c in self.chunks + self.recovered:
             for r in c.records:
                 if not r.kind or r.kind_number == SAMPLE or c.type == SAMPLES:
                     continue
-                if r.kind.name == "text":
+                if r.kind.name == "jitmap":
+                    for row in rows_of(r):
+                        self.maps.setdefault(row["function"], row["bytes"])
+                elif r.kind.name == "text":
                     for row in rows_of(r):
                         self.texts[row["source"]].append(row)
                 elif r.kind.how == "ids":
@@ -219,6 +224,13 @@ class Trace:
         row = self.rows["stack"].get(i)
         return (row["parent"], row["location"]) if row and row["parent"] < i else None
 
+    def coroutine(self, i, stack):
+        """The coroutine of a sample, whose column says i."""
+        if i != COROUTINE_OF_STACK:
+            return i
+        i = self.rows["stack"][stack]["coroutine"] if self.stack(stack) else 0
+        return i if i in self.rows["coroutine"] else 0
+
     def location(self, i):
         """A location's (function id, line); the function is 0 for none, None when a definition is lost."""
         if not i:
@@ -229,7 +241,46 @@ class Trace:
         return row["function"], row["line"]
 
     def frames(self, i):
-        """The frames of a stack as location() gives them, innermost first; one of no function for stack 0."""
+        """The frames that a stack stands for, as location() gives them, innermost first; one of no function for stack 0."""
+        return self.without_machine_code(self.frames_as_written(i))
+
+    def is_machine_code(self, function):
+        return bool(function) and self.rows["function"][function]["kind"] == MACHINE_CODE
+
+    def trace_of(self, stack):
+        """The function of the JIT trace that a stack is in, or 0, and the trace's row, or None."""
+        for function, _ in self.frames_as_written(stack):
+            if self.is_machine_code(function):
+                return function, self.jittrace(function)
+            if not function or self.rows["function"][function]["kind"] != NATIVE:
+                break
+        return 0, None
+
+    def jittrace(self, function):
+        return next((r for _, r in sorted(self.rows["jittrace"].items()) if r["function"] == function), None)
+
+    def without_machine_code(self, frames):
+        """The page's rule for a reader that makes no maps: the frame below, at the line where the trace starts if it is
+        in that function."""
+        out = []
+        while frames:
+            function = frames[0][0]
+            if len(frames) < 2 or not self.is_machine_code(function):
+                out.append(frames[0])
+                frames = frames[1:]
+                continue
+            row = self.jittrace(function)
+            start, line = self.location(row["start"]) if row else (0, 0)
+            below = frames[1][0]
+            out.append((below, line if start and start == below else 0))
+            frames = frames[2:]
+        return out
+
+    def has_map(self, function):
+        """Whether there is enough for a map: then luasample knows the lines, and this reader does not."""
+        return len(self.maps.get(function, b"")) >= MAP_HEAD
+
+    def frames_as_written(self, i):
         if not i:
             return [(0, 0)]
         out = []
@@ -320,8 +371,8 @@ def totals(t, event=CPU_EVENT):
             e["sum"] += weight
             if ev != event:
                 continue
-            for key, value in (("vmstate", state), ("thread", thread), ("vm", vm), ("coroutine", co), ("zone", zone),
-                               ("stack", stack)):
+            for key, value in (("vmstate", state), ("thread", thread), ("vm", vm), ("coroutine", t.coroutine(co, stack)),
+                               ("zone", zone), ("stack", stack)):
                 by[key][value] += weight
             if flags & LEAF_LINE_UNKNOWN and state == COMPILED:
                 unknown_line[stack] += weight
@@ -350,7 +401,18 @@ def totals(t, event=CPU_EVENT):
         info={show(t.string(r["key"])): show(t.string(r["text"])) if r["is_str"] else r["number"]
               for r in t.rows["info"].values()},
         notices=[show(t.string(r["text"])) for _, r in sorted(t.rows["notice"].items())],
-        **frames_totals(t, by["stack"], unknown_line))
+        **jit_totals(t, by["stack"]), **frames_totals(t, by["stack"], unknown_line))
+
+
+def jit_totals(t, stacks):
+    """Ticks in traces of the JIT compiler by their number in the VM, 0 when it is not known; whether luasample has maps."""
+    ticks, mapped = collections.Counter(), False
+    for stack, n in stacks.items():
+        function, row = t.trace_of(stack)
+        if function:
+            ticks[str(row["number"] if row else 0)] += n
+            mapped = mapped or t.has_map(function)
+    return dict(jit=dict(ticks), jit_mapped=mapped)
 
 
 def frames_totals(t, stacks, unknown_line):
@@ -402,6 +464,7 @@ def dump(t):
                     out["bytes"] = show(row["bytes"])
                 if r.kind_number == SAMPLE:
                     out["time_ns"] = t.time_ns(row)
+                    out["coroutine"] = t.coroutine(row["coroutine"], row["stack"])
                 yield out
 
 

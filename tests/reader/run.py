@@ -138,6 +138,16 @@ def flip_golden():
     flip_each(os.path.join(GOLDEN, "traces", "every-kind.lst"))
 
 
+@suite.test("flip.jit", "each chunk of the golden trace with JIT traces damaged in turn", True)
+def flip_jit():
+    flip_each(os.path.join(GOLDEN, "traces", "jit.lst"))
+
+
+@suite.test("flip.coded", "each chunk of the golden trace with coded columns damaged in turn", True)
+def flip_coded():
+    flip_each(os.path.join(GOLDEN, "traces", "coded.lst"))
+
+
 @suite.test("flip.generated", "each chunk of a generated trace damaged in turn")
 def flip_generated():
     flip_each(generate(samples=8000, functions=300, stacks=2000)[0])

@@ -51,7 +51,7 @@ static void on_gap(void *ctx, unsigned i)
 
 static int setup(void **state)
 {
-        struct ls_drain_sink sink = { on_record, on_gap, NULL };
+        struct ls_drain_sink sink = { on_record, on_gap, NULL, NULL };
 
         (void)state;
         memset(&seen, 0, sizeof(seen));

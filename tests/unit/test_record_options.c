@@ -28,7 +28,9 @@ static void refused(void **state)
                 { "-F", "20001" }, { "-F", "inf" }, { "-F", "nan" }, { "-F", "1x" }, { "-d", "0" }, { "-d", "soon" },
                 { "--depth", "-1" }, { "--depth", "1e3" }, { "--depth", "" }, { "--depth", "99999999999999999999" },
                 { "--scope", "x" }, { "--scope", "" }, { "--timer", "itimer" }, { "-m", "1" }, { "-m", "1T" },
-                { "-m", "-1" }, { "-o", "" }, { "-o", "-" }, { "--no-such", "x" },
+                { "-m", "-1" }, { "-o", "" }, { "-o", "-" }, { "--engine", "jump" },
+                { "--engine", "" }, { "--jit-leaf", "no" }, { "--native=1", "x" }, { "--native=1G", "x" },
+                { "--native=lots", "x" }, { "--no-such", "x" },
         };
 
         (void)state;
@@ -73,6 +75,45 @@ static void ring_sizes_are_powers_of_two(void **state)
         ls_record_options_done(&o);
 }
 
+/* An option whose value may be left out takes no word of the program. */
+static void native_stacks(void **state)
+{
+        static const struct { const char *a, *b; uint32_t bytes; const char *first; } cases[] = {
+                { "-q", "-q", 0, "app" }, { "--native", "-q", LS_DEFAULT_NATIVE, "app" },
+                { "-q", "--native", LS_DEFAULT_NATIVE, "app" }, { "--native", "app2", LS_DEFAULT_NATIVE, "app2" },
+                { "--native=4K", "--engine=walk", 4096, "app" }, { "--native=1025", "-q", 1032, "app" },
+                { "--native", "--no-native", 0, "app" }, { "-q", "app2", 0, "app2" },
+                { "-i", "5ms", 0, "app" }, { "-qi", "5ms", 0, "app" }, { "app2", "--native", 0, "app2" },
+        };
+
+        (void)state;
+        for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+                struct ls_record_options o;
+
+                assert_int_equal(parse(&o, cases[i].a, cases[i].b), -1);
+                assert_int_equal(o.native_bytes, cases[i].bytes);
+                assert_string_equal(o.command[0], cases[i].first);
+                ls_record_options_done(&o);
+        }
+}
+
+static void engines(void **state)
+{
+        struct ls_record_options o;
+
+        (void)state;
+        assert_int_equal(parse(&o, "-q", "-q"), -1);
+        assert_int_equal(o.engine, LS_ENGINE_AUTO);
+        assert_int_equal(o.jit_leaf, LS_JIT_LEAF_MAP);
+        ls_record_options_done(&o);
+        assert_int_equal(parse(&o, "--engine", "hook"), -1);
+        assert_int_equal(o.engine, LS_ENGINE_HOOK);
+        ls_record_options_done(&o);
+        assert_int_equal(parse(&o, "--jit-leaf", "root"), -1);
+        assert_int_equal(o.jit_leaf, LS_JIT_LEAF_ROOT);
+        ls_record_options_done(&o);
+}
+
 static void without_a_program(void **state)
 {
         const char *argv[] = { "record", "-q", NULL };
@@ -87,6 +128,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(refused), cmocka_unit_test(taken), cmocka_unit_test(ring_sizes_are_powers_of_two),
+                cmocka_unit_test(native_stacks), cmocka_unit_test(engines),
                 cmocka_unit_test(without_a_program),
         };
 

@@ -11,6 +11,7 @@
 #include <sys/time.h>
 
 #include "libsample/agent.h"
+#include "libsample/thread.h"
 #include "libsample/handler/ring_writer.h"
 
 struct ls_agent ls_agent;
@@ -204,12 +205,16 @@ static void an_open_record_stops_the_reader_but_not_the_writer(void **state)
 
 static void a_forked_child_has_no_ring(void **state)
 {
+        struct ls_thread thread = { 0 };
+
         (void)state;
         new_ring(1 << 16);
-        assert_ptr_equal(ls_ring_of_process(), ring);
+        ls_thread_own = &thread;
+        assert_ptr_equal(ls_thread_self(), &thread);
         generation = 0;                 /* as the kernel does to a MADV_WIPEONFORK page */
-        assert_null(ls_ring_of_process());
+        assert_null(ls_thread_self());
         generation = 7;
+        ls_thread_own = NULL;
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* The golden trace, which no change of the format may break: its text is compared with the file beside it. Arguments:
+/* The golden traces, which no change of the format may break: their text is compared with the file beside each. Arguments:
  * the directory of the golden traces. LS_UPDATE=1 rewrites the text, for review. */
 #include "tests/unit/trace_fixture.h"
 
@@ -22,31 +22,30 @@ static int print_record(void *ctx, uint64_t chunk, uint64_t offset, const char *
         return fputc('\n', out) == EOF;
 }
 
-static struct ls_profile *open_golden(void)
+static struct ls_profile *open_golden(const char *name)
 {
         struct ls_profile *p;
         const char *error = NULL;
         char path[512];
 
-        snprintf(path, sizeof(path), "%s/every-kind.lst", dir);
+        snprintf(path, sizeof(path), "%s/%s.lst", dir, name);
         if (ls_profile_open(path, &p, &error))
                 fail_msg("%s: %s", path, error);
         return p;
 }
 
-static void text_is_the_same(void **state)
+static void compare_text(const char *name)
 {
-        struct ls_profile *p = open_golden();
+        struct ls_profile *p = open_golden(name);
         char path[512], *text = NULL, *want;
         size_t len = 0, n;
         FILE *out = open_memstream(&text, &len), *f;
 
-        (void)state;
         assert_non_null(out);
         assert_int_equal(ls_profile_dump(p, print_record, out), 0);
         fclose(out);
         ls_profile_close(p);
-        snprintf(path, sizeof(path), "%s/every-kind.txt", dir);
+        snprintf(path, sizeof(path), "%s/%s.txt", dir, name);
         if (getenv("LS_UPDATE")) {
                 f = fopen(path, "w");
                 assert_non_null(f);
@@ -62,6 +61,14 @@ static void text_is_the_same(void **state)
         assert_string_equal(text, want);
         free(text);
         free(want);
+}
+
+static void text_is_the_same(void **state)
+{
+        (void)state;
+        compare_text("every-kind");
+        compare_text("coded");
+        compare_text("jit");
 }
 
 static int mark_kind(void *ctx, uint64_t chunk, uint64_t offset, const char *kind, const struct ls_dump_field *fields,
@@ -80,14 +87,16 @@ static int mark_kind(void *ctx, uint64_t chunk, uint64_t offset, const char *kin
         return 0;
 }
 
-/* All kinds of the table are in the file: a new kind needs a new golden trace. */
+/* All kinds of the table are in one of the files: a new kind needs a new golden trace. */
 static void every_kind_is_there(void **state)
 {
-        struct ls_profile *p = open_golden();
+        struct ls_profile *p = open_golden("every-kind"), *jit = open_golden("jit");
         int seen[LS_KINDS + 1] = { 0 };
 
         (void)state;
         assert_int_equal(ls_profile_dump(p, mark_kind, seen), 0);
+        assert_int_equal(ls_profile_dump(jit, mark_kind, seen), 0);
+        ls_profile_close(jit);
         for (unsigned k = 0; k < LS_KINDS; k++)
                 if (ls_schemas[k].name && !seen[k])
                         fail_msg("no record of kind %s", ls_schemas[k].name);
@@ -100,7 +109,7 @@ static void sums_of_all_events(void **state)
         static const struct { uint32_t id; const char *name; uint64_t rows, sum; } want[] = {
                 { LS_EVENT_CPU, "cpu", 11, 18 }, { LS_EVENT_CALLS, "calls", 1, 41 },
                 { LS_EVENT_LINES, "lines", 1, 1000 }, { LS_EVENT_JIT, "", 2, 1 }, { 200, "", 1, 12345 } };
-        struct ls_profile *p = open_golden();
+        struct ls_profile *p = open_golden("every-kind");
 
         (void)state;
         assert_int_equal(p->n_damages, 0);

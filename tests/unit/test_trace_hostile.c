@@ -21,7 +21,7 @@ static void chunk(unsigned type)
         struct ls_chunk_header h = { .type = (uint8_t)type, .number = number++ };
         struct ls_buf out = { 0 };
 
-        assert_int_equal(ls_chunk_make(&out, z, &h, &extra, &raw), 0);
+        assert_int_equal(ls_chunk_make(&out, z, &h, &extra, &raw, NULL), 0);
         ls_buf_add(&file, out.data, out.len);
         ls_buf_free(&out);
         ZSTD_freeCCtx(z);
@@ -149,6 +149,74 @@ static void lying_records(void **state)
         record(LS_REC_STACK);
         chunk(LS_CHUNK_DEFINITIONS);
         expect_damage();
+}
+
+/* Coded columns where they may not be, too short, too long, or of too many rows. */
+static void lying_codes(void **state)
+{
+        static const struct { unsigned kind, column; const char *bytes; size_t len; uint32_t rows; } bad[] = {
+                { LS_REC_LOCATION, LS_C_LOCATION_LINE, "\1\1", 2, 1 },
+                { LS_REC_STACK, LS_C_STACK_LOCATION, "\1\1", 2, 1 },
+                { LS_REC_STACK, LS_C_STACK_PARENT, "", 0, 1 },
+                { LS_REC_STACK, LS_C_STACK_PARENT, "\1", 1, 1 },
+                { LS_REC_STACK, LS_C_STACK_PARENT, "\41\1", 2, 1 },           /* ids of 33 bits */
+                { LS_REC_STACK, LS_C_STACK_PARENT, "\1\377\377\377", 4, 1 },  /* more bytes than one row needs */
+                { LS_REC_STACK, LS_C_STACK_PARENT, "\40\1", 2, 1000 },        /* fewer than a thousand need */
+                { LS_REC_STACK, LS_C_STACK_PARENT, "\0\377", 2, LS_CODED_ROWS_MAX + 1 },
+        };
+
+        (void)state;
+        for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+                begin(1);
+                ls_record_begin(&body, 1, bad[i].rows);
+                column(bad[i].column, LS_ENC_CODED, bad[i].bytes, bad[i].len);
+                record(bad[i].kind);
+                chunk(LS_CHUNK_DEFINITIONS);
+                expect_damage();
+        }
+        begin(1);                               /* a second column of locations */
+        ls_record_begin(&body, 1, 1);
+        column(LS_C_STACK_PARENT, LS_ENC_CODED, "\1\1", 2);
+        column(LS_C_STACK_LOCATION, LS_ENC_CONST, "\1", 1);
+        record(LS_REC_STACK);
+        chunk(LS_CHUNK_DEFINITIONS);
+        expect_damage();
+}
+
+/* Any bytes as coded columns of samples: read to the end, or damage; nothing worse. */
+static void random_codes(void **state)
+{
+        uint32_t seed = 1;
+
+        (void)state;
+        for (unsigned round = 0; round < 200; round++) {
+                unsigned rows = 1 + round * 7 % 300;
+                struct ls_profile *p;
+                uint64_t n = 0;
+
+                begin(1);
+                ls_buf_varint(&extra, 0);
+                ls_buf_varint(&extra, rows);
+                ls_buf_varint(&extra, rows);
+                ls_buf_varint(&extra, 0);
+                ls_record_begin(&body, 0, rows);
+                for (unsigned c = 1; c <= LS_C_SAMPLE_WEIGHT; c++) {
+                        char bytes[64];
+                        size_t len = 2 + round % 62;
+
+                        for (size_t i = 0; i < len; i++)
+                                bytes[i] = (char)((seed = seed * 1103515245 + 12345) >> 16);
+                        bytes[0] &= 31;
+                        column(c, LS_ENC_CODED, bytes, len);
+                }
+                record(LS_REC_SAMPLE);
+                chunk(LS_CHUNK_SAMPLES);
+                store_temp(file.data, file.len);
+                p = open_temp();
+                assert_int_equal(ls_profile_samples(p, LS_COL_TIME, add_rows, &n), 0);
+                assert_int_equal(ls_profile_dump(p, ignore_record, NULL), 0);
+                ls_profile_close(p);
+        }
 }
 
 static void sample_chunk(unsigned rows, unsigned samples, unsigned sum, unsigned vmstate)
@@ -315,6 +383,8 @@ int main(void)
                 cmocka_unit_test(newer_parts_are_skipped),
                 cmocka_unit_test(refused_files),
                 cmocka_unit_test(lying_sizes),
+                cmocka_unit_test(lying_codes),
+                cmocka_unit_test(random_codes),
         };
 
         return cmocka_run_group_tests(tests, NULL, free_all);

@@ -14,7 +14,7 @@
 
 #include "formats/wire/shm.h"
 #include "libsample/vm_layout.h"
-#include "libsample/walk.h"
+#include "libsample/handler/walk.h"
 #include "tests/unit/vm_agent.h"
 
 static lua_State *new_vm(void)

@@ -5,9 +5,12 @@
 #include <stdlib.h>
 
 #include "libsample/agent.h"
-#include "libsample/names.h"
-#include "libsample/handler/ring_writer.h"
-#include "libsample/proto_hash.h"
+#include "libsample/handler/names.h"
+#include "libsample/handler/coroutines.h"
+#include "libsample/handler/proto_hash.h"
+#include "libsample/handler/sources.h"
+#include "libsample/handler/tick.h"
+#include "libsample/pages.h"
 #include "libsample/vm_probe.h"
 
 struct ls_agent ls_agent;
@@ -15,6 +18,7 @@ struct ls_lua_api ls_lua;
 
 static uint64_t generation = 7;
 static struct ls_ring *ring;
+static struct ls_thread thread;
 
 void vm_agent_probe(void)
 {
@@ -28,6 +32,9 @@ void vm_agent_probe(void)
         ls_agent.generation = &generation;
         ring = (struct ls_ring *)((char *)ls_agent.shm + LS_SHM_RINGS);
         ring->size = SIZE;
+        thread = (struct ls_thread){ .ring = ring, .functions = ls_functions_new(), .sources = ls_sources_new(),
+                                     .names = ls_names_new(), .sampler = ls_pages_new(sizeof(struct ls_sampler)) };
+        ls_thread_own = &thread;
         ls_vm_probe();
 }
 
@@ -38,7 +45,7 @@ uint64_t vm_agent_hash(const char *pt)
 
 void vm_agent_search(lua_State *L, uint64_t budget_ns)
 {
-        ls_names_search(ring, L, budget_ns);
+        ls_names_search(&thread, L, budget_ns);
         ring->tail = ring->head;
 }
 
@@ -77,8 +84,8 @@ int vm_agent_name(lua_State *L, const void *fn, char *ret_name, size_t size)
         uint32_t id;
 
         ls_names_builtins(L);
-        id = ls_function_id(ring, fn, 1);
-        for (int i = 0; i < 10000 && ls_names_wanted(); i++)
-                ls_names_search(ring, L, 100000);
+        id = ls_function_id(&thread, fn, 1);
+        for (int i = 0; i < 10000 && ls_names_wanted(&thread); i++)
+                ls_names_search(&thread, L, 100000);
         return name_in_ring(id, ret_name, size);
 }

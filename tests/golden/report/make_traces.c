@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "formats/trace_writer.h"
+#include "tests/unit/jit_fixture.h"
 
 #define MS 1000000ull
 #define START (1000 * 1000 * MS)        /* CLOCK_MONOTONIC of all traces */
@@ -272,6 +273,78 @@ static void make_empty(void)
         end(&m, 0);
 }
 
+/* A trace of the JIT compiler in a VM, by jit_fixture.h; its number in the recording is its number in the VM. */
+static uint32_t jit(struct making *m, uint32_t vm, uint32_t number, uint32_t parent, uint32_t root, const uint32_t functions[2],
+                    uint32_t line)
+{
+        const struct jit_part parts[] = { { 0, 0, line }, { 1, 1, line + 30 }, { 0, 0, line + 1 } };
+        uint32_t id = ls_trace_function(m->w, &(struct ls_function_def){ .kind = LS_FUNC_TRACE, .offset = vm * 100 + number,
+                                                                         .hash = 1 }), size;
+        struct ls_rec_jittrace head = { .jit_id = id, .vm_id = vm, .number = number, .root = root, .parent_id = parent,
+                                        .start_line = line, .link = number, .link_kind = 2, .mcode = 0x7f0000001000 };
+        struct ls_rec_jittrace *rec = jit_record(head, functions, 2, parts, 3, &size);
+
+        ls_trace_jittrace(m->w, rec, size, functions[0]);
+        free(rec);
+        return id;
+}
+
+/* n samples of a thread in a VM and coroutine, one tick each. */
+static void sample_in(struct making *m, uint32_t thread, uint32_t vm, uint32_t coroutine, uint32_t stack, uint8_t vmstate,
+                      unsigned n)
+{
+        for (unsigned i = 0; i < n; i++) {
+                m->now += MS;
+                ls_trace_sample(m->w, &(struct ls_sample_row){
+                        .event = LS_EVENT_CPU, .vmstate = vmstate, .thread = thread, .vm = vm, .coroutine = coroutine,
+                        .stack = stack, .weight = 1, .time_ns = m->now });
+                m->samples++;
+                m->ticks++;
+        }
+}
+
+/* Three threads, two VMs, coroutines, traces with and without a map, a thread without Lua, parts of stacks that are missing. */
+static void make_threads(void)
+{
+        struct making m = begin("threads.data");
+        uint32_t t1 = m.thread, t2 = ls_trace_thread(m.w, m.process, 4243, str(&m, "worker")), vm1 = m.vm;
+        uint32_t t3 = ls_trace_thread(m.w, m.process, 4244, str(&m, "worker"));
+        uint32_t vm2 = ls_trace_vm(m.w, m.process, 2, str(&m, "LuaJIT 2.1.0-beta3"));
+        uint32_t app = source(&m, "@src/app.lua", "src/app.lua", 0), f[2], co1, co2, many, top, below, trace, side, unknown;
+        uint32_t main_chunk = lua(&m, app, 0, 0, 1, NULL);
+
+        f[0] = lua(&m, app, 10, 30, 2, "work");
+        f[1] = lua(&m, app, 40, 60, 3, "helper");
+        ls_trace_irnames(m.w, vm1, str(&m, JIT_NAMES));
+        co1 = ls_trace_coroutine(m.w, vm1, f[0], 1);
+        co2 = ls_trace_coroutine(m.w, vm1, f[0], 2);
+        many = ls_trace_coroutine(m.w, vm2, f[1], 0);
+        top = push(&m, 0, main_chunk, 5);
+        below = push(&m, top, f[0], 11);
+        trace = jit(&m, vm1, 3, 0, 0, f, 12);
+        side = jit(&m, vm1, 4, trace, 3, f, 14);
+        unknown = ls_trace_function(m.w, &(struct ls_function_def){ .kind = LS_FUNC_TRACE, .offset = 299, .hash = 1 });
+        sample_in(&m, t1, vm1, 0, push(&m, below, trace, 1), LS_VMSTATE_NATIVE, 30);
+        sample_in(&m, t1, vm1, 0, push(&m, below, trace, JIT_PART_BYTES + 1), LS_VMSTATE_NATIVE, 20);
+        sample_in(&m, t1, vm1, co1, push(&m, below, side, 1), LS_VMSTATE_NATIVE, 10);
+        sample_in(&m, t1, vm1, co2, below, LS_VMSTATE_INTERPRETED, 10);
+        sample_in(&m, t2, vm2, many, push(&m, below, unknown, 1), LS_VMSTATE_NATIVE, 8);
+        sample_in(&m, t2, vm2, 0, below, LS_VMSTATE_GC, 12);
+        sample_in(&m, t3, vm1, 0, push(&m, top, f[1], 41), LS_VMSTATE_INTERPRETED, 6);
+        sample_in(&m, t3, 0, 0, 0, LS_VMSTATE_C, 4);
+        ls_trace_info_str(m.w, "engine", "walk and hook");
+        ls_trace_info_str(m.w, "jit_leaf", "map");
+        ls_trace_info_u64(m.w, "native_bytes", 0);
+        ls_trace_info_u64(m.w, "threads", 3);
+        ls_trace_info_u64(m.w, "threads_unrecorded", 2);
+        ls_trace_info_u64(m.w, "vms", 2);
+        ls_trace_info_u64(m.w, "vms_walk", 1);
+        ls_trace_info_u64(m.w, "lost.top-guessed", 2);
+        ls_trace_info_u64(m.w, "lost.trace-unknown", 1);
+        ls_trace_info_u64(m.w, "lost.map-missing", 1);
+        end(&m, 0);
+}
+
 int main(int argc, char **argv)
 {
         if (argc != 2) {
@@ -284,5 +357,6 @@ int main(int argc, char **argv)
         make_regions();
         make_recursion();
         make_empty();
+        make_threads();
         return 0;
 }

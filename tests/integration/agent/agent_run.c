@@ -25,10 +25,10 @@
 #include "libsample/inject/environment.h"
 
 #define RING_SIZE (1u << 20)
-#define TOTAL (LS_SHM_RINGS + LS_RING_DATA + RING_SIZE)
+#define RINGS 8
+#define TOTAL (LS_SHM_RINGS + RINGS * (LS_RING_DATA + RING_SIZE))
 
 static struct ls_shm *shm;
-static struct ls_ring *ring;
 static FILE *out;
 static uint64_t sent, kinds[256];
 static volatile int stopping;
@@ -43,6 +43,11 @@ static void die(const char *what)
 {
         perror(what);
         exit(99);
+}
+
+static struct ls_ring *ring_at(unsigned i)
+{
+        return (struct ls_ring *)((char *)shm + LS_SHM_RINGS + i * (LS_RING_DATA + RING_SIZE));
 }
 
 static uint64_t now_ns(void)
@@ -66,17 +71,17 @@ static int make_memory(const char *timer, uint64_t interval_ns)
         shm->version = LS_SHM_VERSION;
         shm->generation = now_ns() | 1;
         shm->total_size = TOTAL;
-        shm->ring_stride = TOTAL - LS_SHM_RINGS;
+        shm->ring_stride = LS_RING_DATA + RING_SIZE;
         shm->ring_size = RING_SIZE;
-        shm->ring_count = 1;
+        shm->ring_count = RINGS;
         shm->interval_ns = interval_ns;
         shm->timer = !strcmp(timer, "perf") ? LS_TIMER_PERF : !strcmp(timer, "cputime") ? LS_TIMER_CPUTIME :
                      LS_TIMER_HELPER;
         shm->recorder_pid = (uint32_t)getpid();
         atomic_store(&shm->recording, 1);
         atomic_store(&shm->heartbeat_ns, now_ns());
-        ring = (struct ls_ring *)((char *)shm + LS_SHM_RINGS);
-        ring->size = RING_SIZE;
+        for (unsigned i = 0; i < RINGS; i++)
+                ring_at(i)->size = RING_SIZE;
         return fd;
 }
 
@@ -97,37 +102,50 @@ static int open_perf(pid_t tid, uint64_t period)
         return fd;
 }
 
+static void signal_ring(struct ls_ring *ring)
+{
+        atomic_store(&ring->sending, 1);
+        if (atomic_load(&ring->armed) && syscall(SYS_tgkill, shm->root_pid, atomic_load(&ring->tid), LS_TICK_SIGNAL) == 0)
+                sent++;
+        atomic_store(&ring->sending, 0);
+}
+
+/* A perf event for each armed ring; those of the others are closed. */
+static void follow(int perf[RINGS])
+{
+        for (unsigned i = 0; i < RINGS; i++) {
+                if (perf[i] >= 0)
+                        close(perf[i]);
+                perf[i] = -1;
+                if (atomic_load(&ring_at(i)->armed))
+                        perf[i] = open_perf((pid_t)atomic_load(&ring_at(i)->tid), shm->interval_ns);
+                if (atomic_load(&ring_at(i)->armed) && perf[i] < 0)
+                        fprintf(out, "perf-failed %d\n", errno);
+        }
+}
+
 static void *ticker(void *arg)
 {
         uint32_t seen = 0;
-        int perf = -1;
+        int perf[RINGS];
 
         (void)arg;
+        memset(perf, -1, sizeof perf);
         while (!stopping) {
                 struct timespec t = { 0, (long)shm->interval_ns };
                 uint32_t request = atomic_load(&shm->request);
 
                 atomic_store(&shm->heartbeat_ns, now_ns());
                 clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
-                if (shm->timer == LS_TIMER_HELPER) {
-                        atomic_store(&shm->sending, 1);
-                        if (atomic_load(&shm->armed) &&
-                            syscall(SYS_tgkill, shm->root_pid, atomic_load(&shm->tick_tid), LS_TICK_SIGNAL) == 0)
-                                sent++;
-                        atomic_store(&shm->sending, 0);
-                } else if (shm->timer == LS_TIMER_PERF && request != seen) {
-                        seen = request;
-                        if (perf >= 0)
-                                close(perf);
-                        perf = -1;
-                        if (atomic_load(&shm->armed))
-                                perf = open_perf((pid_t)atomic_load(&shm->tick_tid), shm->interval_ns);
-                        if (atomic_load(&shm->armed) && perf < 0)
-                                fprintf(out, "perf-failed %d\n", errno);
-                }
+                for (unsigned i = 0; i < RINGS && shm->timer == LS_TIMER_HELPER; i++)
+                        signal_ring(ring_at(i));
+                if (shm->timer == LS_TIMER_PERF && request != seen)
+                        follow(perf);
+                seen = request;
         }
-        if (perf >= 0)
-                close(perf);
+        for (unsigned i = 0; i < RINGS; i++)
+                if (perf[i] >= 0)
+                        close(perf[i]);
         return NULL;
 }
 
@@ -148,7 +166,7 @@ static void show(unsigned kind, const char *body, size_t size)
         }
 }
 
-static void drain(void)
+static void drain_ring(struct ls_ring *ring)
 {
         uint64_t head = atomic_load(&ring->head), tail = atomic_load(&ring->tail);
 
@@ -168,6 +186,16 @@ static void drain(void)
                 tail += size;
                 atomic_store(&ring->tail, tail);
         }
+        if (atomic_load(&ring->closing)) {
+                atomic_store(&ring->closing, 0);
+                atomic_store(&ring->tid, 0);
+        }
+}
+
+static void drain(void)
+{
+        for (unsigned i = 0; i < RINGS; i++)
+                drain_ring(ring_at(i));
         for (int i = 0; i < LS_CHILD_SLOTS; i++) {
                 if (!atomic_load(&shm->children[i].pid))
                         continue;
@@ -185,9 +213,13 @@ static void summary(void)
 #undef LS_RECORD
         };
 
+        unsigned handled = 0;
+
         drain();
+        for (unsigned i = 0; i < RINGS; i++)
+                handled += atomic_load(&ring_at(i)->ticks_handled);
         fprintf(out, "execs %u\nstate %u\nforks %u\nhandled %u\n", atomic_load(&shm->execs),
-                atomic_load(&shm->agent_state), atomic_load(&shm->forks), atomic_load(&shm->ticks_handled));
+                atomic_load(&shm->agent_state), atomic_load(&shm->forks), handled);
         fprintf(out, "samples %" PRIu64 "\nsent %" PRIu64 "\nstart-ns %" PRIu64 "\nruntime %.64s\n",
                 atomic_load(&shm->samples), sent, atomic_load(&shm->own_start_ns), shm->runtime);
         for (int i = 0; i < 256; i++)

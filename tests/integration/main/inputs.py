@@ -131,7 +131,7 @@ def add_to(suite):
         if not os.path.exists(program):
             raise s.Skip("scripts/luajit-trees made no LuaJIT without the profiler")
         env = dict(os.environ, LD_LIBRARY_PATH=os.path.join(cache, "noprofile", "lib"))
-        r = s.record([program, os.path.join(s.LUA, "seventy.lua"), "0.2"], env=env).ok()
+        r = s.record([program, os.path.join(s.LUA, "seventy.lua"), "0.2"], "--engine", "hook", env=env).ok()
         check(r.out == "seventy done\n", "the program did not run: %r" % r.out)
         check(re.search("profiler", r.err), "nothing said: " + r.err)
         check("cannot be sampled" in r.err and "other threads" not in r.err, "the time without samples has a wrong cause: " + r.err)

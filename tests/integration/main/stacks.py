@@ -102,7 +102,7 @@ def add_to(suite):
     @t("stacks.scope", "--scope f and none: no guessed line")
     def scope():
         for scope in ("f", "none"):
-            r = s.record_lua("hot3.lua", "-q", "--scope", scope).ok()
+            r = s.record_lua("hot3.lua", "-q", "--engine", "hook", "--scope", scope).ok()
             text = r.text("--by", "line", "--min", "0")
             check("[line not recorded: --scope %s]" % scope in text, "no such row with --scope %s: %s" % (scope, text))
             i = r.info()

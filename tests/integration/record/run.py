@@ -13,11 +13,12 @@ import launch
 import output
 import signals
 import terminal
+import threads
 import timers
 import machine
 
 suite = support.Suite("record")
-for module in (launch, output, signals, terminal, timers, machine):
+for module in (launch, output, signals, terminal, threads, timers, machine):
     module.add_to(suite)
 
 if __name__ == "__main__":

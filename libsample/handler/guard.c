@@ -1,0 +1,57 @@
+/* Guarded reads: see guard.h. */
+#include "libsample/handler/guard.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PAGE_BITS 12
+#define NO_SUCH_HOW 12345               /* rt_sigprocmask reads the set, then finds that it does not know what to do */
+
+static int page_readable(uintptr_t page)
+{
+        long r;
+
+        __asm__ volatile("movq %5, %%r10\n\tsyscall"
+                         : "=a"(r)
+                         : "0"((long)SYS_rt_sigprocmask), "D"((long)NO_SUCH_HOW), "S"(page << PAGE_BITS), "d"(0L), "r"(8L)
+                         : "rcx", "r10", "r11", "memory");
+        return r == -22;                /* EINVAL: it was read; EFAULT otherwise */
+}
+
+LS_HANDLER int ls_readable(const void *p, size_t n)
+{
+        uintptr_t first = (uintptr_t)p >> PAGE_BITS, last = ((uintptr_t)p + n - 1) >> PAGE_BITS;
+
+        if (last < first)
+                return 0;
+        for (; first <= last; first++)
+                if (!page_readable(first))
+                        return 0;
+        return 1;
+}
+
+LS_HANDLER void ls_guard_begin(struct ls_guard *g)
+{
+        memset(g, 0, sizeof *g);
+}
+
+static int known_or_readable(struct ls_guard *g, uintptr_t page)
+{
+        uintptr_t *slot = &g->pages[page % (sizeof g->pages / sizeof *g->pages)];
+
+        if (*slot == page)
+                return page != 0;
+        g->calls++;
+        if (!page_readable(page))
+                return 0;
+        *slot = page;
+        return 1;
+}
+
+LS_HANDLER int ls_guard_reads(struct ls_guard *g, const void *p, size_t n)
+{
+        uintptr_t first = (uintptr_t)p >> PAGE_BITS, last = ((uintptr_t)p + n - 1) >> PAGE_BITS;
+
+        return known_or_readable(g, first) && (last == first || known_or_readable(g, last));
+}

@@ -1,0 +1,322 @@
+/* Names by path from the globals and from package.loaded: "string.format", "proxy.test.Suite.run". A breadth-first
+ * walk over tables in small steps. Between two steps the program may change or free any table, so a step begins with
+ * a check of the links from the root to the table where the last one stopped. */
+#include <stdatomic.h>
+
+#include "libsample/handler/names.h"
+#include "libsample/handler/tick.h"
+#include "libsample/pages.h"
+#include "libsample/rawtab.h"
+
+#define QUEUE_MOST   16384u             /* tables of one search */
+#define PATH_MOST    12                 /* tables from the root */
+#define FIELDS_MOST  1024u              /* a larger table holds data: its functions count, its tables are not entered */
+#define NAME_MOST    512
+#define VIA_META     UINT32_MAX         /* link: the metatable, not an entry */
+
+struct table {
+        const char *table;
+        uint32_t parent;                /* index in the queue; roots have themselves */
+        uint32_t node;                  /* where the parent holds it, or VIA_META */
+};
+
+struct ls_names {
+        const char *global;             /* VM of this search */
+        struct table *queue;
+        uint32_t *seen;                 /* hash of generation << 16 | queue position, twice the queue's room */
+        uint32_t generation;            /* of this search, from 1: entries of older ones are free slots */
+        uint32_t head, tail;            /* being looked at; end */
+        uint32_t node;                  /* next entry of the table at head */
+        uint32_t functions_at_start;    /* functions known when the last search began */
+        int running;
+};
+
+struct ls_names *ls_names_new(void)
+{
+        return ls_pages_new(sizeof(struct ls_names));
+}
+
+void ls_names_free(struct ls_names *search)
+{
+        if (!search)
+                return;
+        ls_pages_free(search->queue, QUEUE_MOST * sizeof *search->queue);
+        ls_pages_free(search->seen, 2 * QUEUE_MOST * sizeof *search->seen);
+        ls_pages_free(search, sizeof *search);
+}
+
+static const char *builtins[256];
+static char builtin_text[256][40];
+
+static uint32_t *seen_slot(struct ls_names *search, const char *table)
+{
+        size_t i = (size_t)(((uint64_t)(uintptr_t)table * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+
+        for (;; i++) {
+                uint32_t *s = &search->seen[i & (2 * QUEUE_MOST - 1)];
+
+                if (*s >> 16 != search->generation || search->queue[*s & 0xffff].table == table)
+                        return s;
+        }
+}
+
+static void enqueue(struct ls_names *search, const char *table, uint32_t parent, uint32_t node)
+{
+        uint32_t *seen;
+
+        if (search->tail == QUEUE_MOST)
+                return;
+        seen = seen_slot(search, table);
+        if (*seen >> 16 == search->generation)
+                return;
+        *seen = search->generation << 16 | search->tail;
+        search->queue[search->tail++] = (struct table){ table, parent, node };
+}
+
+/* The key is looked at too: after a rehash the table may be held there by one that is no string. */
+static int link_holds(const struct ls_names *search, const struct table *t)
+{
+        const char *parent = search->queue[t->parent].table, *node;
+
+        if (t->node == VIA_META)
+                return ls_tab_meta(parent) == t->table;
+        if (t->node >= ls_tab_nodes(parent))
+                return 0;
+        node = ls_tab_node(parent, t->node);
+        return ls_node_val(node) == ls_tagged(t->table, LS_T_TAB) && ls_istype(ls_node_key(node), LS_T_STR);
+}
+
+/* Follows the path from the root down to position i: each table is known to live before it is read. */
+static int still_there(const struct ls_names *search, uint32_t i)
+{
+        uint32_t path[PATH_MOST + 2];
+        int n = 0;
+
+        for (; search->queue[i].parent != i; i = search->queue[i].parent) {
+                if (n == PATH_MOST + 2)
+                        return 0;
+                path[n++] = i;
+        }
+        while (n--)
+                if (!link_holds(search, &search->queue[path[n]]))
+                        return 0;
+        return 1;
+}
+
+static uint32_t append(char *name, uint32_t len, const char *s, uint32_t n)
+{
+        if (len && len < NAME_MOST)
+                name[len++] = '.';
+        if (n > NAME_MOST - len)
+                n = NAME_MOST - len;
+        memcpy(name + len, s, n);
+        return len + n;
+}
+
+/* Path of the table at position i. A metatable and its __index have the name of their object. */
+static uint32_t path_name(const struct ls_names *search, uint32_t i, char *name)
+{
+        const struct table *t = &search->queue[i];
+
+        if (t->parent == i)
+                return 0;
+        uint32_t len = path_name(search, t->parent, name);
+
+        if (t->node == VIA_META)
+                return len;
+        const char *key = ls_gcptr(ls_node_key(ls_tab_node(search->queue[t->parent].table, t->node)));
+
+        if (search->queue[t->parent].node == VIA_META && ls_str_len(key) == 7 && !memcmp(ls_str_data(key), "__index", 7))
+                return len;
+        return append(name, len, ls_str_data(key), ls_str_len(key));
+}
+
+static void name_function(struct ls_thread *t, struct ls_fn *fn, uint32_t position, const char *key)
+{
+        char name[NAME_MOST];
+        uint32_t len = path_name(t->names, position, name);
+
+        len = append(name, len, ls_str_data(key), ls_str_len(key));
+        ls_function_name(t, fn, LS_NAME_GLOBAL, name, len);
+}
+
+static int depth_of(const struct ls_names *search, uint32_t i)
+{
+        int depth = 0;
+
+        for (; search->queue[i].parent != i; i = search->queue[i].parent)
+                depth++;
+        return depth;
+}
+
+static void look_at(struct ls_thread *t, uint32_t position, uint32_t node, int deep)
+{
+        struct ls_names *search = t->names;
+        const char *n = ls_tab_node(search->queue[position].table, node);
+        uint64_t key = ls_node_key(n), val = ls_node_val(n);
+
+        if (!ls_istype(key, LS_T_STR))
+                return;
+        if (ls_istype(val, LS_T_FUNC)) {
+                struct ls_fn *fn = ls_function_find(t, ls_gcptr(val));
+
+                if (fn && fn->rank < LS_NAME_GLOBAL)
+                        name_function(t, fn, position, ls_gcptr(key));
+        } else if (ls_istype(val, LS_T_TAB) && !deep) {
+                enqueue(search, ls_gcptr(val), position, node);
+        }
+}
+
+static const char *loaded_table(const char *globals)
+{
+        uint64_t package = ls_tab_get(globals, "package", 7), loaded;
+
+        if (!ls_istype(package, LS_T_TAB))
+                return NULL;
+        loaded = ls_tab_get(ls_gcptr(package), "loaded", 6);
+        return ls_istype(loaded, LS_T_TAB) ? ls_gcptr(loaded) : NULL;
+}
+
+static const char *globals_of(const lua_State *L)
+{
+        const char *g = LS_READ(const char *, L, LS_L_GLREF);
+
+        return LS_READ(const char *, LS_READ(const char *, g, ls_vm_facts.main_offset), LS_L_ENV);
+}
+
+/* Both roots go first, so that package.loaded is not reached as a field of package. */
+static int begin(struct ls_thread *t, const lua_State *L)
+{
+        struct ls_names *search = t->names;
+        const char *globals = globals_of(L), *loaded = loaded_table(globals);
+
+        if (!search->queue) {
+                search->queue = ls_pages_new(QUEUE_MOST * sizeof *search->queue);
+                search->seen = ls_pages_new(2 * QUEUE_MOST * sizeof *search->seen);
+        }
+        if (!search->queue || !search->seen)
+                return -1;
+        if (++search->generation == 1u << 16) {
+                memset(search->seen, 0, 2 * QUEUE_MOST * sizeof *search->seen);
+                search->generation = 1;
+        }
+        search->head = search->tail = search->node = 0;
+        enqueue(search, globals, 0, 0);
+        if (loaded)
+                enqueue(search, loaded, 1, 0);
+        search->functions_at_start = ls_functions_count(t);
+        search->global = LS_READ(const char *, L, LS_L_GLREF);
+        search->running = 1;
+        return 0;
+}
+
+/* The roots are read anew: the program may replace them. */
+static int roots_hold(const struct ls_names *search, const lua_State *L)
+{
+        const char *globals = globals_of(L), *loaded = loaded_table(globals);
+
+        return search->queue[0].table == globals &&
+               (search->tail < 2 || search->queue[1].parent != 1 || search->queue[1].table == loaded);
+}
+
+void ls_names_search(struct ls_thread *t, const lua_State *L, uint64_t budget_ns)
+{
+        struct ls_names *search = t->names;
+        uint64_t end = ls_now_ns() + budget_ns;
+        uint32_t steps = 0;
+
+        if ((!search->running || search->global != LS_READ(const char *, L, LS_L_GLREF) || !roots_hold(search, L)) &&
+            begin(t, L))
+                return;
+        for (; search->head < search->tail; search->head++, search->node = 0) {
+                if (++steps % 64 == 0 && ls_now_ns() > end)
+                        return;
+                if (!still_there(search, search->head))
+                        continue;
+                const char *table = search->queue[search->head].table;
+                int deep = depth_of(search, search->head) >= PATH_MOST || (search->head > 1 && ls_tab_nodes(table) > FIELDS_MOST);
+
+                if (search->node == 0 && ls_tab_meta(table) && !deep)
+                        enqueue(search, ls_tab_meta(table), search->head, VIA_META);
+                for (; search->node < ls_tab_nodes(table); search->node++) {
+                        if (++steps % 64 == 0 && ls_now_ns() > end)
+                                return;
+                        look_at(t, search->head, search->node, deep);
+                }
+        }
+        search->running = 0;
+}
+
+int ls_names_wanted(const struct ls_thread *t)
+{
+        const struct ls_names *search = t->names;
+
+        return search->running || (ls_functions_unnamed(t) && ls_functions_count(t) > search->functions_at_start);
+}
+
+static void note_builtin(uint8_t ffid, const char *prefix, uint32_t prefix_len, const char *key)
+{
+        char *text = builtin_text[ffid];
+        uint32_t len = ls_str_len(key);
+
+        if (builtins[ffid] || ffid <= LS_FFID_C || prefix_len + len + 2 > sizeof *builtin_text)
+                return;
+        memcpy(text, prefix, prefix_len);
+        if (prefix_len)
+                text[prefix_len++] = '.';
+        memcpy(text + prefix_len, ls_str_data(key), len);
+        text[prefix_len + len] = 0;
+        builtins[ffid] = text;
+}
+
+static void note_library(const char *t, const char *prefix, uint32_t prefix_len)
+{
+        uint32_t n = ls_tab_nodes(t);
+
+        for (uint32_t i = 0; n <= LS_RAWTAB_MOST && i < n; i++) {
+                uint64_t key = ls_node_key(ls_tab_node(t, i)), val = ls_node_val(ls_tab_node(t, i));
+
+                if (ls_istype(key, LS_T_STR) && ls_istype(val, LS_T_FUNC))
+                        note_builtin(LS_READ(uint8_t, ls_gcptr(val), LS_FN_FFID), prefix, prefix_len, ls_gcptr(key));
+        }
+}
+
+/* The libraries as the program sees them, then those that only package.loaded has, then the methods of files. */
+void ls_names_builtins(const lua_State *L)
+{
+        static atomic_flag busy = ATOMIC_FLAG_INIT;
+        static const char *const libraries[] = { "string", "table", "math", "io", "os", "coroutine", "debug", "bit",
+                                                 "jit", "package", "ffi", "jit.util", "jit.opt", "jit.profile" };
+        const char *globals = globals_of(L), *loaded = loaded_table(globals);
+
+        if (atomic_flag_test_and_set(&busy))
+                return;
+        note_library(globals, "", 0);
+        for (unsigned i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+                uint32_t len = (uint32_t)strlen(libraries[i]);
+                uint64_t t = ls_tab_get(globals, libraries[i], len);
+
+                if (!ls_istype(t, LS_T_TAB) && loaded)
+                        t = ls_tab_get(loaded, libraries[i], len);
+                if (ls_istype(t, LS_T_TAB))
+                        note_library(ls_gcptr(t), libraries[i], len);
+                if (i == 3 && ls_istype(t, LS_T_TAB)) {
+                        uint64_t out = ls_tab_get(ls_gcptr(t), "stdout", 6);
+
+                        if (ls_istype(out, LS_T_UDATA) && LS_READ(const char *, ls_gcptr(out), LS_UDATA_META))
+                                note_library(LS_READ(const char *, ls_gcptr(out), LS_UDATA_META), "file", 4);
+                }
+        }
+        if (!builtins[ls_vm_facts.ffid_wrap_aux])
+                builtins[ls_vm_facts.ffid_wrap_aux] = "coroutine.wrap function";
+        if (!builtins[ls_vm_facts.ffid_ipairs_aux])
+                builtins[ls_vm_facts.ffid_ipairs_aux] = "ipairs iterator";
+        if (ls_vm_facts.ffid_gmatch_aux > LS_FFID_C && !builtins[ls_vm_facts.ffid_gmatch_aux])
+                builtins[ls_vm_facts.ffid_gmatch_aux] = "string.gmatch iterator";
+        atomic_flag_clear(&busy);
+}
+
+const char *ls_builtin_name(uint8_t ffid)
+{
+        return builtins[ffid];
+}

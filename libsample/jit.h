@@ -1,0 +1,39 @@
+/* The JIT traces of a VM: watched through LuaJIT's own events "record" and "trace", so that a place in machine code can be
+ * turned into functions and lines later, and found again by the tick handler. The method is told in DESIGN.md ("The leaf
+ * inside JIT code"). jit_probe.c finds the places of what is read (in the throw-away VM), jit_events.c watches a VM,
+ * handler/jit_locate.c looks a place up. */
+#ifndef LS_JIT_H
+#define LS_JIT_H
+
+#include "libsample/thread.h"
+#include "libsample/vm.h"
+
+/* Finds the JIT state and the layout of its traces in the probe's VM (vm_probe.c; L has all libraries open), and the
+ * names of IR instructions. Protected by the caller: an error raised here only means that there is no map. */
+void ls_jit_probe(lua_State *L);
+/* NULL = verified; else why no map can be made, for people. */
+const char *ls_jit_why_not(void);
+
+/* Watches the VM of L, as vm->jit_leaf says; sets vm->jit. Called right after the VM was created, before its libraries
+ * are open, on its thread, between ls_thread_enter and _leave. Does nothing when the probe failed. Raises no error and
+ * leaves the Lua stack as it was. */
+void ls_jit_open(struct ls_vm *vm, lua_State *L, struct ls_thread *t);
+/* The VM is about to be closed. */
+void ls_jit_close(struct ls_vm *vm);
+
+/* Addresses of our functions that LuaJIT calls while it compiles: never frames of the program's. */
+extern uintptr_t ls_jit_functions[2];
+
+/* What ls_jit_locate found. */
+#define LS_JIT_NOWHERE    0             /* compiled code does not run, or nothing is known */
+#define LS_JIT_IN_TRACE   1             /* ip is in the machine code of a trace: no other code of the VM runs */
+#define LS_JIT_CALLED_OUT 2             /* compiled code has called what runs: the collector, a helper, an FFI function */
+
+/* Where the thread is inside compiled code of vm, whose running lua_State is L: ip and sp are the registers at the tick.
+ * Finds the trace that ip is in; else, when compiled code has called out, the trace that the return address on the C stack
+ * belongs to. Gives the trace's id and the offset in its code (when it has called out, of the calling instruction's last
+ * byte; LS_JIT_NO_OFFSET when only the trace is known). Signal handler; trusts no pointer that the VM may be changing. */
+int ls_jit_locate(const struct ls_vm *vm, const lua_State *L, uintptr_t ip, uintptr_t sp, uint32_t *ret_jit_id,
+                  uint32_t *ret_offset);
+
+#endif

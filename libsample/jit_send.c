@@ -1,0 +1,229 @@
+/* The definition of a trace as a record in the ring of the thread that compiled it: what was recorded, the
+ * intermediate code, snapshots and machine code. Called by jit_events.c between ls_thread_enter and _leave. */
+#include <string.h>
+
+#include "libsample/agent.h"
+#include "libsample/handler/functions.h"
+#include "libsample/handler/ring_writer.h"
+#include "libsample/handler/tick.h"
+#include "libsample/jit_private.h"
+#include "libsample/vm_layout.h"
+
+#define NO_FUNCTION 0xffffu
+#define MOST_FUNCTIONS 256              /* different ones in a trace; more are sent as not known */
+
+/* The functions of the trace that is being sent. */
+struct functions {
+        uint64_t key[MOST_FUNCTIONS];
+        uint32_t id[MOST_FUNCTIONS];
+        unsigned n;
+};
+
+static _Atomic uint32_t last_jit_id;    /* of the process */
+
+/* Id of what a key stands for, 0 = none: a builtin without a name says nothing. ls_function_id wants a function
+ * object; of that it reads the two fields that are filled in here, and the object that was recorded may have been
+ * collected meanwhile (its prototype not: the trace refers to it). */
+static uint32_t id_of(struct ls_thread *t, uint64_t key, uint64_t now_ns)
+{
+        _Alignas(8) char fn[LS_FN_ADDR + 8] = { 0 };
+        uint64_t value = key & ~(LS_JIT_C | LS_JIT_BUILTIN);
+
+        if (key & LS_JIT_BUILTIN) {
+                if (!ls_builtin_name((uint8_t)value))
+                        return 0;
+                fn[LS_FN_FFID] = (char)value;
+        } else if (key & LS_JIT_C) {
+                fn[LS_FN_FFID] = LS_FFID_C;
+                memcpy(fn + LS_FN_ADDR, &value, 8);
+        } else {
+                value += LS_PT_SIZE;
+                memcpy(fn + LS_FN_PC, &value, 8);
+        }
+        return ls_function_id(t, fn, now_ns);
+}
+
+/* Index of a key in the trace's functions. */
+static unsigned index_of(struct functions *f, struct ls_thread *t, uint64_t key, uint64_t now_ns)
+{
+        uint32_t id;
+
+        for (unsigned i = f->n; i-- > 0;)
+                if (f->key[i] == key)
+                        return i;
+        if (f->n == MOST_FUNCTIONS || !(id = id_of(t, key, now_ns)))
+                return NO_FUNCTION;
+        f->key[f->n] = key;
+        f->id[f->n] = id;
+        return f->n++;
+}
+
+static uint32_t line_at(const char *pt, uint32_t pos)
+{
+        return pos < LS_READ(uint32_t, pt, LS_PT_SIZEBC) ? ls_pt_line(pt, pt + LS_PT_SIZE + 4 * ((size_t)pos + 1)) : 0;
+}
+
+static int is_lua(uint64_t key)
+{
+        return !(key & (LS_JIT_C | LS_JIT_BUILTIN));
+}
+
+static void put_event(struct ls_jit_event *to, const struct ls_jit_raw *raw)
+{
+        to->ref = (uint16_t)(raw->ref - LS_REF_BIAS);
+        to->function = raw->function;
+        to->depth = raw->depth;
+        to->pad = 0;
+        to->pos = raw->pos;
+        to->line = is_lua(raw->key) ? line_at((const char *)(uintptr_t)raw->key, raw->pos) : 0;
+}
+
+/* A snapshot, and the function that its bytecode is in: one of those recorded. *hint: where the last one was found. */
+static void put_snapshot(struct ls_jit_snapshot *to, const char *trace, uint32_t i, const struct functions *f,
+                         unsigned *hint)
+{
+        const char *snap = LS_READ(const char *, trace, LS_TR_SNAP) + (size_t)i * LS_SNAP_SIZE;
+        const uint32_t *map = LS_READ(const uint32_t *, trace, LS_TR_SNAPMAP) + LS_READ(uint32_t, snap, LS_SNAP_MAPOFS);
+        unsigned n = LS_READ(uint8_t, snap, LS_SNAP_NENT);
+        uint64_t pc;
+
+        memcpy(&pc, map + n, 8);
+        pc >>= 8;
+        *to = (struct ls_jit_snapshot){ .ref = (uint16_t)(LS_READ(uint16_t, snap, LS_SNAP_REF) - LS_REF_BIAS),
+                                        .mcofs = LS_READ(uint16_t, snap, LS_SNAP_MCOFS), .function = NO_FUNCTION };
+        for (unsigned k = 0; k < n; k++)
+                to->nframes += (map[k] & LS_SNAP_FRAMES) && LS_SNAP_SLOT(map[k]) > 1;
+        for (unsigned k = 0, at = *hint; k < f->n; k++, at++) {
+                const char *pt;
+
+                at %= f->n;
+                pt = (const char *)(uintptr_t)f->key[at];
+                if (!is_lua(f->key[at]) ||
+                    pc - (uintptr_t)(pt + LS_PT_SIZE) >= 4 * (uint64_t)LS_READ(uint32_t, pt, LS_PT_SIZEBC))
+                        continue;
+                to->function = (uint16_t)at;
+                to->pos = (uint32_t)((pc - (uintptr_t)(pt + LS_PT_SIZE)) / 4);
+                to->line = line_at(pt, to->pos);
+                *hint = at;
+                break;
+        }
+}
+
+static size_t pad8(size_t n)
+{
+        return (n + 7) & ~(size_t)7;
+}
+
+static size_t size_of(const struct ls_rec_jittrace *rec)
+{
+        return sizeof *rec + pad8((size_t)rec->nfunctions * 4) + (size_t)rec->nevents * sizeof(struct ls_jit_event) +
+               (size_t)rec->nsnapshots * sizeof(struct ls_jit_snapshot) + (size_t)rec->nir * LS_IR_SIZE +
+               pad8(rec->mcode_size);
+}
+
+/* What is known of any trace. */
+static void describe(struct ls_rec_jittrace *rec, struct ls_jit *jit, const char *trace, unsigned start)
+{
+        const char *pt = LS_READ(const char *, trace, LS_TR_STARTPT), *pc = LS_READ(const char *, trace, LS_TR_STARTPC);
+        struct ls_jit_entry *parent = jit->parent ? ls_jit_entry(jit, jit->parent) : NULL;
+
+        *rec = (struct ls_rec_jittrace){ 0 };
+        rec->vm_id = jit->vm->vm_id;
+        rec->number = LS_READ(uint16_t, trace, LS_TR_NUMBER);
+        rec->root = LS_READ(uint16_t, trace, LS_TR_ROOT);
+        rec->link = LS_READ(uint16_t, trace, LS_TR_LINK);
+        rec->link_kind = LS_READ(uint8_t, trace, LS_TR_LINKTYPE);
+        if (parent)
+                rec->parent_id = atomic_load(&parent->jit_id);
+        if (rec->parent_id)
+                rec->parent_exit = jit->exit;
+        rec->start_function = start == NO_FUNCTION ? UINT32_MAX : start;
+        if ((uintptr_t)(pc - (pt + LS_PT_SIZE)) < 4 * (uintptr_t)LS_READ(uint32_t, pt, LS_PT_SIZEBC)) {
+                rec->start_pos = (uint32_t)((pc - (pt + LS_PT_SIZE)) / 4);
+                rec->start_line = line_at(pt, rec->start_pos);
+        }
+        rec->mcode = LS_READ(uint64_t, trace, LS_TR_MCODE);
+        rec->spadjust = LS_READ(uint16_t, trace, LS_TR_SPADJUST);
+}
+
+static void describe_map(struct ls_rec_jittrace *rec, const struct ls_jit *jit, const char *trace)
+{
+        rec->flags = LS_JITF_MAP;
+        rec->mcode_size = LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE);
+        rec->mcode_loop = LS_READ(uint32_t, trace, LS_TR_MCLOOP);
+        rec->nir = LS_READ(uint32_t, trace, LS_TR_NINS) - LS_REF_BIAS;
+        rec->nsnapshots = LS_READ(uint16_t, trace, LS_TR_NSNAP);
+        rec->nevents = (uint32_t)jit->nevents;
+}
+
+/* Fills the arrays behind the head, as many as it says. */
+static void put_arrays(char *at, const struct ls_rec_jittrace *rec, const struct functions *f, const struct ls_jit *jit,
+                       const char *trace)
+{
+        unsigned hint = 0;
+
+        memcpy(at, f->id, (size_t)rec->nfunctions * 4);
+        memset(at + (size_t)rec->nfunctions * 4, 0, pad8((size_t)rec->nfunctions * 4) - (size_t)rec->nfunctions * 4);
+        at += pad8((size_t)rec->nfunctions * 4);
+        for (uint32_t i = 0; i < rec->nevents; i++, at += sizeof(struct ls_jit_event))
+                put_event((struct ls_jit_event *)at, &jit->events[i]);
+        for (uint32_t i = 0; i < rec->nsnapshots; i++, at += sizeof(struct ls_jit_snapshot))
+                put_snapshot((struct ls_jit_snapshot *)at, trace, i, f, &hint);
+        memcpy(at, LS_READ(const char *, trace, LS_TR_IR) + (size_t)LS_REF_BIAS * LS_IR_SIZE,
+               (size_t)rec->nir * LS_IR_SIZE);
+        at += (size_t)rec->nir * LS_IR_SIZE;
+        memcpy(at, (const void *)(uintptr_t)rec->mcode, rec->mcode_size);
+}
+
+static void send_irnames(struct ls_jit *jit, struct ls_thread *t)
+{
+        struct ls_rec_irnames rec = { jit->vm->vm_id, ls_jit_facts.nirnames };
+        char *body = ls_ring_reserve(t->ring, LS_REC_IRNAMES, sizeof rec + rec.len, LS_RESERVE_DEFINITION);
+
+        if (!body)
+                return;
+        memcpy(body, &rec, sizeof rec);
+        memcpy(body + sizeof rec, ls_jit_facts.irnames, rec.len);
+        ls_ring_commit(t->ring, body);
+        jit->sent_irnames = 1;
+}
+
+uint32_t ls_jit_send(struct ls_jit *jit, struct ls_thread *t, const char *trace)
+{
+        struct functions f;
+        struct ls_rec_jittrace rec;
+        uint64_t now_ns = ls_now_ns();
+        uint64_t pt = LS_READ(uint64_t, trace, LS_TR_STARTPT);
+        unsigned start;
+        int complete = jit->map && !jit->incomplete && jit->number == LS_READ(uint16_t, trace, LS_TR_NUMBER);
+        char *body = NULL;
+
+        f.n = 0;
+        start = index_of(&f, t, pt, now_ns);
+        describe(&rec, jit, trace, start);
+        if (complete) {
+                for (size_t i = 0; i < jit->nevents; i++)
+                        jit->events[i].function = (uint16_t)index_of(&f, t, jit->events[i].key, now_ns);
+                describe_map(&rec, jit, trace);
+                rec.nfunctions = f.n;
+                if (!jit->sent_irnames)
+                        send_irnames(jit, t);
+                body = ls_ring_reserve(t->ring, LS_REC_JITTRACE, size_of(&rec), LS_RESERVE_DEFINITION);
+                if (body)
+                        put_arrays(body + sizeof rec, &rec, &f, jit, trace);
+        }
+        if (!body) {
+                if (jit->map)
+                        atomic_fetch_add(&ls_agent.shm->lost[LS_LOSS_MAP_MISSING], 1);
+                rec.flags = rec.nevents = rec.nsnapshots = rec.nir = rec.mcode_size = rec.mcode_loop = 0;
+                rec.nfunctions = start == NO_FUNCTION ? 0 : 1;
+                body = ls_ring_reserve(t->ring, LS_REC_JITTRACE, size_of(&rec), LS_RESERVE_DEFINITION);
+                if (!body)
+                        return 0;
+                put_arrays(body + sizeof rec, &rec, &f, jit, trace);
+        }
+        rec.jit_id = atomic_fetch_add(&last_jit_id, 1) + 1;
+        memcpy(body, &rec, sizeof rec);
+        ls_ring_commit(t->ring, body);
+        return rec.jit_id;
+}

@@ -1,0 +1,78 @@
+/* What the agent keeps for each thread that it samples: its ring, its ticks, and all tables that a sample needs. A
+ * thread's own code is the only one that touches it: the tick handler on that thread, and normal code of that thread
+ * between ls_thread_enter and ls_thread_leave, when the handler keeps its hands off. So nothing in here is locked. Ids in
+ * it are the ring's own. */
+#ifndef LS_THREAD_H
+#define LS_THREAD_H
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "formats/wire/shm.h"
+
+#define LS_THREADS_MOST 256u            /* rings that the agent uses at most */
+
+struct ls_functions;
+struct ls_sources;
+struct ls_coroutines;
+struct ls_zones;
+struct ls_names;
+struct ls_sampler;
+struct ls_vm;
+
+struct ls_thread {
+        struct ls_ring *ring;
+        unsigned index;                 /* of the ring */
+        int tid;
+        uint32_t thread_id;             /* in ring records */
+        uintptr_t stack_low, stack_high;/* its C stack; 0, 0 = not known */
+        volatile sig_atomic_t busy;     /* nesting of ls_thread_enter: the handler only adds up ticks */
+        /* tables, each made by the file that owns it */
+        struct ls_functions *functions;
+        struct ls_sources *sources;
+        struct ls_coroutines *coroutines;
+        struct ls_zones *zones;
+        struct ls_names *names;
+        struct ls_sampler *sampler;     /* ticks that wait for a sample, last stack (handler/tick.h) */
+};
+
+/* The calling thread's, NULL = it is not sampled. Any context; in a forked child it is what the parent had: look at
+ * ls_agent_live first. */
+extern __thread struct ls_thread *ls_thread_own __attribute__((tls_model("initial-exec")));
+
+/* The calling thread's, NULL = it is not sampled, or this is a forked child. Any context. */
+struct ls_thread *ls_thread_self(void);
+
+/* Begins and ends a use of the thread's tables by normal code. May nest. Between them a tick of this thread adds its
+ * time to the next sample. */
+static inline void ls_thread_enter(struct ls_thread *t)
+{
+        t->busy++;
+        atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void ls_thread_leave(struct ls_thread *t)
+{
+        atomic_signal_fence(memory_order_seq_cst);
+        t->busy--;
+}
+
+/* threads.c, normal context: */
+
+/* Gives the calling thread a ring and ticks. Does nothing when it has them or all rings are taken. */
+void ls_thread_begin(void);
+/* There is a VM: all threads get ticks, and those that begin from now on. */
+void ls_threads_arm_all(void);
+/* Begins and ends its ticks, keeps the ring. */
+void ls_thread_arm(struct ls_thread *t);
+void ls_thread_disarm(struct ls_thread *t);
+/* Ends the calling thread's ticks and gives the ring back. */
+void ls_thread_end(void);
+/* Ends the ticks of all threads, before exec; and begins them again, when it failed. */
+void ls_threads_stop(void);
+void ls_threads_go_on(void);
+/* In the child after fork: this process writes nothing. */
+void ls_threads_after_fork_child(void);
+
+#endif

@@ -1,0 +1,342 @@
+/* Rings and ticks for the threads of the program. See thread.h. A thread gets a ring when it begins (interpose_thread.c) or
+ * makes a VM, and ticks once there is a VM in the process. */
+#include "libsample/thread.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "libsample/agent.h"
+#include "libsample/handler/coroutines.h"
+#include "libsample/handler/names.h"
+#include "libsample/handler/native.h"
+#include "libsample/handler/sample.h"
+#include "libsample/handler/sources.h"
+#include "libsample/pages.h"
+#include "libsample/zones.h"
+
+/* How long to wait for the recorder's helper to be done with a signal; it needs a microsecond unless it is stopped. */
+#define SENDING_SPINS 10000
+
+static struct ls_thread *threads[LS_THREADS_MOST];      /* by ring */
+static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
+static int arming;                      /* there is a VM: threads get ticks */
+static uint32_t next_thread_id;
+
+static pthread_key_t at_thread_end;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static int have_key;
+
+static struct ls_ring *ring_at(unsigned i)
+{
+        return (struct ls_ring *)((char *)ls_agent.shm + LS_SHM_RINGS + i * ls_agent.shm->ring_stride);
+}
+
+static void wake_recorder(void)
+{
+        atomic_fetch_add(&ls_agent.shm->request, 1);
+        syscall(SYS_futex, &ls_agent.shm->request, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void thread_ends(void *value)
+{
+        (void)value;
+        if (ls_agent_live())
+                ls_thread_end();
+}
+
+static void make_key(void)
+{
+        have_key = pthread_key_create(&at_thread_end, thread_ends) == 0;
+}
+
+/* The first thread's stack begins below the environment, and grows as far as its limit allows. */
+static void first_stack(struct ls_thread *t)
+{
+        extern char **environ;
+        extern void *__libc_stack_end;
+        struct rlimit limit = { 8u << 20, 8u << 20 };
+
+        getrlimit(RLIMIT_STACK, &limit);
+        if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > 1u << 30)
+                limit.rlim_cur = 1u << 30;
+        (void)environ;
+        t->stack_high = (uintptr_t)__libc_stack_end;
+        t->stack_low = t->stack_high > limit.rlim_cur ? t->stack_high - limit.rlim_cur : 1;
+}
+
+static void other_stack(struct ls_thread *t)
+{
+        pthread_attr_t attr;
+        void *low;
+        size_t size;
+
+        if (pthread_getattr_np(pthread_self(), &attr))
+                return;
+        if (pthread_attr_getstack(&attr, &low, &size) == 0) {
+                t->stack_low = (uintptr_t)low;
+                t->stack_high = (uintptr_t)low + size;
+        }
+        pthread_attr_destroy(&attr);
+}
+
+static void free_thread(struct ls_thread *t)
+{
+        if (!t)
+                return;
+        ls_functions_free(t->functions);
+        ls_sources_free(t->sources);
+        ls_coroutines_free(t->coroutines);
+        ls_zones_free(t->zones);
+        ls_names_free(t->names);
+        if (t->sampler) {
+                ls_native_free(t->sampler->native);
+                for (int i = 0; i < 2; i++)
+                        ls_pages_free(t->sampler->walks[i].frames, t->sampler->walks[i].room * sizeof(struct ls_wframe));
+                ls_pages_free(t->sampler, sizeof *t->sampler);
+        }
+        ls_pages_free(t, sizeof *t);
+}
+
+static struct ls_thread *new_thread(void)
+{
+        struct ls_thread *t = ls_pages_new(sizeof *t);
+
+        if (!t)
+                return NULL;
+        t->functions = ls_functions_new();
+        t->sources = ls_sources_new();
+        t->coroutines = ls_coroutines_new();
+        t->zones = ls_zones_new();
+        t->names = ls_names_new();
+        t->sampler = ls_pages_new(sizeof *t->sampler);
+        if (!t->functions || !t->sources || !t->coroutines || !t->zones || !t->names || !t->sampler) {
+                free_thread(t);
+                return NULL;
+        }
+        t->sampler->native = ls_native_new();
+        return t;
+}
+
+/* A ring that no thread has, for this one. The first is that of the process's first thread. */
+static struct ls_ring *claim(int tid, unsigned *ret_index)
+{
+        unsigned n = ls_agent.shm->ring_count < LS_THREADS_MOST ? ls_agent.shm->ring_count : LS_THREADS_MOST;
+        int first = tid == getpid();
+
+        for (unsigned i = first || n == 1 ? 0 : 1; i < n; i++) {
+                struct ls_ring *ring = ring_at(i);
+                uint32_t nobody = 0;
+
+                if (i && (ring->size < 4096 || (ring->size & (ring->size - 1)) ||
+                          LS_RING_DATA + (uint64_t)ring->size > ls_agent.shm->ring_stride))
+                        continue;
+                if (threads[i] || !atomic_compare_exchange_strong(&ring->tid, &nobody, (uint32_t)tid))
+                        continue;
+                atomic_fetch_add(&ring->claim, 1);
+                *ret_index = i;
+                return ring;
+        }
+        return NULL;
+}
+
+static void start_timer(struct ls_thread *t)
+{
+        struct ls_sampler *s = t->sampler;
+        uint64_t ns = ls_agent.shm->interval_ns;
+        struct timespec period = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+        struct itimerspec spec = { period, period };
+
+        if (!s->has_timer) {
+                struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = LS_TICK_SIGNAL };
+                clockid_t clock = (clockid_t)((~(unsigned)t->tid << 3) | 6);    /* CPU time of the thread tid */
+
+                event._sigev_un._tid = t->tid;
+                if (timer_create(clock, &event, &s->timer)) {
+                        ls_agent_notice("no CPU-time timer can be had (%s): use --timer helper", strerror(errno));
+                        return;
+                }
+                s->has_timer = 1;
+        }
+        timer_settime(s->timer, 0, &spec, NULL);
+}
+
+static uint64_t cpu_of(const struct ls_thread *t)
+{
+        struct timespec now;
+
+        if (t == ls_thread_own)
+                return ls_thread_cpu_ns();
+        if (clock_gettime((clockid_t)((~(unsigned)t->tid << 3) | 6), &now))
+                return 0;
+        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void ls_thread_arm(struct ls_thread *t)
+{
+        struct ls_sampler *s = t->sampler;
+
+        if (ls_agent.shm->bare_tick == 2 || atomic_load(&t->ring->armed))
+                return;
+        s->cpu_start = cpu_of(t);
+        atomic_store(&s->last_cpu_ns, s->cpu_start);
+        s->remainder_ns = 0;
+        s->ready = 1;
+        atomic_store(&t->ring->armed, 1);
+        if (ls_agent.shm->timer == LS_TIMER_CPUTIME)
+                start_timer(t);
+        wake_recorder();
+}
+
+/* CPU time since the last tick: it had no tick of its own, so it is counted as one that met no safe point. */
+static void count_rest(struct ls_thread *t)
+{
+        struct ls_sampler *s = t->sampler;
+        uint64_t cpu = cpu_of(t), last = atomic_load(&s->last_cpu_ns), ticks;
+
+        if (cpu > s->cpu_start)
+                atomic_fetch_add(&t->ring->armed_cpu_ns, cpu - s->cpu_start);
+        s->cpu_start = cpu;
+        if (cpu <= last || ls_agent.shm->bare_tick)
+                return;
+        atomic_store(&s->last_cpu_ns, cpu);
+        ticks = (s->remainder_ns + cpu - last) / ls_agent.shm->interval_ns;
+        atomic_fetch_add(&t->ring->ticks, ticks);
+        ls_lose(LS_LOSS_NO_SAFE_POINT, ticks);
+        atomic_store(&t->ring->last_cpu_ns, cpu);
+}
+
+/* When this returns the recorder sends no further signal; one may be pending. */
+void ls_thread_disarm(struct ls_thread *t)
+{
+        struct itimerspec never = { 0 };
+
+        if (!atomic_load(&t->ring->armed))
+                return;
+        if (t->sampler->has_timer)
+                timer_settime(t->sampler->timer, 0, &never, NULL);
+        atomic_store(&t->ring->armed, 0);
+        wake_recorder();
+        for (int i = 0; i < SENDING_SPINS && atomic_load(&t->ring->sending); i++)
+                if (i > 100)
+                        syscall(SYS_sched_yield);
+        t->sampler->ready = 0;
+        count_rest(t);
+}
+
+void ls_thread_begin(void)
+{
+        int saved = errno, tid = (int)syscall(SYS_gettid);
+        struct ls_thread *t;
+
+        if (!ls_agent_live() || ls_thread_own)
+                return;
+        pthread_once(&key_once, make_key);
+        pthread_mutex_lock(&threads_lock);
+        t = new_thread();
+        if (t)
+                t->ring = claim(tid, &t->index);
+        if (!t || !t->ring) {
+                free_thread(t);
+                pthread_mutex_unlock(&threads_lock);
+                atomic_fetch_add(&ls_agent.shm->nthreads_unrecorded, 1);
+                errno = saved;
+                return;
+        }
+        t->tid = tid;
+        t->thread_id = ++next_thread_id;
+        if (tid == getpid())
+                first_stack(t);
+        else
+                other_stack(t);
+        ls_sample_describe_thread(t);
+        threads[t->index] = t;
+        ls_thread_own = t;
+        atomic_fetch_add(&ls_agent.shm->nthreads_seen, 1);
+        if (have_key && tid != getpid())
+                pthread_setspecific(at_thread_end, t);
+        if (arming)
+                ls_thread_arm(t);
+        pthread_mutex_unlock(&threads_lock);
+        errno = saved;
+}
+
+void ls_threads_arm_all(void)
+{
+        pthread_mutex_lock(&threads_lock);
+        arming = 1;
+        for (unsigned i = 0; i < LS_THREADS_MOST; i++)
+                if (threads[i])
+                        ls_thread_arm(threads[i]);
+        pthread_mutex_unlock(&threads_lock);
+}
+
+/* What is still pending becomes a sample or a loss. */
+static void flush(struct ls_thread *t)
+{
+        struct ls_ticks ticks;
+
+        ls_thread_enter(t);
+        ls_sample_flush_outside(t);
+        ls_ticks_take(t->sampler, &ticks);
+        if (ticks.sum)
+                ls_lose(LS_LOSS_NO_SAFE_POINT, ticks.sum);
+        ls_sources_send_text(t);
+        ls_thread_leave(t);
+}
+
+void ls_thread_end(void)
+{
+        struct ls_thread *t = ls_thread_own;
+        int saved = errno;
+
+        if (!t)
+                return;
+        pthread_mutex_lock(&threads_lock);
+        ls_thread_disarm(t);
+        if (t->sampler->has_timer)
+                timer_delete(t->sampler->timer);
+        flush(t);
+        ls_thread_own = NULL;
+        threads[t->index] = NULL;
+        atomic_store(&t->ring->closing, 1);
+        wake_recorder();
+        pthread_mutex_unlock(&threads_lock);
+        free_thread(t);
+        errno = saved;
+}
+
+static uint8_t was_armed[LS_THREADS_MOST];
+
+void ls_threads_stop(void)
+{
+        for (unsigned i = 0; i < LS_THREADS_MOST; i++) {
+                was_armed[i] = threads[i] && atomic_load(&threads[i]->ring->armed);
+                if (!was_armed[i])
+                        continue;
+                ls_thread_disarm(threads[i]);
+                if (threads[i] == ls_thread_own)
+                        flush(threads[i]);
+        }
+}
+
+void ls_threads_go_on(void)
+{
+        for (unsigned i = 0; i < LS_THREADS_MOST; i++)
+                if (was_armed[i] && threads[i])
+                        ls_thread_arm(threads[i]);
+}
+
+void ls_threads_after_fork_child(void)
+{
+        for (unsigned i = 0; i < LS_THREADS_MOST; i++)
+                if (threads[i]) {
+                        threads[i]->sampler->ready = 0;
+                        threads[i]->sampler->has_timer = 0;
+                        threads[i] = NULL;
+                }
+        ls_thread_own = NULL;
+}

@@ -1,0 +1,63 @@
+/* Call frame information of one object file: for an address, how to find the caller's registers. Reads .eh_frame (or
+ * .debug_frame) from the file with libdw, never from the program's memory. Called by unwind.c and native.c. */
+#ifndef LS_RECORD_CFI_H
+#define LS_RECORD_CFI_H
+
+#include <elfutils/libdw.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Registers by their DWARF number on x86-64. */
+enum {
+        LS_REG_RAX, LS_REG_RDX, LS_REG_RCX, LS_REG_RBX, LS_REG_RSI, LS_REG_RDI, LS_REG_RBP, LS_REG_RSP,
+        LS_REG_R8, LS_REG_R9, LS_REG_R10, LS_REG_R11, LS_REG_R12, LS_REG_R13, LS_REG_R14, LS_REG_R15,
+        LS_REG_IP, LS_NREGS
+};
+
+enum { LS_CFI_NSAVED = 7 };             /* rbx, rbp, r12 to r15, return address: ls_cfi_saved has their numbers */
+extern const uint8_t ls_cfi_saved[LS_CFI_NSAVED];
+
+enum ls_cfi_rule {
+        LS_CFI_SAME,                    /* the function has not changed it */
+        LS_CFI_SAVED,                   /* at CFA + at */
+        LS_CFI_LOST,
+};
+
+#define LS_CFI_SIGNAL  0x01             /* the frame that a signal's handler returns to: the caller's ip is exact */
+#define LS_CFI_LAST    0x02             /* has no caller */
+#define LS_CFI_LUA_VM  0x04             /* LuaJIT's interpreter: its frame is the C frame that L->cframe points to */
+#define LS_CFI_FLAT    0x08             /* not from a table: a leaf without frame, or a chain of frame pointers */
+
+struct ls_cfi_row {                     /* how to find the caller, from one instruction */
+        Dwarf_Frame *complex;           /* owned; rules that need expressions: then none of the rest but flags counts */
+        int32_t cfa_offset;             /* CFA = register cfa_reg + cfa_offset */
+        uint8_t cfa_reg;
+        uint8_t flags;                  /* LS_CFI_* */
+        uint8_t rule[LS_CFI_NSAVED];    /* enum ls_cfi_rule */
+        int16_t at[LS_CFI_NSAVED];
+};
+
+struct ls_cfi;
+
+/* Opens a file, or the vdso when path is NULL (that of this process: one kernel has one). Returns 0, -EINVAL for what
+ * is not a regular x86-64 ELF file or has another build id than this one (len 0 = any), or -errno. */
+int ls_cfi_open(const char *path, const uint8_t *build_id, size_t build_id_len, struct ls_cfi **ret_cfi);
+void ls_cfi_close(struct ls_cfi *cfi);  /* takes NULL; all rows must have been dropped */
+
+/* The row for the instruction at an offset in the file, and the offset at which its function starts (as far as the
+ * table tells it; else the instruction's own). Returns 0, or -ENOENT where there is none. */
+int ls_cfi_row(struct ls_cfi *cfi, uint64_t file_offset, struct ls_cfi_row *ret_row, uint64_t *ret_function);
+void ls_cfi_row_drop(struct ls_cfi_row *row);
+
+/* The value of a DWARF expression, given registers (those of the mask are known), the CFA and a way to read memory.
+ * Returns 0, or the error of read, or -EINVAL. */
+struct ls_cfi_values {
+        const uint64_t *reg;
+        uint32_t known;                 /* bit mask by register number */
+        uint64_t cfa;
+        int (*read)(void *ctx, uint64_t addr, uint64_t *ret);
+        void *ctx;
+};
+int ls_cfi_eval(const Dwarf_Op *ops, size_t n, const struct ls_cfi_values *v, uint64_t *ret);
+
+#endif

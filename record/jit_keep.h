@@ -1,0 +1,42 @@
+/* Traces of the JIT compiler, kept until a sample runs in one: only those go into the trace file, with the traces that
+ * they left from. Called by translate.c. */
+#ifndef LS_RECORD_JIT_KEEP_H
+#define LS_RECORD_JIT_KEEP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/trace_writer.h"
+#include "formats/wire/ring.h"
+
+#define LS_JIT_KEPT_MAX (64u << 20)     /* bytes of definitions that no sample has asked for */
+
+struct ls_jit_entry;
+struct ls_jit_names;
+
+struct ls_jit_keep {
+        struct ls_trace_writer *writer;
+        struct ls_jit_entry *entries;   /* by the agent's id */
+        struct ls_jit_entry *kept;      /* of these, those with a definition that is not in the file; oldest first */
+        struct ls_jit_names *names;     /* by the writer's id of the VM */
+        size_t kept_bytes;
+        uint32_t dropped_to;            /* greatest id that was given up */
+        uint64_t missing;               /* sampled traces that had been given up */
+};
+
+void ls_jit_keep_init(struct ls_jit_keep *k, struct ls_trace_writer *w);
+void ls_jit_keep_done(struct ls_jit_keep *k);
+
+/* Bytes of a JITTRACE record as its own counts say, 0 = they are more than len, or more than a trace can have. */
+uint32_t ls_jit_record_size(const struct ls_rec_jittrace *rec, uint32_t len);
+
+/* A JITTRACE record of ls_jit_record_size bytes, with the writer's ids of functions in place of the ring's; vm: the
+ * writer's id. Returns 0 or -ENOMEM. */
+int ls_jit_keep_add(struct ls_jit_keep *k, const struct ls_rec_jittrace *rec, uint32_t size, uint32_t vm);
+/* An IRNAMES record. */
+int ls_jit_keep_names(struct ls_jit_keep *k, uint32_t vm, const char *names, uint32_t len);
+
+/* The writer's id of the function that stands for the trace jit_id: from now on it is in the file. 0 = no memory. */
+uint32_t ls_jit_keep_function(struct ls_jit_keep *k, uint32_t jit_id);
+
+#endif

@@ -1,0 +1,206 @@
+/* Samples from the rings into the trace: stacks that build on the one before, places in compiled code, native stacks.
+ * Called by translate.c. */
+#include "record/translate_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEPTH_MAX (1u << 20)            /* logical depth of a stack that we keep track of */
+#define UNKNOWN_MAX (1u << 16)          /* of it, frames that no record brought: filling them is our own work */
+#define LATE_NS 1000000000ull           /* clocks of two processors may differ, and a sample may be just before start */
+
+static uint32_t pseudo_location(struct ls_translate *t, const char *name, uint32_t *slot)
+{
+        if (!*slot) {
+                struct ls_function_def def = { .kind = LS_FUNC_PSEUDO };
+
+                def.identity_name = ls_trace_string(t->cfg.writer, name, strlen(name));
+                *slot = ls_trace_location(t->cfg.writer, ls_trace_function(t->cfg.writer, &def), 0);
+        }
+        return *slot;
+}
+
+static uint32_t lost_location(struct ls_translate *t)
+{
+        return pseudo_location(t, "[definition lost]", &t->lost_location);
+}
+
+/* Room for the logical depth; what lies between the old depth and to is filled with one pseudo frame on top of what
+ * is known. */
+static int extend(struct ls_translate *t, struct ls_translate_ring *r, uint32_t from, uint32_t to, uint32_t total,
+                  uint32_t location)
+{
+        uint32_t filler;
+
+        if (total > DEPTH_MAX || (to > from && to - from > UNKNOWN_MAX))
+                return -EINVAL;
+        if (total > r->cap) {
+                uint32_t cap = total + total / 2 + 64;
+                uint32_t *grown = reallocarray(r->stacks, cap, sizeof(*grown));
+
+                if (!grown)
+                        return -ENOMEM;
+                r->stacks = grown;
+                if (t->cfg.native) {
+                        struct ls_native_lua *lua = reallocarray(r->lua, cap, sizeof(*lua));
+
+                        if (!lua)
+                                return -ENOMEM;
+                        r->lua = lua;
+                }
+                r->cap = cap;
+        }
+        if (from >= to)
+                return 0;
+        filler = ls_trace_stack(t->cfg.writer, from ? r->stacks[from - 1] : 0, location);
+        for (uint32_t i = from; i < to; i++) {
+                r->stacks[i] = filler;
+                if (r->lua)             /* one frame stands for them all; N of one location would be N frames */
+                        r->lua[i] = (struct ls_native_lua){ 0, i == from ? location : 0 };
+        }
+        return 0;
+}
+
+static uint32_t frame_location(struct ls_translate *t, const struct ls_translate_ring *r, const struct ls_frame *frame)
+{
+        uint32_t function = ls_translate_function_id(r, frame->func_id);
+
+        if (!function) {
+                t->definition_missing++;
+                return lost_location(t);
+        }
+        return ls_trace_location(t->cfg.writer, function, frame->line);
+}
+
+/* The place in the machine code, which the reader turns into lines; it stands above the frames. 0 = none. */
+static uint32_t jit_location(struct ls_translate *t, const struct ls_rec_sample *rec)
+{
+        uint32_t function = rec->jit_id ? ls_jit_keep_function(&t->jit, rec->jit_id) : 0;
+        uint32_t line = rec->jit_offset == LS_JIT_NO_OFFSET ? 0 : rec->jit_offset + 1;
+
+        return function ? ls_trace_location(t->cfg.writer, function, line) : 0;
+}
+
+/* Takes the frames that follow the record, so that r->stacks is of this sample; work is in proportion to their number.
+ * *ret_stack is the Lua stack's id in the trace, 0 = no Lua runs. */
+static int lua_stack(struct ls_translate *t, struct ls_translate_ring *r, const struct ls_rec_sample *rec,
+                     uint32_t *ret_stack)
+{
+        const struct ls_frame *frames = (const struct ls_frame *)(rec + 1);
+        uint64_t total = (uint64_t)rec->keep + rec->cut + rec->nframes;
+        uint32_t base = rec->keep + rec->cut, parent;
+        int err;
+
+        if (total > DEPTH_MAX)
+                return -EINVAL;
+        /* It builds on frames of a sample that we do not have. */
+        err = extend(t, r, r->depth, rec->keep, (uint32_t)total, r->depth < rec->keep ? lost_location(t) : 0);
+        if (err == 0 && rec->cut)
+                err = extend(t, r, rec->keep, base, (uint32_t)total,
+                             pseudo_location(t, "[middle cut]", &t->cut_location));
+        if (err < 0)
+                return err;
+        parent = base ? r->stacks[base - 1] : 0;
+        for (uint32_t i = 0; i < rec->nframes; i++) {
+                const struct ls_frame *frame = &frames[rec->nframes - 1 - i];
+                uint32_t location = frame_location(t, r, frame);
+
+                parent = ls_trace_stack(t->cfg.writer, parent, location);
+                r->stacks[base + i] = parent;
+                if (r->lua)
+                        r->lua[base + i] = (struct ls_native_lua){
+                                frame->func_id < r->n_functions ? r->functions[frame->func_id].addr : 0, location };
+        }
+        r->depth = (uint32_t)total;
+        *ret_stack = parent;
+        return 0;
+}
+
+/* Frames and native stack of a sample: the stack's id in the trace. */
+static int sample_stack(struct ls_translate *t, struct ls_translate_ring *r, const struct ls_rec_sample *rec,
+                        uint32_t *ret_stack)
+{
+        const char *native = (const char *)(rec + 1) + rec->nframes * sizeof(struct ls_frame);
+        enum ls_unwind_end end = LS_UNWIND_COMPLETE;
+        uint32_t stack, location;
+        int err = lua_stack(t, r, rec, &stack);
+
+        if (err < 0)
+                return err;
+        location = jit_location(t, rec);
+        if (t->cfg.native && rec->native_size &&
+            ls_native_sample(&t->native, &r->native, native, rec->native_size, r->lua, r->depth, location, ret_stack,
+                             &end) == 0) {
+                t->native_cut += end != LS_UNWIND_COMPLETE;
+                return 0;
+        }
+        t->native_cut += rec->native_size != 0;
+        if (!stack)
+                stack = ls_trace_stack(t->cfg.writer, 0, pseudo_location(t, "[outside Lua]", &t->outside_location));
+        *ret_stack = location ? ls_trace_stack(t->cfg.writer, stack, location) : stack;
+        return 0;
+}
+
+/* Ticks of a sample, 0 when its figures cannot be: more CPU time than has passed, or a time outside the recording. */
+static uint64_t sane_ticks(const struct ls_translate *t, const struct ls_rec_sample *rec)
+{
+        uint64_t sum = 0, most = (t->now_ns - t->cfg.start_ns + 2 * LATE_NS) / t->cfg.interval_ns;
+
+        for (unsigned i = 0; i < LS_NVMSTATES; i++)
+                sum += rec->weight[i];
+        if (sum > most || rec->time_ns + LATE_NS < t->cfg.start_ns || rec->time_ns > t->now_ns + LATE_NS)
+                return 0;
+        return sum;
+}
+
+static void write_rows(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack)
+{
+        const struct ls_translate_ring *r = &t->rings[ring];
+        struct ls_sample_row row = {
+                .event = (uint8_t)rec->event,
+                .flags = (uint8_t)(rec->flags & ~(uint32_t)LS_SAMPLE_CONT),
+                .thread = ls_translate_thread(t, ring),
+                .vm = ls_translate_vm(t, rec->vm_id),
+                .coroutine = ls_translate_lookup(r->coroutines, r->n_coroutines, rec->coroutine_id),
+                .zone = ls_translate_lookup(r->zones, r->n_zones, rec->zone_id),
+                .stack = stack,
+                .time_ns = rec->time_ns,
+        };
+
+        if ((rec->zone_id && !row.zone) || (rec->coroutine_id && !row.coroutine) || (rec->vm_id && !row.vm))
+                t->definition_missing++;
+        for (unsigned i = 0; i < LS_NVMSTATES; i++) {
+                if (!rec->weight[i])
+                        continue;
+                row.vmstate = (uint8_t)i;
+                row.weight = rec->weight[i];
+                ls_trace_sample(t->cfg.writer, &row);
+                row.flags |= LS_SAMPLE_CONT;
+                t->rows++;
+        }
+}
+
+int ls_translate_sample(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
+{
+        const struct ls_rec_sample *rec = body;
+        struct ls_translate_ring *r = &t->rings[ring];
+        uint64_t ticks;
+        uint32_t stack;
+
+        if (len < sizeof(*rec) || rec->nframes > (len - sizeof(*rec)) / sizeof(struct ls_frame) ||
+            rec->native_size > len - sizeof(*rec) - rec->nframes * sizeof(struct ls_frame) ||
+            rec->event != LS_EVENT_CPU || sample_stack(t, r, rec, &stack) < 0) {
+                r->depth = 0;           /* the next one may build on this */
+                ls_native_gap(&r->native);
+                return -EINVAL;
+        }
+        ticks = sane_ticks(t, rec);
+        if (!ticks)
+                return -EINVAL;
+        write_rows(t, ring, rec, stack);
+        t->samples++;
+        t->sample_ticks += ticks;
+        t->kernel_delayed += rec->kernel_delayed;
+        return 0;
+}

@@ -1,0 +1,178 @@
+/* record/ticker.c with many threads: a child process plays the agent on the shared memory, its threads come and go, and each
+ * gets its ticks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record/ticker.h"
+#include "tests/unit/record_fake.h"
+
+#define INTERVAL_NS 1000000ull
+#define LIFE_NS 50000000ull             /* CPU time of a thread */
+#define THREADS 60u
+#define AT_ONCE 6u
+
+static struct ls_memory memory;
+static __thread struct ls_ring *my_ring;
+
+static uint64_t cpu_ns(void)
+{
+        struct timespec t;
+
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void on_tick(int sig)
+{
+        (void)sig;
+        if (!my_ring)
+                abort();                /* a tick for a thread that wants none */
+        atomic_fetch_add(&my_ring->ticks_handled, 1);
+}
+
+static void request(void)
+{
+        atomic_fetch_add(&memory.shm->request, 1);
+        syscall(SYS_futex, &memory.shm->request, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void take_ring(void)
+{
+        uint32_t tid = (uint32_t)syscall(SYS_gettid);
+
+        for (unsigned i = 0;; i = (i + 1) % memory.ring_count) {
+                uint32_t none = 0;
+
+                my_ring = ls_memory_ring(&memory, i);
+                if (atomic_compare_exchange_strong(&my_ring->tid, &none, tid))
+                        break;
+        }
+        atomic_fetch_add(&my_ring->claim, 1);
+}
+
+/* Works for its life's time, wants ticks meanwhile, and says how many came for how much. */
+static void *work(void *arg)
+{
+        uint32_t *ret = arg, before;
+
+        take_ring();
+        before = atomic_load(&my_ring->ticks_handled);
+        atomic_store(&my_ring->armed, 1);
+        request();
+        while (cpu_ns() < LIFE_NS)      /* a look at the clock is the kernel's time, which perf does not tick */
+                for (volatile unsigned i = 0; i < 20000; i++)
+                        ;
+        atomic_store(&my_ring->armed, 0);
+        request();
+        while (atomic_load(&my_ring->sending))
+                ;
+        usleep(1000);                   /* the last one may be on its way */
+        *ret = atomic_load(&my_ring->ticks_handled) - before;
+        atomic_store(&my_ring->tid, 0);
+        return NULL;
+}
+
+/* The child: threads one group after the other. Exits with 0 when each had its ticks. */
+static void play_agent(void)
+{
+        pthread_t threads[AT_ONCE];
+        uint32_t ticks[AT_ONCE], poor = 0, sum = 0;
+
+        signal(LS_TICK_SIGNAL, on_tick);
+        for (unsigned done = 0; done < THREADS; done += AT_ONCE) {
+                for (unsigned i = 0; i < AT_ONCE; i++)
+                        pthread_create(&threads[i], NULL, work, &ticks[i]);
+                for (unsigned i = 0; i < AT_ONCE; i++) {
+                        pthread_join(threads[i], NULL);
+                        poor += ticks[i] < LIFE_NS / INTERVAL_NS / 2;
+                        sum += ticks[i];
+                }
+        }
+        fprintf(stderr, "%u ticks in %u threads of %llu ms, %u threads with less than half\n", sum, THREADS,
+                (unsigned long long)(LIFE_NS / 1000000), poor);
+        _exit(poor > THREADS / 10 || sum < THREADS * (LIFE_NS / INTERVAL_NS) * 7 / 10 ? 1 : 0);
+}
+
+static unsigned count_files(void)
+{
+        DIR *d = opendir("/proc/self/fd");
+        unsigned n = 0;
+
+        while (d && readdir(d))
+                n++;
+        closedir(d);
+        return n;
+}
+
+static void run(enum ls_timer timer)
+{
+        struct ls_ticker *t = NULL;
+        unsigned files;
+        int status = -1, gate[2];
+        pid_t pid;
+        char c = 0;
+
+        fake_memory(&memory, LS_MIN_RING);
+        assert_int_equal(pipe(gate), 0);
+        files = count_files();
+        pid = fork();
+        if (pid == 0) {
+                close(gate[1]);
+                if (read(gate[0], &c, 1) != 1)
+                        _exit(2);
+                play_agent();
+        }
+        assert_int_equal(ls_ticker_start(&memory, pid, timer, INTERVAL_NS, &t), 0);
+        assert_int_equal(write(gate[1], &c, 1), 1);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        ls_ticker_stop(t);
+        assert_int_equal(status, 0);
+        assert_int_equal(ls_ticker_timer(t), timer);
+        assert_int_equal(atomic_load(&ls_ticker_totals(t)->failed), 0);
+        assert_int_equal(count_files(), files);
+        ls_ticker_free(t);
+        close(gate[0]);
+        close(gate[1]);
+        ls_memory_done(&memory);
+}
+
+static void threads_with_perf(void **state)
+{
+        (void)state;
+        if (ls_ticker_perf_probe(getpid()) < 0) {
+                print_message("perf events are not allowed here\n");
+                skip();
+        }
+        run(LS_TIMER_PERF);
+}
+
+static void threads_with_helper(void **state)
+{
+        (void)state;
+        if (ls_ticker_helper_probe(getpid()) < 0) {
+                print_message("/proc does not say what another process does here\n");
+                skip();
+        }
+        run(LS_TIMER_HELPER);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = { cmocka_unit_test(threads_with_perf), cmocka_unit_test(threads_with_helper) };
+
+        return cmocka_run_group_tests_name("record_ticker", tests, NULL, NULL);
+}
