@@ -1,6 +1,8 @@
 /* Traces of the JIT compiler, kept until a sample runs in one: see jit_keep.h. */
 #include "record/jit_keep.h"
 
+#include "record/jit_place.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,7 @@ struct ls_jit_entry {
         uint32_t function;              /* the writer's id, 0 = no sample yet */
         uint32_t generation;            /* 1, 2, ... when the program has replaced itself and counts from 1 again */
         uint64_t hash;                  /* of the definition, 0 = none came */
+        struct ls_jit_places places;    /* once it is in the file */
         uint8_t written;
         int failed;
 };
@@ -32,6 +35,8 @@ struct ls_jit_names {
         UT_hash_handle hh;
         uint32_t vm;
         uint32_t string;                /* the writer's */
+        char *names;
+        uint32_t len;
         uint8_t written;
         int failed;
 };
@@ -49,11 +54,13 @@ void ls_jit_keep_done(struct ls_jit_keep *k)
 
         HASH_ITER(hh, k->entries, e, next) {
                 HASH_DEL(k->entries, e);
+                ls_jit_places_done(&e->places);
                 free(e->rec);
                 free(e);
         }
         HASH_ITER(hh, k->names, n, next_n) {
                 HASH_DEL(k->names, n);
+                free(n->names);
                 free(n);
         }
         k->kept = NULL;
@@ -138,13 +145,18 @@ int ls_jit_keep_names(struct ls_jit_keep *k, uint32_t vm, const char *names, uin
                         return -ENOMEM;
                 }
         }
+        free(n->names);
+        n->names = malloc(len ? len : 1);
+        n->len = n->names ? len : 0;
+        if (n->names)
+                memcpy(n->names, names, len);
         n->string = ls_trace_string(k->writer, names, len);
         if (n->written)
                 ls_trace_irnames(k->writer, vm, n->string);
         return 0;
 }
 
-static void write_names(struct ls_jit_keep *k, uint32_t vm)
+static struct ls_jit_names *write_names(struct ls_jit_keep *k, uint32_t vm)
 {
         struct ls_jit_names *n;
 
@@ -153,6 +165,7 @@ static void write_names(struct ls_jit_keep *k, uint32_t vm)
                 ls_trace_irnames(k->writer, vm, n->string);
         if (n)
                 n->written = 1;
+        return n;
 }
 
 static uint32_t function_of(struct ls_jit_keep *k, struct ls_jit_entry *e)
@@ -169,13 +182,16 @@ static void write_one(struct ls_jit_keep *k, struct ls_jit_entry *e)
         struct ls_rec_jittrace *rec = e->rec;
         struct ls_jit_entry *parent = rec->parent_id ? find(k, rec->parent_id) : NULL;
         const uint32_t *functions = (const uint32_t *)(rec + 1);
+        struct ls_jit_names *names;
         uint32_t start = rec->start_function < rec->nfunctions ? functions[rec->start_function] : 0;
 
         rec->jit_id = function_of(k, e);
         rec->vm_id = e->vm;
         rec->parent_id = parent ? parent->function : 0;
         ls_trace_jittrace(k->writer, rec, e->size, start);
-        write_names(k, e->vm);
+        names = write_names(k, e->vm);
+        ls_jit_places_init(&e->places, rec, e->size, names ? names->names : NULL, names ? names->len : 0,
+                           parent ? &parent->places : NULL);
         unkeep(k, e);
         e->written = 1;
 }
@@ -202,6 +218,7 @@ static void write_chain(struct ls_jit_keep *k, struct ls_jit_entry *e)
 static void renew(struct ls_jit_keep *k, struct ls_jit_entry *e)
 {
         unkeep(k, e);
+        ls_jit_places_done(&e->places);
         e->generation++;
         e->function = 0;
         e->written = 0;
@@ -234,7 +251,7 @@ int ls_jit_keep_add(struct ls_jit_keep *k, const struct ls_rec_jittrace *rec, ui
         return 0;
 }
 
-uint32_t ls_jit_keep_function(struct ls_jit_keep *k, uint32_t jit_id)
+uint32_t ls_jit_keep_function(struct ls_jit_keep *k, uint32_t jit_id, uint32_t *offset)
 {
         struct ls_jit_entry *e = find(k, jit_id);
 
@@ -246,5 +263,6 @@ uint32_t ls_jit_keep_function(struct ls_jit_keep *k, uint32_t jit_id)
         }
         if (e->rec)
                 write_chain(k, e);
+        *offset = ls_jit_place(&e->places, *offset);
         return function_of(k, e);
 }

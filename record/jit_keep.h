@@ -36,7 +36,8 @@ int ls_jit_keep_add(struct ls_jit_keep *k, const struct ls_rec_jittrace *rec, ui
 /* An IRNAMES record. */
 int ls_jit_keep_names(struct ls_jit_keep *k, uint32_t vm, const char *names, uint32_t len);
 
-/* The writer's id of the function that stands for the trace jit_id: from now on it is in the file. 0 = no memory. */
-uint32_t ls_jit_keep_function(struct ls_jit_keep *k, uint32_t jit_id);
+/* The writer's id of the function that stands for the trace jit_id: from now on it is in the file. 0 = no memory.
+ * *offset, a place in its code: becomes the first one that shows the same frames. */
+uint32_t ls_jit_keep_function(struct ls_jit_keep *k, uint32_t jit_id, uint32_t *offset);
 
 #endif

@@ -76,8 +76,9 @@ static uint32_t frame_location(struct ls_translate *t, const struct ls_translate
 /* The place in the machine code, which the reader turns into lines; it stands above the frames. 0 = none. */
 static uint32_t jit_location(struct ls_translate *t, const struct ls_rec_sample *rec)
 {
-        uint32_t function = rec->jit_id ? ls_jit_keep_function(&t->jit, rec->jit_id) : 0;
-        uint32_t line = rec->jit_offset == LS_JIT_NO_OFFSET ? 0 : rec->jit_offset + 1;
+        uint32_t offset = rec->jit_offset;
+        uint32_t function = rec->jit_id ? ls_jit_keep_function(&t->jit, rec->jit_id, &offset) : 0;
+        uint32_t line = offset == LS_JIT_NO_OFFSET ? 0 : offset + 1;
 
         return function ? ls_trace_location(t->cfg.writer, function, line) : 0;
 }
