@@ -319,6 +319,29 @@ static int search(struct ls_walk *w, const lua_State *L, const struct ls_regs *r
         return 0;
 }
 
+#define SCAN_MOST 260                   /* slots of a frame: 250, and the next one's */
+
+/* The innermost frame whose function pc is in, from where a register points into the stack down. */
+static int scan_down(struct ls_walk *w, const lua_State *L, const struct ls_regs *r, struct ls_top *ret)
+{
+        const uint64_t *stack = LS_READ(const uint64_t *, L, LS_L_STACK), *end = LS_READ(const uint64_t *, L, LS_L_MAXSTACK);
+        const uint64_t *from = (const uint64_t *)r->dx;
+
+        if (from < stack + 2 || from > end || (uintptr_t)from & 7)
+                from = (const uint64_t *)r->r15;
+        if (from < stack + 2 || from > end || (uintptr_t)from & 7)
+                return 0;
+        for (int i = 0; i < SCAN_MOST && from >= stack + 2; i++, from--) {
+                if (!ls_guard_reads(&w->guard, from - 2, 16) || !is_func(from[-2]))
+                        continue;
+                if (fit(w, L, from, (const char *)r->bx) == STRONG && link_holds(w, L, from)) {
+                        *ret = (struct ls_top){ .base = from, .pc = (const char *)r->bx, .exact = 1 };
+                        return 1;
+                }
+        }
+        return 0;
+}
+
 /* First of these pairs that fits. */
 struct pair { const uint64_t *base; const char *pc; };
 
@@ -360,6 +383,12 @@ LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_
 
                 if (choose(w, L, pairs, 4, ret))
                         return;
+                /* a helper in C that pushed nothing looks like a subroutine; and at a return BASE is already another's */
+                if (!in_c && (link_holds(w, L, (const uint64_t *)r->bp) || !link_holds(w, L, dx)) &&
+                    (search(w, L, r, cf, ret) || scan_down(w, L, r, ret))) {
+                        ret->in_asm = 0;
+                        return;
+                }
         } else {
                 const struct pair pairs[] = { { saved, saved_pc }, { saved, bx }, { dx, saved_pc }, { dx, bx } };
 
