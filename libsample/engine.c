@@ -79,6 +79,13 @@ static void refuse(const char *why)
                 set_state(LS_AGENT_REFUSED);
 }
 
+/* 1 when samples can be had through the API alone. */
+static int have_profiler_api(void)
+{
+        return ls_lua.luaJIT_profile_start && ls_lua.luaJIT_profile_stop && ls_lua.lua_getstack && ls_lua.lua_getinfo &&
+               ls_lua.lua_settop && ls_lua.lua_tocfunction;
+}
+
 static int usable(void)
 {
         static int probed;
@@ -90,9 +97,9 @@ static int usable(void)
                 snprintf(ls_agent.shm->runtime_path, sizeof ls_agent.shm->runtime_path, "%s",
                          ls_lua.path ? ls_lua.path : "");
         }
-        if (!ls_vm_facts.ok)
+        if (!ls_vm_facts.ok && !have_profiler_api())
                 refuse(ls_vm_facts.why);
-        return ls_vm_facts.ok;
+        return ls_vm_facts.ok || have_profiler_api();
 }
 
 /* Until no handler that looked at the VM before still reads it. Handlers are short, but their thread may have lost its CPU. */
@@ -135,8 +142,8 @@ static struct ls_vm *free_slot(void)
 /* Which engine reads this VM. NULL in *ret_why: the one that was asked for, or with auto the best. */
 static uint8_t engine_for_new_vm(const char **ret_why)
 {
-        *ret_why = NULL;
-        if (ls_agent.shm->engine == LS_ENGINE_HOOK)
+        *ret_why = ls_vm_facts.ok ? NULL : ls_vm_facts.why;
+        if (!ls_vm_facts.ok || ls_agent.shm->engine == LS_ENGINE_HOOK)
                 return LS_ENGINE_HOOK;
         if (!ls_vm_facts.jit_base_offset) {
                 *ret_why = ls_vm_facts.why_no_walk;
@@ -189,7 +196,7 @@ void ls_engine_vm_created(lua_State *L)
         if (!t)
                 return;
         ls_thread_enter(t);
-        withdraw_predecessor(LS_READ(const char *, L, LS_L_GLREF));
+        withdraw_predecessor(ls_vm_identity(L));
         vm = usable() ? free_slot() : NULL;
         if (!vm)
                 goto out;
@@ -197,7 +204,7 @@ void ls_engine_vm_created(lua_State *L)
         vm->main = L;
         vm->vm_id = ++next_vm_id;
         /* The handler finds it by its global_State, which is stored when all else is ready. */
-        const char *global = LS_READ(const char *, L, LS_L_GLREF);
+        const char *global = ls_vm_identity(L);
 
         if (ls_engine_install_handler()) {
                 refuse("the tick's signal handler cannot be installed");
@@ -212,7 +219,8 @@ void ls_engine_vm_created(lua_State *L)
         atomic_store(&vm->global, global);
         if ((uint32_t)(vm - ls_vms) >= atomic_load(&ls_vms_used))
                 atomic_store(&ls_vms_used, (uint32_t)(vm - ls_vms) + 1);
-        ls_module_install(L);
+        if (ls_vm_facts.ok)
+                ls_module_install(L);
         atomic_fetch_add(&ls_agent.shm->nvms, 1);
         set_state(LS_AGENT_SAMPLING);
         ls_threads_arm_all();
@@ -225,6 +233,9 @@ out:
 static int is_at_rest(const struct ls_vm *vm)
 {
         const char *global = atomic_load(&vm->global);
+
+        if (!ls_vm_facts.ok)
+                return 0;
         const lua_State *L = LS_READ(const lua_State *, global, ls_vm_facts.cur_L_offset);
 
         return !L || !ls_cframe_of(L) || LS_READ(int32_t, global, ls_vm_facts.vmstate_offset) == ~1;

@@ -92,17 +92,20 @@ void ls_hook(void *data, lua_State *L, int samples, int vmstate)
 {
         int saved = errno;
         struct ls_thread *t = ls_thread_self();
-        const struct ls_vm *vm = ls_vm_of(L);
+        const struct ls_vm *vm = ls_vm_facts.ok ? ls_vm_of(L) : atomic_load(&ls_profiler.vm);
         uint64_t now, tick_cpu;
 
-        (void)data, (void)samples, (void)vmstate;
+        (void)data, (void)samples;
         if (!t || !vm || !t->sampler->ready || t->busy)
                 return;
         now = ls_now_ns();
         tick_cpu = atomic_load_explicit(&t->sampler->last_cpu_ns, memory_order_relaxed);
         atomic_store_explicit(&t->ring->in_write, 0, memory_order_relaxed);
         ls_thread_enter(t);
-        sample(t, vm, L);
+        if (ls_vm_facts.ok)
+                sample(t, vm, L);
+        else
+                ls_hook_api(t, vm, L, vmstate);
         ls_thread_leave(t);
         atomic_fetch_add_explicit(&ls_agent.shm->own_hook_ns, ls_own_ns(now, tick_cpu), memory_order_relaxed);
         errno = saved;

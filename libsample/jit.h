@@ -11,6 +11,8 @@
 /* Finds the JIT state and the layout of its traces in the probe's VM (vm_probe.c; L has all libraries open), and the
  * names of IR instructions. Protected by the caller: an error raised here only means that there is no map. */
 void ls_jit_probe(lua_State *L);
+/* Where jit_base is in global_State, as it was seen to change with compiled code; 0 = it was not seen. */
+unsigned ls_jit_base_seen(void);
 /* NULL = verified; else why no map can be made, for people. */
 const char *ls_jit_why_not(void);
 

@@ -492,3 +492,8 @@ const char *ls_jit_why_not(void)
 {
         return ls_jit_facts.why;
 }
+
+unsigned ls_jit_base_seen(void)
+{
+        return ls_jit_facts.traces_known ? ls_jit_facts.at.jit_base : 0;
+}

@@ -33,6 +33,7 @@ static void start(void)
         ls_lua.luaJIT_profile_start(own.L, modes[ls_agent.shm->scope % 3], ls_hook, NULL);
         in_own_call = 0;
         ls_profiler.trigger = own.caught;
+        ls_profiler.thread = own.thread;
         if (own.caught)
                 atomic_store(&ls_profiler.vm, own.vm);
 }
@@ -113,7 +114,7 @@ void ls_profiler_vm_closing(lua_State *L, const struct ls_vm *vm)
         if (vm && vm == own.vm)
                 ls_profiler_stop(vm);
         else
-                own.app_closing = own.app_active && LS_READ(const char *, L, LS_L_GLREF) == own.app_global;
+                own.app_closing = own.app_active && ls_vm_identity(L) == own.app_global;
 }
 
 /* lua_close stops a profiler that the program left running. */
@@ -133,7 +134,7 @@ void ls_engine_app_profile_start(lua_State *L, const char *mode, void (*cb)(void
 {
         struct ls_thread *t = ls_thread_self();
 
-        if (own.vm && !own.app_active && t != own.thread && LS_READ(const char *, L, LS_L_GLREF) != own.global) {
+        if (own.vm && !own.app_active && t != own.thread && ls_vm_identity(L) != own.global) {
                 atomic_fetch_add(&starts_refused, 1);
         } else if (own.vm && !own.app_active) {
                 if (t)
@@ -141,7 +142,7 @@ void ls_engine_app_profile_start(lua_State *L, const char *mode, void (*cb)(void
                 stop();
                 own.app_active = 1;
                 atomic_store(&ls_profiler.taken, 1);
-                own.app_global = LS_READ(const char *, L, LS_L_GLREF);
+                own.app_global = ls_vm_identity(L);
                 own.app_cpu_start = ls_thread_cpu_ns();
         }
         in_start = 1;
@@ -156,7 +157,7 @@ void ls_engine_app_profile_stop(lua_State *L)
         if (!in_own_call && !in_start && own.vm && !own.app_active)
                 return;
         ls_lua.luaJIT_profile_stop(L);
-        if (in_own_call || in_start || !own.app_active || LS_READ(const char *, L, LS_L_GLREF) != own.app_global)
+        if (in_own_call || in_start || !own.app_active || ls_vm_identity(L) != own.app_global)
                 return;
         take_turn_again();
 }
@@ -168,7 +169,7 @@ void ls_engine_child_profile_stop(lua_State *L)
         static int stopped;
 
         in_own_call = !stopped && own.vm && !own.app_active && !ls_agent_live() &&
-                      LS_READ(const char *, L, LS_L_GLREF) == own.global;
+                      ls_vm_identity(L) == own.global;
         stopped |= in_own_call;
         ls_lua.luaJIT_profile_stop(L);
         in_own_call = 0;

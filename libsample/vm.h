@@ -36,14 +36,16 @@ extern _Atomic uint32_t ls_vms_used;    /* slots below this may be in use */
 extern _Atomic uint32_t ls_vms_closed;  /* how many were closed: addresses in them mean nothing any more */
 
 
-/* The VM of a lua_State, NULL = none of those. Any context. */
+/* The VM of a lua_State, NULL = none of those. Where global_State is not known VMs are known by their main lua_State.
+ * Any context. */
 static inline struct ls_vm *ls_vm_of(const lua_State *L)
 {
         const char *global = *(const char *const *)((const char *)L + 16);
         uint32_t n = atomic_load_explicit(&ls_vms_used, memory_order_acquire);
 
         for (uint32_t i = 0; i < n; i++)
-                if (atomic_load_explicit(&ls_vms[i].global, memory_order_acquire) == global)
+                if (atomic_load_explicit(&ls_vms[i].global, memory_order_acquire) == global ||
+                    atomic_load_explicit(&ls_vms[i].global, memory_order_relaxed) == (const char *)L)
                         return &ls_vms[i];
         return NULL;
 }

@@ -413,6 +413,10 @@ void ls_vm_probe(void)
                 ls_lua.lua_pushcclosure(L, probe_jit, 0);
                 if (!state.why && ls_lua.luaL_openlibs)
                         ls_lua.lua_pcall(L, 0, 0, 0);
+                if (ls_jit_base_seen() && ls_jit_base_seen() != ls_vm_facts.jit_base_offset) {
+                        ls_vm_facts.why_no_walk = "the base of compiled code is not where it was expected";
+                        ls_vm_facts.jit_base_offset = 0;
+                }
                 ls_lua.lua_close(L);
                 ls_vm_facts.why = state.why;
                 ls_vm_facts.ok = !state.why;

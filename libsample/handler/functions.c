@@ -187,6 +187,15 @@ uint32_t ls_function_id(struct ls_thread *t, const char *fn, uint64_t now_ns)
         return s->id;
 }
 
+uint32_t ls_function_define(struct ls_thread *t, struct ls_rec_function *rec, const char *name)
+{
+        rec->func_id = t->functions->next_id + 1;
+        if (!put_function(t, rec, name))
+                return 0;
+        t->functions->global_named++;
+        return ++t->functions->next_id;
+}
+
 uint32_t ls_function_pseudo(struct ls_thread *t, const char *name)
 {
         struct ls_functions *fns = t->functions;

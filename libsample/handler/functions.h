@@ -26,6 +26,9 @@ struct ls_fn {                          /* a function that was sampled */
 
 /* Id for a frame of fn (a GCfunc), 0 when its definition did not fit into the ring. now_ns: CLOCK_MONOTONIC. */
 uint32_t ls_function_id(struct ls_thread *t, const char *fn, uint64_t now_ns);
+/* Sends a definition that the caller keeps track of itself; fills in its id, which it returns: 0 = it did not fit. No search
+ * for its name is wanted. */
+uint32_t ls_function_define(struct ls_thread *t, struct ls_rec_function *rec, const char *name);
 /* Id of a pseudo frame. name: a string constant. */
 uint32_t ls_function_pseudo(struct ls_thread *t, const char *name);
 

@@ -53,6 +53,7 @@ static uintptr_t end_of(const struct ls_thread *t, const struct ls_native_copy *
         return (sp + c->most) & ~(uintptr_t)(STEP - 1);
 }
 
+__attribute__((no_sanitize_address))    /* other functions' frames */
 LS_HANDLER size_t ls_native_measure(struct ls_thread *t, const struct ls_regs *regs, const struct ls_walk *w)
 {
         struct ls_native_copy *c = t->sampler->native;
@@ -80,6 +81,14 @@ LS_HANDLER size_t ls_native_measure(struct ls_thread *t, const struct ls_regs *r
         return sizeof(struct ls_native) + w->ncframes * sizeof(struct ls_native_cframe) + c->next;
 }
 
+/* Not memcpy: a sanitizer's would say that these are other functions' frames. */
+static void copy_stack(void *to, uintptr_t from, size_t size)
+{
+        size_t words = size / 8;
+
+        __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
+}
+
 LS_HANDLER void ls_native_write(struct ls_thread *t, const struct ls_regs *r, const struct ls_walk *w, void *out)
 {
         struct ls_native_copy *c = t->sampler->native;
@@ -91,7 +100,7 @@ LS_HANDLER void ls_native_write(struct ls_thread *t, const struct ls_regs *r, co
                                     .keep = c->keep, .cut = c->cut };
         for (unsigned i = 0; i < w->ncframes; i++)
                 *cf++ = (struct ls_native_cframe){ (uintptr_t)w->cframes[i].cframe, (uint32_t)w->cframes[i].frames, 0 };
-        memcpy(cf, (const void *)c->low, c->next);
+        copy_stack(cf, c->low, c->next);
         memcpy(c->bytes + c->most - (c->high - c->low), cf, c->next);
 }
 

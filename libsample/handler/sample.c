@@ -258,6 +258,25 @@ LS_HANDLER void ls_sample_send_pseudo(struct ls_thread *t, const struct ls_vm *v
         commit(t, rec, ticks);
 }
 
+LS_HANDLER void ls_sample_send_frames(struct ls_thread *t, const struct ls_vm *vm, const struct ls_frame *frames,
+                                      uint32_t n, uint32_t flags, const struct ls_ticks *ticks)
+{
+        struct ls_rec_sample *rec;
+
+        describe_thread(t);
+        rec = ls_ring_reserve(t->ring, LS_REC_SAMPLE, sizeof *rec + n * sizeof *frames, 0);
+        if (!rec) {
+                ls_lose(LS_LOSS_RING_FULL, ticks->sum);
+                return;
+        }
+        fill(rec, vm, ticks);
+        rec->flags |= flags;
+        rec->nframes = n;
+        memcpy(rec + 1, frames, n * sizeof *frames);
+        t->sampler->last_n = 0;
+        commit(t, rec, ticks);
+}
+
 LS_HANDLER void ls_sample_flush_outside(struct ls_thread *t)
 {
         struct ls_sampler *s = t->sampler;
@@ -267,6 +286,13 @@ LS_HANDLER void ls_sample_flush_outside(struct ls_thread *t)
         ticks.sum = ticks.weight[LS_VMSTATE_C] = atomic_exchange_explicit(&s->outside, 0, memory_order_relaxed);
         if (ticks.sum)
                 ls_sample_send_pseudo(t, NULL, "[outside Lua]", &ticks);
+}
+
+LS_HANDLER void ls_sample_alone(struct ls_thread *t)
+{
+        t->sampler->last_n = 0;
+        if (t->sampler->native)
+                ls_native_forget(t);
 }
 
 LS_HANDLER void ls_sample_background(struct ls_thread *t, const lua_State *L, uint64_t cpu_ns)

@@ -24,8 +24,13 @@ LS_HANDLER void ls_sample_describe_thread(struct ls_thread *t);
 /* A sample of one pseudo frame. vm: may be NULL. name: a string constant. */
 LS_HANDLER void ls_sample_send_pseudo(struct ls_thread *t, const struct ls_vm *vm, const char *name,
                                       const struct ls_ticks *ticks);
+/* A sample of frames that have their ids. */
+LS_HANDLER void ls_sample_send_frames(struct ls_thread *t, const struct ls_vm *vm, const struct ls_frame *frames,
+                                      uint32_t n, uint32_t flags, const struct ls_ticks *ticks);
 /* The ticks that came while no VM ran become a sample. */
 LS_HANDLER void ls_sample_flush_outside(struct ls_thread *t);
+/* The next sample refers to none before it. */
+LS_HANDLER void ls_sample_alone(struct ls_thread *t);
 /* Names and texts that wait, as far as time allows. L: of a VM whose objects are whole. */
 LS_HANDLER void ls_sample_background(struct ls_thread *t, const lua_State *L, uint64_t cpu_ns);
 

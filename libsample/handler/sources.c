@@ -109,11 +109,10 @@ static uint32_t queue_text(struct ls_sources *src, uint32_t source_id, const cha
         return len;
 }
 
-uint32_t ls_source_id(struct ls_thread *t, const char *chunkname, int *ret_loaded)
+static uint32_t source_id(struct ls_thread *t, const char *chunkname, uint32_t str_hash, const char *name, uint32_t len,
+                          int *ret_loaded)
 {
         struct ls_sources *src = t->sources;
-        uint32_t len = ls_str_len(chunkname), str_hash = LS_READ(uint32_t, chunkname, LS_STR_HASH);
-        const char *name = ls_str_data(chunkname);
         struct ls_rec_source rec = { 0 };
         uint32_t copy_len;
         struct source *s;
@@ -147,6 +146,17 @@ uint32_t ls_source_id(struct ls_thread *t, const char *chunkname, int *ret_loade
         src->used += !s->id;
         *s = (struct source){ chunkname, rec.text_hash, str_hash, len, ++src->next_id, *ret_loaded };
         return s->id;
+}
+
+uint32_t ls_source_id(struct ls_thread *t, const char *chunkname, int *ret_loaded)
+{
+        return source_id(t, chunkname, LS_READ(uint32_t, chunkname, LS_STR_HASH), ls_str_data(chunkname),
+                         ls_str_len(chunkname), ret_loaded);
+}
+
+uint32_t ls_source_id_text(struct ls_thread *t, const char *name, uint32_t len, int *ret_loaded)
+{
+        return source_id(t, NULL, (uint32_t)ls_bytes_hash(name, len), name, len, ret_loaded);
 }
 
 void ls_sources_send_text(struct ls_thread *thread)

@@ -11,6 +11,9 @@
  * when it is the text of a loaded string, not the name of a file. */
 uint32_t ls_source_id(struct ls_thread *t, const char *chunkname, int *ret_loaded);
 
+/* The same for a name that is not known by its GCstr. */
+uint32_t ls_source_id_text(struct ls_thread *t, const char *name, uint32_t len, int *ret_loaded);
+
 /* Sends what is queued of the texts of loaded chunks, as far as it fits without harm to samples. */
 void ls_sources_send_text(struct ls_thread *t);
 

@@ -149,6 +149,12 @@ static int is_here(const struct ls_thread *t, uintptr_t sp, uintptr_t cframe)
         return cf_in && !sp_in;         /* a handler of the program's, on a stack of its own, over code on this one */
 }
 
+/* 1 = the process never had another thread that ticks: what a VM points to is as this thread left it. */
+static int alone(void)
+{
+        return atomic_load_explicit(&ls_agent.shm->nthreads_seen, memory_order_relaxed) == 1;
+}
+
 /* The VM of this slot, if it runs on this thread: 0 = no, 2 = just here. */
 static int runs_here(const struct ls_thread *t, struct ls_guard *g, uint32_t slot, uintptr_t sp, struct running *ret)
 {
@@ -166,7 +172,7 @@ static int runs_here(const struct ls_thread *t, struct ls_guard *g, uint32_t slo
                 return 0;
         ret->L = *(const lua_State *const volatile *)(ret->global + ls_vm_facts.cur_L_offset);
         /* another thread may be at work in it, and may free L */
-        if (!ret->L || ((uintptr_t)ret->L & 7) || !ls_guard_reads(g, ret->L, LS_L_CFRAME + 8))
+        if (!ret->L || ((uintptr_t)ret->L & 7) || (!alone() && !ls_guard_reads(g, ret->L, LS_L_CFRAME + 8)))
                 return 0;
         ret->cframe = (uintptr_t)ls_cframe_of(ret->L);
         return ret->cframe ? is_here(t, sp, ret->cframe) : 0;
@@ -241,10 +247,14 @@ static void walk(struct ls_thread *t, const struct running *r, const struct ls_r
         int error, place = 0;
 
         ls_ticks_take(s, &ticks);
+        s->at_hand = ticks;
         w->trusted = 0;
-        ls_walk_top(w, r->L, jit_base, state == LS_VMSTATE_C, regs, &top);
-        if (top.in_trace && r->vm->jit)
+        if (jit_base && r->vm->jit)
                 place = ls_jit_locate(r->vm, r->L, regs->ip, regs->sp, &m.jit_id, &m.jit_offset);
+        if (place == LS_JIT_IN_TRACE)
+                top = (struct ls_top){ .base = jit_base, .exact = 1, .in_trace = 1 };
+        else
+                ls_walk_top(w, r->L, jit_base, state == LS_VMSTATE_C, regs, &top);
         /* LuaJIT leaves the state at C when it has told our handler of a recorded bytecode, and goes on compiling. */
         if (state == LS_VMSTATE_C && top.base && !top.in_asm && !top.in_trace && ls_fn_is_lua(ls_gcptr(top.base[-2]))) {
                 to_jit(&ticks);
@@ -284,6 +294,21 @@ static void walk(struct ls_thread *t, const struct running *r, const struct ls_r
         ls_sample_background(t, m.whole ? r->L : NULL, ticks.cpu_ns);
 }
 
+/* Nothing of the VM can be read: on its thread the hook is asked for, which may come or not. */
+static void through_api(struct ls_thread *t, uint32_t n, uint64_t now)
+{
+        struct ls_sampler *s = t->sampler;
+
+        atomic_store_explicit(&s->last_time_ns, now, memory_order_relaxed);
+        atomic_fetch_add_explicit(&t->ring->ticks, n, memory_order_relaxed);
+        if (atomic_load_explicit(&ls_profiler.taken, memory_order_relaxed))
+                ls_lose(LS_LOSS_APP_PROFILER, n);
+        else if (atomic_load_explicit(&ls_profiler.vm, memory_order_relaxed) && ls_profiler.thread == t)
+                ask_for_hook(s, NULL, LS_VMSTATE_INTERPRETED, n, n - 1);
+        else
+                atomic_fetch_add_explicit(&s->outside, n, memory_order_relaxed);
+}
+
 /* n ticks have passed on this thread: whose are they? */
 static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint64_t now, uint64_t cpu)
 {
@@ -293,6 +318,10 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
         struct ls_regs regs;
         enum ls_vmstate state;
 
+        if (!ls_vm_facts.ok) {
+                through_api(t, n, now);
+                return;
+        }
         regs_of(uc, &regs);
         ls_guard_begin(guard);
         if (!find_vm(t, guard, regs.sp, &r)) {
@@ -321,6 +350,7 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
                         ls_lose(LS_LOSS_BUSY, n);
                 else
                         walk(t, &r, &regs, state);
+                s->at_hand.sum = 0;
         }
 }
 
@@ -357,6 +387,32 @@ LS_HANDLER static void tick(struct ls_thread *t, const ucontext_t *uc)
         atomic_fetch_add_explicit(&shm->own_handler_ns, ls_own_ns(now, cpu), memory_order_relaxed);
 }
 
+#define NESTED_MOST 100u
+
+/* A handler of the program's may interrupt this one, and leave it by siglongjmp: the next tick finds it begun and not ended.
+ * What it was about to send is sent anew. The other reason is that the handler which interrupted this one lets ticks
+ * through: then it lies above this one in the stack, and the tick is left to the next. Returns 0 then. */
+LS_HANDLER static int enter(struct ls_thread *t, uintptr_t here)
+{
+        struct ls_sampler *s = t->sampler;
+
+        if (s->inside) {
+                if (here < s->inside && s->nested++ < NESTED_MOST)
+                        return 0;
+                atomic_store_explicit(&t->ring->in_write, s->in_write, memory_order_release);
+                atomic_store_explicit(&ls_vm_readers[t->index], NULL, memory_order_release);
+                for (int i = 0; s->at_hand.sum && i < LS_NVMSTATES; i++)
+                        add_pending(s, (enum ls_vmstate)i, s->at_hand.weight[i], 0);
+                ls_lose(LS_LOSS_BUSY, s->at_hand.sum);
+                s->at_hand.sum = 0;
+                ls_sample_alone(t);
+        }
+        s->nested = 0;
+        s->in_write = atomic_load_explicit(&t->ring->in_write, memory_order_relaxed);
+        s->inside = here;
+        return 1;
+}
+
 void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
 
 /* 1 when the program or a stranger sent it. The pid is 0 when the recorder is in another pid namespace, and when the
@@ -381,8 +437,10 @@ LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context)
         }
         t = ls_thread_self();
         if (t && t->sampler->ready) {
-                if (shm->bare_tick == 0)
+                if (shm->bare_tick == 0 && enter(t, (uintptr_t)__builtin_frame_address(0))) {
                         tick(t, context);
+                        t->sampler->inside = 0;
+                }
                 atomic_fetch_add_explicit(&t->ring->signals, 1, memory_order_relaxed);
                 atomic_fetch_add_explicit(&t->ring->ticks_handled, 1, memory_order_release);
         }

@@ -38,6 +38,10 @@ struct ls_sampler {                     /* of a thread; pages */
         struct ls_walk walks[2];        /* the sample at hand and the last one that was sent */
         unsigned current;
         size_t last_n;                  /* frames of the last one, 0 = the next one stands alone */
+        uintptr_t inside;               /* stack address of the handler that runs, 0 = none */
+        uint32_t nested;                /* ticks since then */
+        uint32_t in_write;              /* the ring's, before that handler wrote */
+        struct ls_ticks at_hand;        /* ticks that it has taken and not sent; sum 0 = none */
         uint64_t names_ns;              /* spent on searches for names */
         uint64_t builtins_ns;           /* when the libraries were last read for names of fast functions */
         struct ls_native_copy *native;  /* the last native stack, NULL = none wanted */
@@ -48,6 +52,7 @@ struct ls_profiler {
         _Atomic(const struct ls_vm *) vm;       /* NULL = not started */
         _Atomic uint32_t taken;         /* 1 = the program's own profiler runs in its place */
         void (*trigger)(int);           /* LuaJIT's own handler: sets its profile hook */
+        const struct ls_thread *thread; /* that started it; only compared */
 };
 extern struct ls_profiler ls_profiler;
 

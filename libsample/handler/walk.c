@@ -284,6 +284,7 @@ static const uint64_t *returned_to(struct ls_walk *w, const lua_State *L, const 
 
 /* A helper in C that the interpreter called without saving its registers first: they are still in registers that calls
  * preserve, or were pushed. Looks for a base and a pc that belong together. */
+__attribute__((no_sanitize_address))    /* other functions' frames */
 static int search(struct ls_walk *w, const lua_State *L, const struct ls_regs *r, const char *cf, struct ls_top *ret)
 {
         const uint64_t *stack = LS_READ(const uint64_t *, L, LS_L_STACK), *end = LS_READ(const uint64_t *, L, LS_L_MAXSTACK);
@@ -363,7 +364,9 @@ LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_
 {
         const uint64_t *saved = LS_READ(const uint64_t *, L, LS_L_BASE), *dx = (const uint64_t *)r->dx;
         const char *cf = ls_cframe_of(L), *bx = (const char *)r->bx;
-        const char *saved_pc = ls_guard_reads(&w->guard, cf, LS_CF_SIZE) ? LS_READ(const char *, cf, LS_CF_PC) : NULL;
+        const char *newest_pc = ls_guard_reads(&w->guard, cf, LS_CF_SIZE) ? LS_READ(const char *, cf, LS_CF_PC) : NULL;
+        /* The VM itself makes protected calls, as while it compiles a loop: their C frame has no pc. */
+        const char *saved_pc = pc_of(live_cframe(w, cf, LS_READ(const uint64_t *, L, LS_L_STACK), saved - 1));
 
         *ret = (struct ls_top){ .in_asm = cf == (const char *)r->sp || cf - 8 == (const char *)r->sp };
         if (jit_base) {
@@ -404,6 +407,6 @@ LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_
         }
         if (!ret->base && fit(w, L, saved, NULL) != NO)
                 ret->base = saved;
-        ret->entering = ret->base && ret->in_asm && ret->base == saved && saved_pc == (const char *)L &&
+        ret->entering = ret->base && ret->in_asm && ret->base == saved && newest_pc == (const char *)L &&
                         !ls_fn_is_lua(ls_gcptr(saved[-2])) && (in_c || r->bx < 1u << 24);
 }

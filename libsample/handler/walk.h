@@ -62,6 +62,12 @@ struct ls_top {
         int in_asm;                     /* the interpreter's own code runs: objects of the VM are whole */
 };
 
+/* What a VM is known by: its global_State, or where that is not known its main lua_State. */
+static inline const char *ls_vm_identity(const lua_State *L)
+{
+        return ls_vm_facts.ok ? LS_READ(const char *, L, LS_L_GLREF) : (const char *)L;
+}
+
 /* C frame of a lua_State, without its flags; NULL = it runs nothing. */
 static inline const char *ls_cframe_of(const lua_State *L)
 {
