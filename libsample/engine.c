@@ -248,7 +248,7 @@ static void last_words(struct ls_thread *t, const struct ls_vm *vm, int rest)
         struct ls_ticks ticks;
 
         ls_thread_enter(t);
-        ls_sample_flush_outside(t);
+        ls_sample_flush_outside(t, NULL);
         ls_ticks_take(t->sampler, &ticks);
         if (ticks.sum)
                 ls_lose(LS_LOSS_NO_SAFE_POINT, ticks.sum);

@@ -72,7 +72,7 @@ static void sample(struct ls_thread *t, const struct ls_vm *vm, lua_State *L)
         struct ls_ticks ticks;
         int error;
 
-        ls_sample_flush_outside(t);
+        ls_sample_flush_outside(t, NULL);
         ls_ticks_take(s, &ticks);
         if (!ticks.sum || !atomic_load_explicit(&ls_agent.shm->recording, memory_order_relaxed))
                 return;
@@ -117,7 +117,7 @@ void ls_hook_flush(struct ls_thread *t)
         struct ls_ticks ticks;
 
         ls_thread_enter(t);
-        ls_sample_flush_outside(t);
+        ls_sample_flush_outside(t, NULL);
         ls_ticks_take(t->sampler, &ticks);
         if (ticks.sum)
                 ls_lose(LS_LOSS_NO_SAFE_POINT, ticks.sum);

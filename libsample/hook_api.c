@@ -106,7 +106,7 @@ void ls_hook_api(struct ls_thread *t, const struct ls_vm *vm, lua_State *L, int 
         if (known_of != t)
                 memset(known, 0, sizeof known);
         known_of = t;
-        ls_sample_flush_outside(t);
+        ls_sample_flush_outside(t, NULL);
         ls_ticks_take(t->sampler, &ticks);
         if (!ticks.sum || !atomic_load_explicit(&ls_agent.shm->recording, memory_order_relaxed))
                 return;

@@ -231,21 +231,25 @@ void ls_thread_begin(void)
 {
         int saved = errno, tid = (int)syscall(SYS_gettid);
         struct ls_thread *t;
+        struct ls_ring *ring;
+        unsigned index;
 
         if (!ls_agent_live() || ls_thread_own)
                 return;
         pthread_once(&key_once, make_key);
         pthread_mutex_lock(&threads_lock);
-        t = new_thread();
-        if (t)
-                t->ring = claim(tid, &t->index);
-        if (!t || !t->ring) {
-                free_thread(t);
+        ring = claim(tid, &index);
+        t = ring ? new_thread() : NULL;
+        if (!t) {
+                if (ring)
+                        atomic_store(&ring->tid, 0);
                 pthread_mutex_unlock(&threads_lock);
                 atomic_fetch_add(&ls_agent.shm->nthreads_unrecorded, 1);
                 errno = saved;
                 return;
         }
+        t->ring = ring;
+        t->index = index;
         t->tid = tid;
         t->thread_id = ++next_thread_id;
         if (tid == getpid())
@@ -280,7 +284,7 @@ static void flush(struct ls_thread *t)
         struct ls_ticks ticks;
 
         ls_thread_enter(t);
-        ls_sample_flush_outside(t);
+        ls_sample_flush_outside(t, NULL);
         ls_ticks_take(t->sampler, &ticks);
         if (ticks.sum)
                 ls_lose(LS_LOSS_NO_SAFE_POINT, ticks.sum);

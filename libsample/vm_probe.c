@@ -324,12 +324,12 @@ static int probe_jit(lua_State *L)
 /* Runs protected: an error, such as no memory, only fails the probe. */
 static int run(lua_State *L)
 {
-        find_main(L);
-        if (probe->why)
-                return 0;
         ls_lua.lua_pushcclosure(L, ls_lua.luaopen_base, 0);
         ls_lua.lua_pcall(L, 0, 0, 0);
         read_version(L);
+        find_main(L);
+        if (probe->why)
+                return 0;
         check_table(L);
         check_ops(L);
         check_more_ops(L);

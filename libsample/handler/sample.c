@@ -239,21 +239,31 @@ LS_HANDLER void ls_sample_send(struct ls_thread *t, const struct ls_moment *m, c
 }
 
 LS_HANDLER void ls_sample_send_pseudo(struct ls_thread *t, const struct ls_vm *vm, const char *name,
-                                      const struct ls_ticks *ticks)
+                                      const struct ls_regs *regs, const struct ls_ticks *ticks)
 {
+        struct ls_walk *none = &t->sampler->walks[t->sampler->current];
         uint32_t id;
         struct ls_rec_sample *rec;
+        size_t native;
 
         describe_thread(t);
+        none->ncframes = 0;
+        native = regs ? ls_native_measure(t, regs, none) : 0;
         id = ls_function_pseudo(t, name);
-        rec = id ? ls_ring_reserve(t->ring, LS_REC_SAMPLE, sizeof *rec + sizeof(struct ls_frame), 0) : NULL;
+        rec = id ? ls_ring_reserve(t->ring, LS_REC_SAMPLE, sizeof *rec + sizeof(struct ls_frame) + native, 0) : NULL;
         if (!rec) {
+                if (native)
+                        ls_native_forget(t);
                 ls_lose(LS_LOSS_RING_FULL, ticks->sum);
                 return;
         }
         fill(rec, vm, ticks);
         rec->nframes = 1;
         *(struct ls_frame *)(rec + 1) = (struct ls_frame){ id, 0 };
+        if (native) {
+                rec->native_size = (uint32_t)native;
+                ls_native_write(t, regs, none, (struct ls_frame *)(rec + 1) + 1);
+        }
         t->sampler->last_n = 0;
         commit(t, rec, ticks);
 }
@@ -277,7 +287,7 @@ LS_HANDLER void ls_sample_send_frames(struct ls_thread *t, const struct ls_vm *v
         commit(t, rec, ticks);
 }
 
-LS_HANDLER void ls_sample_flush_outside(struct ls_thread *t)
+LS_HANDLER void ls_sample_flush_outside(struct ls_thread *t, const struct ls_regs *regs)
 {
         struct ls_sampler *s = t->sampler;
         struct ls_ticks ticks = { .time_ns = atomic_load_explicit(&s->last_time_ns, memory_order_relaxed),
@@ -285,7 +295,7 @@ LS_HANDLER void ls_sample_flush_outside(struct ls_thread *t)
 
         ticks.sum = ticks.weight[LS_VMSTATE_C] = atomic_exchange_explicit(&s->outside, 0, memory_order_relaxed);
         if (ticks.sum)
-                ls_sample_send_pseudo(t, NULL, "[outside Lua]", &ticks);
+                ls_sample_send_pseudo(t, NULL, "[outside Lua]", regs, &ticks);
 }
 
 LS_HANDLER void ls_sample_alone(struct ls_thread *t)

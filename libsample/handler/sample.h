@@ -21,14 +21,15 @@ struct ls_moment {                      /* what a sample shows, beside the stack
 LS_HANDLER void ls_sample_send(struct ls_thread *t, const struct ls_moment *m, const struct ls_ticks *ticks);
 /* Sends the THREAD record: first of all records of a thread, and again when its name has changed since. */
 LS_HANDLER void ls_sample_describe_thread(struct ls_thread *t);
-/* A sample of one pseudo frame. vm: may be NULL. name: a string constant. */
+/* A sample of one pseudo frame, with the native stack above it. vm: may be NULL. name: a string constant. regs: NULL =
+ * without a native stack. */
 LS_HANDLER void ls_sample_send_pseudo(struct ls_thread *t, const struct ls_vm *vm, const char *name,
-                                      const struct ls_ticks *ticks);
+                                      const struct ls_regs *regs, const struct ls_ticks *ticks);
 /* A sample of frames that have their ids. */
 LS_HANDLER void ls_sample_send_frames(struct ls_thread *t, const struct ls_vm *vm, const struct ls_frame *frames,
                                       uint32_t n, uint32_t flags, const struct ls_ticks *ticks);
-/* The ticks that came while no VM ran become a sample. */
-LS_HANDLER void ls_sample_flush_outside(struct ls_thread *t);
+/* The ticks that came while no VM ran become a sample. regs: as above, of the last one. */
+LS_HANDLER void ls_sample_flush_outside(struct ls_thread *t, const struct ls_regs *regs);
 /* The next sample refers to none before it. */
 LS_HANDLER void ls_sample_alone(struct ls_thread *t);
 /* Names and texts that wait, as far as time allows. L: of a VM whose objects are whole. */

@@ -175,6 +175,11 @@ static int runs_here(const struct ls_thread *t, struct ls_guard *g, uint32_t slo
         if (!ret->L || ((uintptr_t)ret->L & 7) || (!alone() && !ls_guard_reads(g, ret->L, LS_L_CFRAME + 8)))
                 return 0;
         ret->cframe = (uintptr_t)ls_cframe_of(ret->L);
+        /* A C function that has run a coroutine with lua_resume or lua_call: until it returns, cur_L is that coroutine. */
+        if (!ret->cframe && ret->L != ret->vm->main && ls_guard_reads(g, ret->vm->main, LS_L_CFRAME + 8)) {
+                ret->L = ret->vm->main;
+                ret->cframe = (uintptr_t)ls_cframe_of(ret->L);
+        }
         return ret->cframe ? is_here(t, sp, ret->cframe) : 0;
 }
 
@@ -285,7 +290,7 @@ static void walk(struct ls_thread *t, const struct running *r, const struct ls_r
                         w->cframes[i].frames -= w->cframes[i].frames > 0;
         }
         if (!w->n) {
-                ls_sample_send_pseudo(t, r->vm, "[no Lua function]", &ticks);
+                ls_sample_send_pseudo(t, r->vm, "[no Lua function]", m.regs, &ticks);
                 return;
         }
         if (!top.exact)
@@ -330,7 +335,7 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
                 atomic_store_explicit(&s->last_time_ns, now, memory_order_relaxed);
                 atomic_fetch_add_explicit(&s->outside, n, memory_order_relaxed);
                 if (!t->busy)
-                        ls_sample_flush_outside(t);
+                        ls_sample_flush_outside(t, s->native ? &regs : NULL);
                 return;
         }
         s->last_vm = r.vm;

@@ -343,6 +343,45 @@ static int scan_down(struct ls_walk *w, const lua_State *L, const struct ls_regs
         return 0;
 }
 
+static int try_moved(struct ls_walk *w, const lua_State *L, uintptr_t word, const char *pc, struct ls_top *ret)
+{
+        uintptr_t stack = LS_READ(uintptr_t, L, LS_L_STACK), saved = LS_READ(uintptr_t, L, LS_L_BASE);
+        const uint64_t *bases[] = { (const uint64_t *)(stack + (saved - word)), (const uint64_t *)(saved + word) };
+
+        for (int i = 0; i < 2; i++) {
+                int strong = fit(w, L, bases[i], pc) == STRONG;
+
+                if (!strong && !link_holds(w, L, bases[i]))
+                        continue;
+                *ret = (struct ls_top){ .base = bases[i], .pc = strong ? pc : NULL, .exact = 1 };
+                return 1;
+        }
+        return 0;
+}
+
+/* The stack was given a new place, which takes long for a large one, and the base is still that in the old. The old place, or
+ * how far the new one is from it, is in a register or was pushed. */
+__attribute__((no_sanitize_address))    /* other functions' frames */
+static int moved(struct ls_walk *w, const lua_State *L, const struct ls_regs *r, const char *cf, const char *pc,
+                 struct ls_top *ret)
+{
+        uintptr_t saved = LS_READ(uintptr_t, L, LS_L_BASE);
+        const uintptr_t regs[] = { r->bx, r->bp, r->r12, r->r13, r->r14, r->r15, r->dx };
+        const uint64_t *q = (const uint64_t *)(const void *)cf, *low = (const uint64_t *)r->sp;
+
+        if (saved >= LS_READ(uintptr_t, L, LS_L_STACK) && saved <= LS_READ(uintptr_t, L, LS_L_MAXSTACK))
+                return 0;
+        for (unsigned i = 0; i < sizeof regs / sizeof *regs; i++)
+                if (try_moved(w, L, regs[i], pc, ret))
+                        return 1;
+        if ((uintptr_t)low & 7 || low > q)
+                return 0;
+        for (unsigned i = 0; low < q && i < SEARCH_WORDS && ls_guard_reads(&w->guard, low, 8); i++, low++)
+                if (try_moved(w, L, *low, pc, ret))
+                        return 1;
+        return 0;
+}
+
 /* First of these pairs that fits. */
 struct pair { const uint64_t *base; const char *pc; };
 
@@ -395,7 +434,7 @@ LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_
         } else {
                 const struct pair pairs[] = { { saved, saved_pc }, { saved, bx }, { dx, saved_pc }, { dx, bx } };
 
-                if (choose(w, L, pairs, 4, ret) || search(w, L, r, cf, ret))
+                if (moved(w, L, r, cf, saved_pc, ret) || choose(w, L, pairs, 4, ret) || search(w, L, r, cf, ret))
                         return;
         }
         /* A call or a return is under way: the function is known, its instruction is not. */
