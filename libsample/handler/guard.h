@@ -15,6 +15,7 @@ LS_HANDLER int ls_readable(const void *p, size_t n);
 struct ls_guard {
         uintptr_t pages[32];            /* page number, by its low bits; 0 = none */
         unsigned calls;                 /* of the kernel */
+        struct { uintptr_t low, high; } sure[2];        /* ranges that need no question: the C stack, the Lua stack */
 };
 
 LS_HANDLER void ls_guard_begin(struct ls_guard *g);

@@ -329,6 +329,10 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
         }
         regs_of(uc, &regs);
         ls_guard_begin(guard);
+        if (regs.sp >= t->stack_low && regs.sp < t->stack_high) {
+                guard->sure[0].low = regs.sp;
+                guard->sure[0].high = t->stack_high;
+        }
         if (!find_vm(t, guard, regs.sp, &r)) {
                 s->last_vm = NULL;
                 atomic_fetch_add_explicit(&t->ring->ticks, n, memory_order_relaxed);

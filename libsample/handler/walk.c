@@ -408,6 +408,11 @@ LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_
         const char *saved_pc = pc_of(live_cframe(w, cf, LS_READ(const uint64_t *, L, LS_L_STACK), saved - 1));
 
         *ret = (struct ls_top){ .in_asm = cf == (const char *)r->sp || cf - 8 == (const char *)r->sp };
+        /* The interpreter's own code neither moves nor frees the stack. */
+        if (cf == (const char *)r->sp) {
+                w->guard.sure[1].low = LS_READ(uintptr_t, L, LS_L_STACK);
+                w->guard.sure[1].high = LS_READ(uintptr_t, L, LS_L_MAXSTACK);
+        }
         if (jit_base) {
                 ret->in_trace = 1;
                 ret->in_asm = 0;

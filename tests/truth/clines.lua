@@ -21,8 +21,8 @@ end
 
 while truth.more() do
         local _, _, _, rep, find, upper = calls(vary(40))
-        charge(truth.lines(calls, 2, 2), rep)
-        charge(truth.lines(calls, 5, 5), find)
-        charge(truth.lines(calls, 8, 8), upper)
+        charge("t" .. truth.lines(calls, 2, 2), rep)
+        charge("t" .. truth.lines(calls, 5, 5), find)
+        charge("t" .. truth.lines(calls, 8, 8), upper)
 end
 truth.done()

@@ -24,7 +24,8 @@ while truth.more() do
         compute(vary(400000))
         local t2 = now()
         charge("vmstate G", t1 - t)
-        charge(truth.self(collect), t1 - t)
+        charge(truth.total(collect), t1 - t)
+        charge("leaf collectgarbage", t1 - t)
         charge(truth.self(compute), t2 - t1)
 end
 truth.done()

@@ -1,4 +1,5 @@
-/* Writes a trace again with each sample's weight moved to the next stack, zone and VM state: shift_trace IN OUT.
+/* Writes a trace again with each sample's weight moved to the next stack, zone and VM state: shift_trace IN OUT [N].
+ * N: to the Nth stack and zone after it; shares that go round in a circle may be as they were with some N.
  * The truth tests must fail on what it writes; else they prove nothing. */
 #include "formats/profile.h"
 #include "formats/trace_writer.h"
@@ -89,11 +90,11 @@ static int note_used(void *ctx, const struct ls_sample_block *b)
         return 0;
 }
 
-/* to[i] = the next used id after i, round; itself when it is the only one. */
-static uint32_t next_used(const uint8_t *used, uint32_t n, uint32_t i)
+/* The used id that is so many steps after i, round; i itself when it is the only one. */
+static uint32_t next_used(const uint8_t *used, uint32_t n, uint32_t i, int steps)
 {
         for (uint32_t k = 1; k <= n; k++)
-                if (used[(i + k) % n])
+                if (used[(i + k) % n] && (--steps == 0 || k == n))
                         return (i + k) % n;
         return i;
 }
@@ -118,10 +119,10 @@ int main(int argc, char **argv)
 {
         struct shift s = { 0 };
         const char *error;
-        int fd, r;
+        int fd, r, steps = argc > 3 ? atoi(argv[3]) : 1;
 
-        if (argc != 3) {
-                fprintf(stderr, "usage: shift_trace IN OUT\n");
+        if (argc < 3 || argc > 4 || steps < 1) {
+                fprintf(stderr, "usage: shift_trace IN OUT [N]\n");
                 return 129;
         }
         if (ls_profile_open(argv[1], &s.p, &error)) {
@@ -145,11 +146,11 @@ int main(int argc, char **argv)
         copy_tables(&s);
         r = ls_profile_samples(s.p, 0, note_used, &s);
         for (uint32_t i = 0; i < s.p->n_stacks; i++)
-                s.stack_to[i] = next_used(s.stack_used, s.p->n_stacks, i);
+                s.stack_to[i] = next_used(s.stack_used, s.p->n_stacks, i, steps);
         for (uint32_t i = 0; i < s.p->n_zones; i++)
-                s.zone_to[i] = next_used(s.zone_used, s.p->n_zones, i);
+                s.zone_to[i] = next_used(s.zone_used, s.p->n_zones, i, steps);
         for (uint32_t i = 0; i < LS_NVMSTATES; i++)
-                s.state_to[i] = (uint8_t)next_used(s.state_used, LS_NVMSTATES, i);
+                s.state_to[i] = (uint8_t)next_used(s.state_used, LS_NVMSTATES, i, 1);
         if (!r)
                 r = ls_profile_samples(s.p, LS_COL_TIME, write_shifted, &s);
         if (!r)

@@ -2,8 +2,13 @@
 -- A program charges CPU nanoseconds to keys and writes them at its end to the file named by its first argument:
 -- KEY <tab> NS, and the key "cpu" for all of the program. Keys, read by tests/truth/run.py:
 --   self N / total N   function defined at line N of the program, alone / with what it calls
---   lines A-B          code lines A to B
+--   lines A-B          code lines A to B alone
+--   tlines A-B         stacks with one of these lines
+--   leaf NAME          a C function or builtin
 --   zone PATH, vmstate LETTER
+--   statelines LETTER A-B   stacks with one of these lines, in this VM state
+--   alllines LETTER A-B     the same as a share of the time in the state; see always
+-- After A-B the name of another file than the program's may follow.
 --   oneline N I        the Ith of several functions defined at line N, ordered by share
 local ffi = require "ffi"
 ffi.cdef [[
@@ -32,6 +37,13 @@ function M.self(fn) return "self " .. line_of(fn) end
 function M.total(fn) return "total " .. line_of(fn) end
 function M.oneline(fn, i) return "oneline " .. line_of(fn) .. " " .. i end
 
+-- The key's share is 100 %, whatever was charged.
+local all = {}
+function M.always(key)
+        M.charge(key, 0)
+        all[key] = true
+end
+
 -- Lines of fn from its first + a to its first + b.
 function M.lines(fn, a, b)
         local first = line_of(fn)
@@ -51,10 +63,12 @@ local start, wanted = M.now(), tonumber(arg[2] or "2.6") * 1e9
 -- True while the program has not used its CPU time (second argument, seconds).
 function M.more() return M.now() - start < wanted end
 
+-- Writes the file; again when it is called again, as by finalizers.
 function M.done()
         local f = assert(io.open(arg[1], "w"))
-        f:write("cpu\t", ("%.0f"):format(M.now() - start), "\n")
-        for _, key in ipairs(order) do f:write(key, "\t", ("%.0f"):format(charged[key]), "\n") end
+        local cpu = M.now() - start
+        f:write("cpu\t", ("%.0f"):format(cpu), "\n")
+        for _, key in ipairs(order) do f:write(key, "\t", ("%.0f"):format(all[key] and cpu or charged[key]), "\n") end
         f:close()
 end
 

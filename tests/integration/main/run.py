@@ -13,14 +13,18 @@ import e123
 import interval
 import kinds
 import ends
+import engine
 import unseen
 import inputs
 import stacks
+import states
+import threads
+import traces
 import viewers
 import views
 
 suite = support.Suite("integration")
-for module in (e123, interval, kinds, ends, unseen, inputs, stacks, viewers, views):
+for module in (e123, interval, kinds, ends, engine, unseen, inputs, stacks, states, threads, traces, viewers, views):
     module.add_to(suite)
 
 if __name__ == "__main__":
