@@ -73,6 +73,8 @@ void ls_engine_before_exec(void);
 void ls_engine_exec_failed(void);
 /* The process ends normally (destructor): send last names, disarm. */
 void ls_engine_process_end(void);
+/* The program has a signal stack that is too small for a tick: from now on ticks use the stack that runs. */
+void ls_engine_leave_signal_stacks(void);
 /* In the child after fork: forget all, never write again. */
 void ls_engine_after_fork_child(void);
 

@@ -3,6 +3,7 @@
  * thread at a time (vm_library.c); see agent.h. */
 #include "libsample/engine.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -59,12 +60,24 @@ static void send_vm(struct ls_thread *t, const struct ls_vm *v)
         ls_ring_commit(t->ring, body);
 }
 
+static atomic_int no_signal_stack, installed;
+
 int ls_engine_install_handler(void)
 {
-        struct sigaction sa = { .sa_sigaction = ls_tick_handler, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
+        struct sigaction sa = { .sa_sigaction = ls_tick_handler, .sa_flags = SA_SIGINFO | SA_RESTART };
+
+        if (!atomic_load(&no_signal_stack))
+                sa.sa_flags |= SA_ONSTACK;
+        atomic_store(&installed, 1);
 
         sigemptyset(&sa.sa_mask);
         return ls_real.sigaction(LS_TICK_SIGNAL, &sa, NULL);
+}
+
+void ls_engine_leave_signal_stacks(void)
+{
+        if (!atomic_exchange(&no_signal_stack, 1) && atomic_load(&installed) && ls_agent_live())
+                ls_engine_install_handler();
 }
 
 /* Says once why VMs are not sampled. */
@@ -116,11 +129,15 @@ static void withdraw(struct ls_vm *vm)
 {
         if (!atomic_exchange(&vm->global, NULL))
                 return;
-        if (!ls_agent_live())
+        if (!ls_agent_live()) {
+                ls_jit_close(vm);
                 return;
+        }
         atomic_fetch_add(&ls_vms_closed, 1);
         wait_for_readers(vm);
+        ls_jit_close(vm);
         ls_zones_close(vm);
+        atomic_store(&vm->taken, 0);
 }
 
 /* A VM that lua_close has freed, and whose address the new one was given before its thread could say so. */
@@ -131,12 +148,65 @@ static void withdraw_predecessor(const char *global)
                         withdraw(&ls_vms[i]);
 }
 
-static struct ls_vm *free_slot(void)
+static struct ls_vm *take_slot(void)
 {
-        for (uint32_t i = 0; i < LS_VMS_MOST; i++)
-                if (!atomic_load(&ls_vms[i].global))
+        for (uint32_t i = 0; i < LS_VMS_MOST; i++) {
+                uint32_t taken = 0;
+
+                if (atomic_compare_exchange_strong(&ls_vms[i].taken, &taken, 1))
                         return &ls_vms[i];
+        }
         return NULL;
+}
+
+/* The tables of VMs change under this lock, and the probe runs. Never the program's code, nor its allocator: a VM's own
+ * thread may hold any lock of the program when it makes or closes a VM. No signal handler of the program runs meanwhile. */
+static pthread_mutex_t vms_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock(sigset_t *ret_mask)
+{
+        sigset_t all;
+
+        sigfillset(&all);
+        ls_real.sigprocmask(SIG_BLOCK, &all, ret_mask);
+        pthread_mutex_lock(&vms_lock);
+}
+
+static void unlock(const sigset_t *mask)
+{
+        pthread_mutex_unlock(&vms_lock);
+        ls_real.sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
+/* A slot for a new VM with this global_State, NULL = it cannot be sampled. */
+static struct ls_vm *reserve(lua_State *L, const char *global)
+{
+        static uint32_t next_vm_id;
+        struct ls_vm *vm;
+        sigset_t mask;
+
+        lock(&mask);
+        withdraw_predecessor(global);
+        vm = usable() ? take_slot() : NULL;
+        if (vm) {
+                vm->main = L;
+                vm->vm_id = ++next_vm_id;
+                vm->jit = NULL;
+                vm->zones = NULL;
+                vm->paused = vm->in_region = 0;
+                atomic_store(&vm->closing, NULL);
+        }
+        unlock(&mask);
+        return vm;
+}
+
+static void publish(struct ls_vm *vm, const char *global)
+{
+        uint32_t slots = (uint32_t)(vm - ls_vms) + 1, used = atomic_load(&ls_vms_used);
+
+        atomic_store(&vm->global, global);
+        while (used < slots && !atomic_compare_exchange_weak(&ls_vms_used, &used, slots))
+                ;
 }
 
 /* Which engine reads this VM. NULL in *ret_why: the one that was asked for, or with auto the best. */
@@ -182,7 +252,6 @@ static const char *begin(struct ls_vm *vm, lua_State *L, struct ls_thread *t)
 
 void ls_engine_vm_created(lua_State *L)
 {
-        static uint32_t next_vm_id;
         struct ls_thread *t;
         struct ls_vm *vm;
         const char *why;
@@ -191,34 +260,22 @@ void ls_engine_vm_created(lua_State *L)
         if (ls_vm_probing || !atomic_load(&ls_agent.shm->recording))
                 return;
         start = ls_now_ns();
-        ls_thread_begin();
+        ls_thread_begin(0);
         t = ls_thread_self();
         if (!t)
                 return;
         ls_thread_enter(t);
-        withdraw_predecessor(ls_vm_identity(L));
-        vm = usable() ? free_slot() : NULL;
+        vm = reserve(L, ls_vm_identity(L));
         if (!vm)
                 goto out;
-        memset((char *)vm + sizeof vm->global, 0, sizeof *vm - sizeof vm->global);
-        vm->main = L;
-        vm->vm_id = ++next_vm_id;
-        /* The handler finds it by its global_State, which is stored when all else is ready. */
-        const char *global = ls_vm_identity(L);
-
-        if (ls_engine_install_handler()) {
-                refuse("the tick's signal handler cannot be installed");
-                goto out;
-        }
-        why = begin(vm, L, t);
+        why = ls_engine_install_handler() ? "the tick's signal handler cannot be installed" : begin(vm, L, t);
         if (why) {
                 refuse(why);
+                atomic_store(&vm->taken, 0);
                 goto out;
         }
         send_vm(t, vm);
-        atomic_store(&vm->global, global);
-        if ((uint32_t)(vm - ls_vms) >= atomic_load(&ls_vms_used))
-                atomic_store(&ls_vms_used, (uint32_t)(vm - ls_vms) + 1);
+        publish(vm, ls_vm_identity(L));         /* now the handler finds it: all else is ready */
         if (ls_vm_facts.ok)
                 ls_module_install(L);
         atomic_fetch_add(&ls_agent.shm->nvms, 1);
@@ -234,10 +291,13 @@ static int is_at_rest(const struct ls_vm *vm)
 {
         const char *global = atomic_load(&vm->global);
 
-        if (!ls_vm_facts.ok)
+        if (!ls_vm_facts.ok || !global || !ls_readable(global + ls_vm_facts.main_offset - 8, 8) ||
+            !ls_readable(global + ls_vm_facts.cur_L_offset, 8))
                 return 0;
         const lua_State *L = LS_READ(const lua_State *, global, ls_vm_facts.cur_L_offset);
 
+        if (L && !ls_readable(L, LS_L_CFRAME + 8))
+                return 0;
         return !L || !ls_cframe_of(L) || LS_READ(int32_t, global, ls_vm_facts.vmstate_offset) == ~1;
 }
 
@@ -247,6 +307,8 @@ static void last_words(struct ls_thread *t, const struct ls_vm *vm, int rest)
         uint64_t start = ls_now_ns();
         struct ls_ticks ticks;
 
+        if (t->busy || t->sampler->inside)      /* a handler of the program's has interrupted ours */
+                return;
         ls_thread_enter(t);
         ls_sample_flush_outside(t, NULL);
         ls_ticks_take(t->sampler, &ticks);
@@ -282,7 +344,6 @@ struct ls_vm *ls_engine_vm_closing(lua_State *L, uint32_t *ret_vm_id)
         if (!vm)
                 return NULL;
         *ret_vm_id = vm->vm_id;
-        ls_jit_close(vm);
         atomic_store(&vm->closing, t);
         wait_for_readers(vm);
         if (vm->engine == LS_ENGINE_HOOK || !t)
@@ -292,8 +353,14 @@ struct ls_vm *ls_engine_vm_closing(lua_State *L, uint32_t *ret_vm_id)
 
 void ls_engine_vm_closed(lua_State *L, struct ls_vm *vm, uint32_t vm_id)
 {
+        sigset_t mask;
+
+        if (ls_vm_probing)
+                return;
+        lock(&mask);
         if (vm && vm->vm_id == vm_id)
                 withdraw(vm);
+        unlock(&mask);
         ls_profiler_vm_closed(L);
         if (!live_vms() && atomic_load(&ls_agent.shm->nvms))
                 set_state(LS_AGENT_DONE);

@@ -14,7 +14,7 @@
 #define KNOWN  4096                     /* functions remembered; more are sent again */
 
 static struct known { uint64_t key; uint32_t id; } known[KNOWN];
-static const struct ls_thread *known_of;        /* thread whose ids these are */
+static uint32_t known_of;               /* thread whose ids these are */
 
 static struct known *slot_of(uint64_t key)
 {
@@ -103,9 +103,9 @@ void ls_hook_api(struct ls_thread *t, const struct ls_vm *vm, lua_State *L, int 
         uint32_t flags = 0;
         int n;
 
-        if (known_of != t)
+        if (known_of != t->thread_id)
                 memset(known, 0, sizeof known);
-        known_of = t;
+        known_of = t->thread_id;
         ls_sample_flush_outside(t, NULL);
         ls_ticks_take(t->sampler, &ticks);
         if (!ticks.sum || !atomic_load_explicit(&ls_agent.shm->recording, memory_order_relaxed))

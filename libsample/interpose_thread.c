@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "libsample/agent.h"
 #include "libsample/interpose.h"
@@ -14,6 +15,7 @@ struct beginning {
         void *(*run)(void *);
         int (*run_c11)(void *);
         void *arg;
+        size_t stack_size;
 };
 
 static struct beginning take(struct beginning *from)
@@ -22,7 +24,7 @@ static struct beginning take(struct beginning *from)
 
         ls_pages_free(from, sizeof *from);
         if (ls_agent_live())
-                ls_thread_begin();
+                ls_thread_begin(b.stack_size);
         return b;
 }
 
@@ -51,9 +53,20 @@ static struct beginning *make(struct beginning b)
         return p;
 }
 
+/* Bytes of a new thread's stack. */
+static size_t stack_size(const pthread_attr_t *attr)
+{
+        struct rlimit limit;
+        size_t size = 0;
+
+        if (attr && pthread_attr_getstacksize(attr, &size) == 0)
+                return size;
+        return getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < 1u << 30 ? (size_t)limit.rlim_cur : 0;
+}
+
 LS_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
 {
-        struct beginning *b = make((struct beginning){ .run = run, .arg = arg });
+        struct beginning *b = make((struct beginning){ .run = run, .arg = arg, .stack_size = stack_size(attr) });
         int error = ls_libc()->pthread_create(thread, attr, b ? begin : run, b ? b : arg);
 
         if (error && b)
@@ -63,7 +76,7 @@ LS_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void
 
 LS_EXPORT int thrd_create(thrd_t *thread, thrd_start_t run, void *arg)
 {
-        struct beginning *b = make((struct beginning){ .run_c11 = run, .arg = arg });
+        struct beginning *b = make((struct beginning){ .run_c11 = run, .arg = arg, .stack_size = stack_size(NULL) });
         int error = ls_libc()->thrd_create(thread, b ? begin_c11 : run, b ? b : arg);
 
         if (error != thrd_success && b)

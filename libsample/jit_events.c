@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "libsample/agent.h"
+#include "libsample/handler/sample.h"
 #include "libsample/handler/tick.h"
 #include "libsample/handler/walk.h"
 #include "libsample/jit_private.h"
@@ -113,6 +114,28 @@ static void record(struct ls_jit *jit, lua_State *L)
         raw->depth = depth;
 }
 
+/* Ticks that came in our handler are the compiler's, of the line that is compiled: the next tick may find another. */
+static void take_ticks(struct ls_thread *t, lua_State *L)
+{
+        struct ls_sampler *s = t->sampler;
+        struct ls_walk *w = &s->walks[s->current];
+        struct ls_moment m = { .vm = ls_vm_of(L), .L = L, .whole = 1, .jit_offset = LS_JIT_NO_OFFSET };
+        struct ls_ticks ticks;
+
+        if (!atomic_load_explicit(&s->pending[LS_VMSTATE_JIT], memory_order_relaxed) || !s->ready || !m.vm ||
+            m.vm->engine != LS_ENGINE_WALK || !atomic_load_explicit(&ls_agent.shm->recording, memory_order_relaxed))
+                return;
+        ls_ticks_take(s, &ticks);
+        if (ls_walk_stack(w, L) || w->n < 2) {
+                ls_lose(LS_LOSS_BAD_STACK, ticks.sum);
+                return;
+        }
+        w->n--;                         /* our handler */
+        w->body -= w->body > 0;
+        memmove(w->frames, w->frames + 1, w->n * sizeof *w->frames);
+        ls_sample_send(t, &m, &ticks);
+}
+
 static int on_record(lua_State *L)
 {
         struct ls_jit *jit = (struct ls_jit *)ls_lua.lua_topointer(L, ls_lua_upvalueindex(1));
@@ -126,8 +149,10 @@ static int on_record(lua_State *L)
                 record(jit, L);
                 if (start && (start = ls_now_ns() - start) < LOST_CPU_NS)
                         jit->own_ns += start * TIMED_EVERY;
-                if (t)
+                if (t) {
+                        take_ticks(t, L);
                         ls_thread_leave(t);
+                }
                 if (!jit->chained[LS_JIT_RECORD])
                         return 0;
         }
@@ -168,6 +193,7 @@ static void on_stop(struct ls_jit *jit, lua_State *L)
                 ls_thread_enter(t);
                 id = ls_jit_send(jit, t, trace);
                 ls_jit_add(jit, number, id, trace);
+                take_ticks(t, L);
                 ls_thread_leave(t);
         } else if (trace) {     /* compiled by a thread that is not sampled: the number is used again all the same */
                 ls_jit_add(jit, number, 0, trace);

@@ -145,7 +145,7 @@ static void start(const struct ls_env_memory *memory)
         leave_from_image_before(shm);
         atomic_store(&shm->agent_state, LS_AGENT_LOADED);
         atomic_fetch_add(&shm->execs, 1);
-        ls_thread_begin();
+        ls_thread_begin(0);
         ls_vm_library_scan(1);
 }
 

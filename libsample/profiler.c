@@ -10,18 +10,27 @@ static __thread int in_own_call;
 static __thread int in_start;
 /* Starts of the program's profiler that had no effect. */
 static atomic_uint starts_refused;
+/* 1 = a VM has our profiler. */
+static atomic_uint claimed;
 
 static struct {
         struct ls_vm *vm;               /* ours is for this VM, also while the program's runs; NULL = not wanted */
         lua_State *L;
         const char *global;
-        struct ls_thread *thread;       /* that started it; only compared */
+        uint32_t thread_id;             /* of the thread that started it */
         int app_active;                 /* the program's own runs in our place */
         const char *app_global;         /* in this VM */
         int app_closing;                /* lua_close of that VM is under way */
         uint64_t app_cpu_start;
         void (*caught)(int);            /* handler that LuaJIT gave to sigaction in our own start */
 } own;
+
+static uint32_t self_id(void)
+{
+        const struct ls_thread *t = ls_thread_self();
+
+        return t ? t->thread_id : 0;
+}
 
 static void start(void)
 {
@@ -33,7 +42,7 @@ static void start(void)
         ls_lua.luaJIT_profile_start(own.L, modes[ls_agent.shm->scope % 3], ls_hook, NULL);
         in_own_call = 0;
         ls_profiler.trigger = own.caught;
-        ls_profiler.thread = own.thread;
+        ls_profiler.thread_id = own.thread_id;
         if (own.caught)
                 atomic_store(&ls_profiler.vm, own.vm);
 }
@@ -51,16 +60,17 @@ const char *ls_profiler_start(struct ls_vm *vm)
 {
         if (!ls_lua.luaJIT_profile_start || !ls_lua.luaJIT_profile_stop)
                 return "this LuaJIT is built without the profiler (luaJIT_profile_start)";
-        if (own.vm)
+        if (atomic_exchange(&claimed, 1))
                 return "the program has more than one Lua VM at a time, and LuaJIT's profiler serves one";
         own.vm = vm;
         own.L = vm->main;
         own.global = vm->global;
-        own.thread = ls_thread_self();
+        own.thread_id = self_id();
         start();
         if (ls_profiler.trigger)
                 return NULL;
         own.vm = NULL;
+        atomic_store(&claimed, 0);
         return "its profiler does not use SIGPROF, or runs for another VM";
 }
 
@@ -89,6 +99,7 @@ void ls_profiler_stop(const struct ls_vm *vm)
         own.vm = NULL;
         own.app_active = 0;
         atomic_store(&ls_profiler.taken, 0);
+        atomic_store(&claimed, 0);
 }
 
 void ls_profiler_last_words(void)
@@ -105,7 +116,7 @@ static void take_turn_again(void)
                 ls_profiler_account();
         own.app_active = 0;
         atomic_store(&ls_profiler.taken, 0);
-        if (ls_agent_live() && ls_thread_self() == own.thread)
+        if (ls_agent_live() && self_id() == own.thread_id)
                 start();
 }
 
@@ -134,7 +145,7 @@ void ls_engine_app_profile_start(lua_State *L, const char *mode, void (*cb)(void
 {
         struct ls_thread *t = ls_thread_self();
 
-        if (own.vm && !own.app_active && t != own.thread && ls_vm_identity(L) != own.global) {
+        if (own.vm && !own.app_active && self_id() != own.thread_id && ls_vm_identity(L) != own.global) {
                 atomic_fetch_add(&starts_refused, 1);
         } else if (own.vm && !own.app_active) {
                 if (t)

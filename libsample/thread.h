@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "formats/wire/shm.h"
@@ -60,8 +61,8 @@ static inline void ls_thread_leave(struct ls_thread *t)
 
 /* threads.c, normal context: */
 
-/* Gives the calling thread a ring and ticks. Does nothing when it has them or all rings are taken. */
-void ls_thread_begin(void);
+/* Gives the calling thread a ring and ticks. stack_size: of its C stack, 0 = not known. Does nothing when it has them or all rings are taken. */
+void ls_thread_begin(size_t stack_size);
 /* There is a VM: all threads get ticks, and those that begin from now on. */
 void ls_threads_arm_all(void);
 /* Begins and ends its ticks, keeps the ring. */

@@ -3,6 +3,7 @@
 #include "libsample/thread.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -30,6 +31,22 @@ static pthread_key_t at_thread_end;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static int have_key;
 
+/* A handler of the program's signals may call exec or exit, or wait for a thread: none runs while the lock is held. */
+static void lock(sigset_t *ret_mask)
+{
+        sigset_t all;
+
+        sigfillset(&all);
+        ls_real.sigprocmask(SIG_BLOCK, &all, ret_mask);
+        pthread_mutex_lock(&threads_lock);
+}
+
+static void unlock(const sigset_t *mask)
+{
+        pthread_mutex_unlock(&threads_lock);
+        ls_real.sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
 static struct ls_ring *ring_at(unsigned i)
 {
         return (struct ls_ring *)((char *)ls_agent.shm + LS_SHM_RINGS + i * ls_agent.shm->ring_stride);
@@ -41,9 +58,13 @@ static void wake_recorder(void)
         syscall(SYS_futex, &ls_agent.shm->request, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
+/* The program's own destructors may run Lua: ours waits until they have had their rounds. */
 static void thread_ends(void *value)
 {
-        (void)value;
+        static __thread int rounds __attribute__((tls_model("initial-exec")));
+
+        if (++rounds < PTHREAD_DESTRUCTOR_ITERATIONS && !pthread_setspecific(at_thread_end, value))
+                return;
         if (ls_agent_live())
                 ls_thread_end();
 }
@@ -68,19 +89,18 @@ static void first_stack(struct ls_thread *t)
         t->stack_low = t->stack_high > limit.rlim_cur ? t->stack_high - limit.rlim_cur : 1;
 }
 
-static void other_stack(struct ls_thread *t)
+/* The C library keeps its data of a thread at the top of the thread's stack. It is not asked: its answer is allocated.
+ * size: bytes, 0 = not known. */
+static void other_stack(struct ls_thread *t, size_t size)
 {
-        pthread_attr_t attr;
-        void *low;
-        size_t size;
+        uintptr_t here = (uintptr_t)__builtin_frame_address(0), high = (uintptr_t)pthread_self();
 
-        if (pthread_getattr_np(pthread_self(), &attr))
+        if (size == 0)
+                size = 8u << 20;
+        if (high <= here || high - here > size)
                 return;
-        if (pthread_attr_getstack(&attr, &low, &size) == 0) {
-                t->stack_low = (uintptr_t)low;
-                t->stack_high = (uintptr_t)low + size;
-        }
-        pthread_attr_destroy(&attr);
+        t->stack_high = high;
+        t->stack_low = high > size ? high - size : 1;
 }
 
 static void free_thread(struct ls_thread *t)
@@ -227,23 +247,24 @@ void ls_thread_disarm(struct ls_thread *t)
         count_rest(t);
 }
 
-void ls_thread_begin(void)
+void ls_thread_begin(size_t stack_size)
 {
         int saved = errno, tid = (int)syscall(SYS_gettid);
         struct ls_thread *t;
         struct ls_ring *ring;
+        sigset_t mask;
         unsigned index;
 
         if (!ls_agent_live() || ls_thread_own)
                 return;
         pthread_once(&key_once, make_key);
-        pthread_mutex_lock(&threads_lock);
+        lock(&mask);
         ring = claim(tid, &index);
         t = ring ? new_thread() : NULL;
         if (!t) {
                 if (ring)
                         atomic_store(&ring->tid, 0);
-                pthread_mutex_unlock(&threads_lock);
+                unlock(&mask);
                 atomic_fetch_add(&ls_agent.shm->nthreads_unrecorded, 1);
                 errno = saved;
                 return;
@@ -255,7 +276,7 @@ void ls_thread_begin(void)
         if (tid == getpid())
                 first_stack(t);
         else
-                other_stack(t);
+                other_stack(t, stack_size);
         ls_sample_describe_thread(t);
         threads[t->index] = t;
         ls_thread_own = t;
@@ -264,18 +285,20 @@ void ls_thread_begin(void)
                 pthread_setspecific(at_thread_end, t);
         if (arming)
                 ls_thread_arm(t);
-        pthread_mutex_unlock(&threads_lock);
+        unlock(&mask);
         errno = saved;
 }
 
 void ls_threads_arm_all(void)
 {
-        pthread_mutex_lock(&threads_lock);
+        sigset_t mask;
+
+        lock(&mask);
         arming = 1;
         for (unsigned i = 0; i < LS_THREADS_MOST; i++)
                 if (threads[i])
                         ls_thread_arm(threads[i]);
-        pthread_mutex_unlock(&threads_lock);
+        unlock(&mask);
 }
 
 /* What is still pending becomes a sample or a loss. */
@@ -283,6 +306,8 @@ static void flush(struct ls_thread *t)
 {
         struct ls_ticks ticks;
 
+        if (t->busy || t->sampler->inside)      /* a handler of the program's has interrupted ours */
+                return;
         ls_thread_enter(t);
         ls_sample_flush_outside(t, NULL);
         ls_ticks_take(t->sampler, &ticks);
@@ -296,10 +321,11 @@ void ls_thread_end(void)
 {
         struct ls_thread *t = ls_thread_own;
         int saved = errno;
+        sigset_t mask;
 
         if (!t)
                 return;
-        pthread_mutex_lock(&threads_lock);
+        lock(&mask);
         ls_thread_disarm(t);
         if (t->sampler->has_timer)
                 timer_delete(t->sampler->timer);
@@ -308,30 +334,40 @@ void ls_thread_end(void)
         threads[t->index] = NULL;
         atomic_store(&t->ring->closing, 1);
         wake_recorder();
-        pthread_mutex_unlock(&threads_lock);
+        unlock(&mask);
         free_thread(t);
         errno = saved;
 }
 
-static uint8_t was_armed[LS_THREADS_MOST];
+static int was_arming;
 
 void ls_threads_stop(void)
 {
+        sigset_t mask;
+
+        lock(&mask);
+        was_arming = arming;
+        arming = 0;
         for (unsigned i = 0; i < LS_THREADS_MOST; i++) {
-                was_armed[i] = threads[i] && atomic_load(&threads[i]->ring->armed);
-                if (!was_armed[i])
+                if (!threads[i] || !atomic_load(&threads[i]->ring->armed))
                         continue;
                 ls_thread_disarm(threads[i]);
                 if (threads[i] == ls_thread_own)
                         flush(threads[i]);
         }
+        unlock(&mask);
 }
 
 void ls_threads_go_on(void)
 {
+        sigset_t mask;
+
+        lock(&mask);
+        arming = was_arming;
         for (unsigned i = 0; i < LS_THREADS_MOST; i++)
-                if (was_armed[i] && threads[i])
+                if (arming && threads[i])
                         ls_thread_arm(threads[i]);
+        unlock(&mask);
 }
 
 void ls_threads_after_fork_child(void)

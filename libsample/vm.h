@@ -20,6 +20,7 @@ struct ls_vm_zones;
 
 struct ls_vm {
         _Atomic(const char *) global;   /* its global_State, NULL = the slot is free. Stored last, cleared first */
+        _Atomic uint32_t taken;         /* 1 = the slot is not free: it is being filled, used or left */
         lua_State *main;
         uint32_t vm_id;                 /* of the process, from 1; not used again */
         uint8_t engine;                 /* LS_ENGINE_WALK or LS_ENGINE_HOOK */

@@ -1,7 +1,6 @@
 /* Finds the Lua runtime among what is loaded, resolves its API (ls_lua), and stands between the program and those of
  * the runtime's functions that create and close VMs and start the profiler. Called by preload.c and interpose_dl.c. */
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -36,10 +35,6 @@ static struct ls_patch patches[NPATCHES] = {
 static __thread int creating __attribute__((tls_model("initial-exec")));       /* nesting of *_newstate */
 static __thread int closing __attribute__((tls_model("initial-exec")));        /* nesting of lua_close */
 
-/* The engine hears of VMs from one thread at a time. Recursive: its probe makes a VM of its own. Never taken in a
- * forked child, where another thread may have left it locked. */
-static pthread_mutex_t engine_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-
 static lua_State *created(lua_State *L)
 {
         int saved = errno;
@@ -47,9 +42,7 @@ static lua_State *created(lua_State *L)
         if (!L || creating || !ls_agent_live())
                 return L;
         ls_vm_library_scan(0);
-        pthread_mutex_lock(&engine_lock);
         ls_engine_vm_created(L);
-        pthread_mutex_unlock(&engine_lock);
         errno = saved;
         return L;
 }
@@ -86,17 +79,11 @@ static void on_close(lua_State *L)
         uint32_t vm_id = 0;
 
         closing++;
-        if (ls_agent_live()) {
-                pthread_mutex_lock(&engine_lock);
+        if (ls_agent_live())
                 vm = ls_engine_vm_closing(L, &vm_id);
-                pthread_mutex_unlock(&engine_lock);
-        }
         original(L);
-        if (ls_agent_live()) {
-                pthread_mutex_lock(&engine_lock);
+        if (ls_agent_live())
                 ls_engine_vm_closed(L, vm, vm_id);
-                pthread_mutex_unlock(&engine_lock);
-        }
         closing--;
 }
 

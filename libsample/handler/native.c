@@ -1,6 +1,10 @@
 /* Copies native stacks: see native.h. */
 #include "libsample/handler/native.h"
 
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include "libsample/agent.h"
 #include "libsample/pages.h"
 
@@ -12,6 +16,7 @@ struct ls_native_copy {
         uintptr_t low, high;            /* addresses of what bytes hold */
         uint32_t next, keep;            /* ls_native_measure's: bytes to send, bytes that are as before */
         uint32_t cut;
+        int foreign;                    /* a stack of the program's own: what lies above it may go away at any time */
         char bytes[];                   /* for addresses high - most to high: the outermost byte is the last */
 };
 
@@ -65,7 +70,8 @@ LS_HANDLER size_t ls_native_measure(struct ls_thread *t, const struct ls_regs *r
         if (high <= sp)
                 return 0;
         c->keep = 0;
-        if (high == c->high) {
+        c->foreign = !(sp >= t->stack_low && sp < t->stack_high);
+        if (high == c->high && !c->foreign) {
                 const uint64_t *now = (const uint64_t *)high, *old = (const uint64_t *)(const void *)(c->bytes + c->most);
 
                 low = sp > c->low ? sp : c->low;
@@ -89,6 +95,26 @@ static void copy_stack(void *to, uintptr_t from, size_t size)
         __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
 }
 
+/* The kernel copies, page by page, as far as it can; the rest is zeros. Returns 1 when there is a rest. */
+static uint32_t copy_foreign(void *to, uintptr_t from, size_t size)
+{
+        struct iovec local = { to, size }, remote[32];
+        unsigned n = 0;
+        long copied;
+
+        for (size_t at = 0; at < size && n < 32; n++) {
+                size_t part = 4096 - ((from + at) & 4095);
+
+                remote[n] = (struct iovec){ (void *)(from + at), part < size - at ? part : size - at };
+                at += remote[n].iov_len;
+        }
+        copied = syscall(SYS_process_vm_readv, (long)ls_agent.pid, &local, 1L, remote, (long)n, 0L);
+        if (copied < 0)
+                copied = 0;
+        memset((char *)to + copied, 0, size - (size_t)copied);
+        return (size_t)copied < size;
+}
+
 LS_HANDLER void ls_native_write(struct ls_thread *t, const struct ls_regs *r, const struct ls_walk *w, void *out)
 {
         struct ls_native_copy *c = t->sampler->native;
@@ -100,7 +126,10 @@ LS_HANDLER void ls_native_write(struct ls_thread *t, const struct ls_regs *r, co
                                     .keep = c->keep, .cut = c->cut };
         for (unsigned i = 0; i < w->ncframes; i++)
                 *cf++ = (struct ls_native_cframe){ (uintptr_t)w->cframes[i].cframe, (uint32_t)w->cframes[i].frames, 0 };
-        copy_stack(cf, c->low, c->next);
+        if (c->foreign)
+                head->cut |= copy_foreign(cf, c->low, c->next);
+        else
+                copy_stack(cf, c->low, c->next);
         memcpy(c->bytes + c->most - (c->high - c->low), cf, c->next);
 }
 

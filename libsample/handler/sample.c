@@ -49,6 +49,15 @@ static int proto_reads(const char *pt)
                LS_READ(uint8_t, name, LS_GC_TYPE) == LS_T_STR && ls_readable(name, LS_STR_DATA + (size_t)ls_str_len(name));
 }
 
+/* 1 when the function at this address was described, and nothing shows that another has its place now. */
+static int is_known(const struct ls_thread *t, const char *fn)
+{
+        const struct ls_fn *known = ls_function_find(t, fn);
+
+        return known && known->chunkname == LS_READ(const char *, ls_fn_proto(fn), LS_PT_CHUNKNAME) &&
+               known->shape == ls_pt_shape(ls_fn_proto(fn));
+}
+
 /* Gives frame i its function id and line. Returns 0, or -1 when a definition did not fit. */
 static int resolve(struct ls_thread *t, const struct ls_moment *m, struct ls_walk *w, size_t i, uint64_t now)
 {
@@ -72,7 +81,7 @@ static int resolve(struct ls_thread *t, const struct ls_moment *m, struct ls_wal
                 t->sampler->builtins_ns = now;
                 ls_names_builtins(m->L);
         }
-        if (ffid == LS_FFID_LUA && !m->whole && !ls_function_find(t, f->fn) && !proto_reads(ls_fn_proto(f->fn)))
+        if (ffid == LS_FFID_LUA && !m->whole && !is_known(t, f->fn) && !proto_reads(ls_fn_proto(f->fn)))
                 return -1;
         f->func_id = ls_function_id(t, f->fn, now);
         if (!f->func_id)
@@ -184,6 +193,10 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
 
         describe_thread(t);
         native = m->regs ? ls_native_measure(t, m->regs, w) : 0;
+        if (native > ls_ring_largest(t->ring) / 2) {
+                ls_native_forget(t);
+                native = 0;
+        }
         choose(ls_ring_largest(t->ring) - native, w->n, &keep, &leaf, &root);
         for (size_t i = 0; i < w->n - keep; i = i + 1 == leaf && root > leaf ? root : i + 1)
                 if (resolve(t, m, w, i, now))

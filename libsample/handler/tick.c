@@ -136,8 +136,9 @@ struct running {                        /* a VM that has a C frame on this threa
         uintptr_t cframe;
 };
 
-/* A stack that is none of those that the thread was made with is taken to be no larger. */
-#define OTHER_STACK (1u << 20)
+/* On a stack that is none of those that the thread was made with a C frame is taken to be no further away: beyond may be
+ * another such stack, whose code waits. */
+#define OTHER_STACK (64u << 10)
 
 /* How near a C frame is: 0 = it is not of the code that was interrupted. */
 static int is_here(const struct ls_thread *t, uintptr_t sp, uintptr_t cframe)
@@ -147,12 +148,6 @@ static int is_here(const struct ls_thread *t, uintptr_t sp, uintptr_t cframe)
         if (cframe >= sp && (sp_in ? cf_in : cframe - sp < OTHER_STACK))
                 return 2;
         return cf_in && !sp_in;         /* a handler of the program's, on a stack of its own, over code on this one */
-}
-
-/* 1 = the process never had another thread that ticks: what a VM points to is as this thread left it. */
-static int alone(void)
-{
-        return atomic_load_explicit(&ls_agent.shm->nthreads_seen, memory_order_relaxed) == 1;
 }
 
 /* The VM of this slot, if it runs on this thread: 0 = no, 2 = just here. */
@@ -167,12 +162,13 @@ static int runs_here(const struct ls_thread *t, struct ls_guard *g, uint32_t slo
                 return 0;
         /* lua_close frees it; finalizers run before */
         closing = atomic_load_explicit(&ret->vm->closing, memory_order_seq_cst);
-        if (closing && (closing != t || !ls_guard_reads(g, ret->global + ls_vm_facts.main_offset - 8, 8) ||
-                                 !ls_guard_reads(g, ret->global + ls_vm_facts.cur_L_offset, 16)))
+        /* and a host may drop the memory of a VM that it never closed */
+        if ((closing && closing != t) || !ls_guard_reads(g, ret->global + ls_vm_facts.main_offset - 8, 8) ||
+            !ls_guard_reads(g, ret->global + ls_vm_facts.cur_L_offset, 16))
                 return 0;
         ret->L = *(const lua_State *const volatile *)(ret->global + ls_vm_facts.cur_L_offset);
         /* another thread may be at work in it, and may free L */
-        if (!ret->L || ((uintptr_t)ret->L & 7) || (!alone() && !ls_guard_reads(g, ret->L, LS_L_CFRAME + 8)))
+        if (!ret->L || ((uintptr_t)ret->L & 7) || !ls_guard_reads(g, ret->L, LS_L_CFRAME + 8))
                 return 0;
         ret->cframe = (uintptr_t)ls_cframe_of(ret->L);
         /* A C function that has run a coroutine with lua_resume or lua_call: until it returns, cur_L is that coroutine. */
@@ -296,6 +292,7 @@ static void walk(struct ls_thread *t, const struct running *r, const struct ls_r
         if (!top.exact)
                 ls_lose(LS_LOSS_TOP_GUESSED, 1);
         ls_sample_send(t, &m, &ticks);
+        s->at_hand.sum = 0;
         ls_sample_background(t, m.whole ? r->L : NULL, ticks.cpu_ns);
 }
 
@@ -308,7 +305,7 @@ static void through_api(struct ls_thread *t, uint32_t n, uint64_t now)
         atomic_fetch_add_explicit(&t->ring->ticks, n, memory_order_relaxed);
         if (atomic_load_explicit(&ls_profiler.taken, memory_order_relaxed))
                 ls_lose(LS_LOSS_APP_PROFILER, n);
-        else if (atomic_load_explicit(&ls_profiler.vm, memory_order_relaxed) && ls_profiler.thread == t)
+        else if (atomic_load_explicit(&ls_profiler.vm, memory_order_relaxed) && ls_profiler.thread_id == t->thread_id)
                 ask_for_hook(s, NULL, LS_VMSTATE_INTERPRETED, n, n - 1);
         else
                 atomic_fetch_add_explicit(&s->outside, n, memory_order_relaxed);

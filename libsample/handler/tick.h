@@ -52,7 +52,7 @@ struct ls_profiler {
         _Atomic(const struct ls_vm *) vm;       /* NULL = not started */
         _Atomic uint32_t taken;         /* 1 = the program's own profiler runs in its place */
         void (*trigger)(int);           /* LuaJIT's own handler: sets its profile hook */
-        const struct ls_thread *thread; /* that started it; only compared */
+        uint32_t thread_id;             /* of the thread that started it */
 };
 extern struct ls_profiler ls_profiler;
 
