@@ -87,9 +87,15 @@ static int follow(struct ls_ticker *t)
                         disarm(t, h);
                 if (tid <= 0 || h->armed)
                         continue;
-                h->tid = tid;
-                h->claim = claim;
-                missing |= arm(t, h) < 0;
+                /* The agent, about to exec, clears armed and then waits for this: no event may be opened after that, which
+                 * would tick the new image before its handler is there. */
+                atomic_store(&h->ring->sending, 1);
+                if (wanted(t, i, &claim) == tid) {
+                        h->tid = tid;
+                        h->claim = claim;
+                        missing |= arm(t, h) < 0;
+                }
+                atomic_store(&h->ring->sending, 0);
         }
         if (!t->n_armed)
                 t->next_ns = 0;

@@ -117,10 +117,13 @@ static void follow(int perf[RINGS])
                 if (perf[i] >= 0)
                         close(perf[i]);
                 perf[i] = -1;
-                if (atomic_load(&ring_at(i)->armed))
+                atomic_store(&ring_at(i)->sending, 1);
+                if (atomic_load(&ring_at(i)->armed)) {
                         perf[i] = open_perf((pid_t)atomic_load(&ring_at(i)->tid), shm->interval_ns);
-                if (atomic_load(&ring_at(i)->armed) && perf[i] < 0)
-                        fprintf(out, "perf-failed %d\n", errno);
+                        if (perf[i] < 0)
+                                fprintf(out, "perf-failed %d\n", errno);
+                }
+                atomic_store(&ring_at(i)->sending, 0);
         }
 }
 
