@@ -88,10 +88,16 @@ static int takes_next_word(const struct ls_command *cmd, const char *word)
  * option nor argument of one are the program's, and stay as they are. */
 static const char **fix_optional(const struct ls_command *cmd, int argc, const char **argv, int posix_me_harder)
 {
-        const char **copy = calloc((size_t)argc + 1, sizeof(*copy));
+        size_t room = ((size_t)argc + 1) * sizeof(char *);
+        const char **copy;
+        char *with;                     /* behind the pointers: the words that were changed */
 
+        for (int i = 0; i < argc; i++)
+                room += strlen(argv[i]) + 2;
+        copy = calloc(1, room);
         if (!copy)
                 return argv;
+        with = (char *)(copy + argc + 1);
         free(whole_argv);               /* of an earlier command line in this process: tests have some */
         whole_argv = copy;
         for (int i = 0; i < argc; i++) {
@@ -113,12 +119,8 @@ static const char **fix_optional(const struct ls_command *cmd, int argc, const c
                 list.find_len = strlen(argv[i] + 2);
                 ls_command_options(cmd, collect_name, &list);
                 if (list.found && (list.found->argInfo & POPT_ARGFLAG_OPTIONAL)) {
-                        char *with = malloc(list.find_len + 4);
-
-                        if (with) {
-                                sprintf(with, "--%s=", list.find);
-                                copy[i] = with;
-                        }
+                        copy[i] = with;
+                        with += sprintf(with, "%s=", argv[i]) + 1;
                 }
         }
         return copy;
