@@ -1,6 +1,6 @@
 /* The VMs of the process: made known to the tick handler when they are created, taken from it when they are closed; and
- * what exec, fork and the process's end mean for the recording. Called from the patched entries and from preload.c, one
- * thread at a time (vm_library.c); see agent.h. */
+ * what exec, fork and the process's end mean for the recording. Called from the patched entries and from preload.c, by any
+ * thread; see agent.h. */
 #include "libsample/engine.h"
 
 #include <pthread.h>
@@ -11,8 +11,8 @@
 
 #include "libsample/handler/names.h"
 #include "libsample/handler/sample.h"
-#include "libsample/handler/sources.h"
 #include "libsample/jit.h"
+#include "libsample/lock.h"
 #include "libsample/vm_probe.h"
 #include "libsample/zones.h"
 
@@ -160,23 +160,8 @@ static struct ls_vm *take_slot(void)
 }
 
 /* The tables of VMs change under this lock, and the probe runs. Never the program's code, nor its allocator: a VM's own
- * thread may hold any lock of the program when it makes or closes a VM. No signal handler of the program runs meanwhile. */
+ * thread may hold any lock of the program when it makes or closes a VM. */
 static pthread_mutex_t vms_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void lock(sigset_t *ret_mask)
-{
-        sigset_t all;
-
-        sigfillset(&all);
-        ls_real.sigprocmask(SIG_BLOCK, &all, ret_mask);
-        pthread_mutex_lock(&vms_lock);
-}
-
-static void unlock(const sigset_t *mask)
-{
-        pthread_mutex_unlock(&vms_lock);
-        ls_real.sigprocmask(SIG_SETMASK, mask, NULL);
-}
 
 /* A slot for a new VM with this global_State, NULL = it cannot be sampled. */
 static struct ls_vm *reserve(lua_State *L, const char *global)
@@ -185,9 +170,11 @@ static struct ls_vm *reserve(lua_State *L, const char *global)
         struct ls_vm *vm;
         sigset_t mask;
 
-        lock(&mask);
+        ls_lock(&vms_lock, &mask);
         withdraw_predecessor(global);
         vm = usable() ? take_slot() : NULL;
+        if (!vm && (ls_vm_facts.ok || have_profiler_api()))
+                refuse("the process has more VMs at a time than can be told apart");
         if (vm) {
                 vm->main = L;
                 vm->vm_id = ++next_vm_id;
@@ -196,7 +183,7 @@ static struct ls_vm *reserve(lua_State *L, const char *global)
                 vm->paused = vm->in_region = 0;
                 atomic_store(&vm->closing, NULL);
         }
-        unlock(&mask);
+        ls_unlock(&vms_lock, &mask);
         return vm;
 }
 
@@ -230,7 +217,7 @@ static void say_once(const char **said, const char *fmt, const char *why)
 }
 
 /* Begins what the VM's engine needs. Returns NULL, or why the VM cannot be sampled. */
-static const char *begin(struct ls_vm *vm, lua_State *L, struct ls_thread *t)
+static const char *begin(struct ls_vm *vm, lua_State *L)
 {
         static const char *said_walk, *said_check, *said_map;
         const char *why;
@@ -243,7 +230,7 @@ static const char *begin(struct ls_vm *vm, lua_State *L, struct ls_thread *t)
                 return ls_profiler_start(vm);
         if (vm->jit_leaf == LS_JIT_LEAF_CHECK && (why = ls_profiler_start(vm)))
                 say_once(&said_check, "--jit-leaf check has no effect for a VM: %s", why);
-        ls_jit_open(vm, L, t);
+        ls_jit_open(vm, L);
         if (vm->jit_leaf == LS_JIT_LEAF_MAP && (why = ls_jit_why_not()))
                 say_once(&said_map, "compiled code is shown by the function that its trace starts in: %s", why);
         atomic_fetch_add(&ls_agent.shm->nvms_walk, 1);
@@ -268,7 +255,7 @@ void ls_engine_vm_created(lua_State *L)
         vm = reserve(L, ls_vm_identity(L));
         if (!vm)
                 goto out;
-        why = ls_engine_install_handler() ? "the tick's signal handler cannot be installed" : begin(vm, L, t);
+        why = ls_engine_install_handler() ? "the tick's signal handler cannot be installed" : begin(vm, L);
         if (why) {
                 refuse(why);
                 atomic_store(&vm->taken, 0);
@@ -305,19 +292,13 @@ static int is_at_rest(const struct ls_vm *vm)
 static void last_words(struct ls_thread *t, const struct ls_vm *vm, int rest)
 {
         uint64_t start = ls_now_ns();
-        struct ls_ticks ticks;
 
-        if (t->busy || t->sampler->inside)      /* a handler of the program's has interrupted ours */
+        ls_profiler_last_words();
+        if (!ls_thread_flush(t))
                 return;
         ls_thread_enter(t);
-        ls_sample_flush_outside(t, NULL);
-        ls_ticks_take(t->sampler, &ticks);
-        if (ticks.sum)
-                ls_lose(LS_LOSS_NO_SAFE_POINT, ticks.sum);
-        ls_profiler_last_words();
         if (rest && ls_names_wanted(t))
                 ls_names_search(t, vm->main, LAST_NAMES_NS);
-        ls_sources_send_text(t);
         ls_thread_leave(t);
         atomic_fetch_add(&ls_agent.shm->own_hook_ns, ls_now_ns() - start);
 }
@@ -357,10 +338,10 @@ void ls_engine_vm_closed(lua_State *L, struct ls_vm *vm, uint32_t vm_id)
 
         if (ls_vm_probing)
                 return;
-        lock(&mask);
+        ls_lock(&vms_lock, &mask);
         if (vm && vm->vm_id == vm_id)
                 withdraw(vm);
-        unlock(&mask);
+        ls_unlock(&vms_lock, &mask);
         ls_profiler_vm_closed(L);
         if (!live_vms() && atomic_load(&ls_agent.shm->nvms))
                 set_state(LS_AGENT_DONE);

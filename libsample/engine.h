@@ -10,8 +10,6 @@
 void ls_hook(void *data, lua_State *L, int samples, int vmstate);
 /* hook_api.c: the same where stacks cannot be read raw. */
 void ls_hook_api(struct ls_thread *t, const struct ls_vm *vm, lua_State *L, int vmstate);
-/* Ends what is pending when no hook will come: ticks outside Lua become a sample, others a loss. */
-void ls_hook_flush(struct ls_thread *t);
 
 /* profiler.c: LuaJIT's own profiler, of which a process has one. */
 

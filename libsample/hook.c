@@ -107,19 +107,7 @@ void ls_hook(void *data, lua_State *L, int samples, int vmstate)
         else
                 ls_hook_api(t, vm, L, vmstate);
         ls_thread_leave(t);
+        ls_tick_rest(t->sampler, now, tick_cpu);
         atomic_fetch_add_explicit(&ls_agent.shm->own_hook_ns, ls_own_ns(now, tick_cpu), memory_order_relaxed);
         errno = saved;
-}
-
-/* Ticks that came while the agent was at work, or that no hook will come for. */
-void ls_hook_flush(struct ls_thread *t)
-{
-        struct ls_ticks ticks;
-
-        ls_thread_enter(t);
-        ls_sample_flush_outside(t, NULL);
-        ls_ticks_take(t->sampler, &ticks);
-        if (ticks.sum)
-                ls_lose(LS_LOSS_NO_SAFE_POINT, ticks.sum);
-        ls_thread_leave(t);
 }

@@ -19,7 +19,7 @@ const char *ls_jit_why_not(void);
 /* Watches the VM of L, as vm->jit_leaf says; sets vm->jit. Called right after the VM was created, before its libraries
  * are open, on its thread, between ls_thread_enter and _leave. Does nothing when the probe failed. Raises no error and
  * leaves the Lua stack as it was. */
-void ls_jit_open(struct ls_vm *vm, lua_State *L, struct ls_thread *t);
+void ls_jit_open(struct ls_vm *vm, lua_State *L);
 /* The VM is about to be closed. */
 void ls_jit_close(struct ls_vm *vm);
 

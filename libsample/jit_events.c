@@ -130,16 +130,14 @@ static void take_ticks(struct ls_thread *t, lua_State *L)
                 ls_lose(LS_LOSS_BAD_STACK, ticks.sum);
                 return;
         }
-        w->n--;                         /* our handler */
-        w->body -= w->body > 0;
-        memmove(w->frames, w->frames + 1, w->n * sizeof *w->frames);
+        ls_walk_drop_top(w);            /* our handler */
         ls_sample_send(t, &m, &ticks);
 }
 
 static int on_record(lua_State *L)
 {
         struct ls_jit *jit = (struct ls_jit *)ls_lua.lua_topointer(L, ls_lua_upvalueindex(1));
-        struct ls_thread *t = ls_thread_own;
+        struct ls_thread *t = ls_thread_self();
         uint64_t start;
 
         if (watching(jit, L)) {
@@ -324,15 +322,10 @@ static struct ls_jit *new_jit(void)
         return jit;
 }
 
-void ls_jit_open(struct ls_vm *vm, lua_State *L, struct ls_thread *t)
+void ls_jit_open(struct ls_vm *vm, lua_State *L)
 {
         struct ls_jit *jit;
 
-        (void)t;
-        if (ls_jit_facts.at.jit_base != ls_vm_facts.jit_base_offset && ls_jit_facts.traces_known) {
-                ls_jit_facts.why = "the base of compiled code is not where it was expected";
-                ls_jit_facts.traces_known = 0;
-        }
         if (!ls_jit_facts.traces_known || !(jit = new_jit()))
                 return;
         ls_jit_functions[0] = (uintptr_t)on_record;

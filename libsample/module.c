@@ -48,7 +48,7 @@ static int region_start(lua_State *L)
 
         if (!vm || vm->in_region)
                 return 0;
-        ls_hook_flush(ls_thread_self());
+        ls_thread_flush(ls_thread_self());
         send_region(1, name, len);
         vm->in_region = 1;
         vm->paused = 0;
@@ -62,7 +62,7 @@ static int region_stop(lua_State *L)
         if (!vm || !vm->in_region)
                 return 0;
         vm->paused = 1;
-        ls_hook_flush(ls_thread_self());
+        ls_thread_flush(ls_thread_self());
         vm->in_region = 0;
         send_region(0, "", 0);
         return 0;

@@ -149,7 +149,7 @@ void ls_engine_app_profile_start(lua_State *L, const char *mode, void (*cb)(void
                 atomic_fetch_add(&starts_refused, 1);
         } else if (own.vm && !own.app_active) {
                 if (t)
-                        ls_hook_flush(t);
+                        ls_thread_flush(t);
                 stop();
                 own.app_active = 1;
                 atomic_store(&ls_profiler.taken, 1);

@@ -63,6 +63,9 @@ static inline void ls_thread_leave(struct ls_thread *t)
 
 /* Gives the calling thread a ring and ticks. stack_size: of its C stack, 0 = not known. Does nothing when it has them or all rings are taken. */
 void ls_thread_begin(size_t stack_size);
+/* What is pending on the calling thread t becomes a sample or a loss, and waiting texts are sent. Returns 0 when a handler of
+ * the program's has interrupted ours: then nothing is touched. */
+int ls_thread_flush(struct ls_thread *t);
 /* There is a VM: all threads get ticks, and those that begin from now on. */
 void ls_threads_arm_all(void);
 /* Begins and ends its ticks, keeps the ring. */

@@ -16,6 +16,7 @@
 #include "libsample/handler/native.h"
 #include "libsample/handler/sample.h"
 #include "libsample/handler/sources.h"
+#include "libsample/lock.h"
 #include "libsample/pages.h"
 #include "libsample/zones.h"
 
@@ -30,22 +31,6 @@ static uint32_t next_thread_id;
 static pthread_key_t at_thread_end;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static int have_key;
-
-/* A handler of the program's signals may call exec or exit, or wait for a thread: none runs while the lock is held. */
-static void lock(sigset_t *ret_mask)
-{
-        sigset_t all;
-
-        sigfillset(&all);
-        ls_real.sigprocmask(SIG_BLOCK, &all, ret_mask);
-        pthread_mutex_lock(&threads_lock);
-}
-
-static void unlock(const sigset_t *mask)
-{
-        pthread_mutex_unlock(&threads_lock);
-        ls_real.sigprocmask(SIG_SETMASK, mask, NULL);
-}
 
 static struct ls_ring *ring_at(unsigned i)
 {
@@ -258,13 +243,13 @@ void ls_thread_begin(size_t stack_size)
         if (!ls_agent_live() || ls_thread_own)
                 return;
         pthread_once(&key_once, make_key);
-        lock(&mask);
+        ls_lock(&threads_lock, &mask);
         ring = claim(tid, &index);
         t = ring ? new_thread() : NULL;
         if (!t) {
                 if (ring)
                         atomic_store(&ring->tid, 0);
-                unlock(&mask);
+                ls_unlock(&threads_lock, &mask);
                 atomic_fetch_add(&ls_agent.shm->nthreads_unrecorded, 1);
                 errno = saved;
                 return;
@@ -285,7 +270,7 @@ void ls_thread_begin(size_t stack_size)
                 pthread_setspecific(at_thread_end, t);
         if (arming)
                 ls_thread_arm(t);
-        unlock(&mask);
+        ls_unlock(&threads_lock, &mask);
         errno = saved;
 }
 
@@ -293,21 +278,20 @@ void ls_threads_arm_all(void)
 {
         sigset_t mask;
 
-        lock(&mask);
+        ls_lock(&threads_lock, &mask);
         arming = 1;
         for (unsigned i = 0; i < LS_THREADS_MOST; i++)
                 if (threads[i])
                         ls_thread_arm(threads[i]);
-        unlock(&mask);
+        ls_unlock(&threads_lock, &mask);
 }
 
-/* What is still pending becomes a sample or a loss. */
-static void flush(struct ls_thread *t)
+int ls_thread_flush(struct ls_thread *t)
 {
         struct ls_ticks ticks;
 
         if (t->busy || t->sampler->inside)      /* a handler of the program's has interrupted ours */
-                return;
+                return 0;
         ls_thread_enter(t);
         ls_sample_flush_outside(t, NULL);
         ls_ticks_take(t->sampler, &ticks);
@@ -315,6 +299,7 @@ static void flush(struct ls_thread *t)
                 ls_lose(LS_LOSS_NO_SAFE_POINT, ticks.sum);
         ls_sources_send_text(t);
         ls_thread_leave(t);
+        return 1;
 }
 
 void ls_thread_end(void)
@@ -325,16 +310,16 @@ void ls_thread_end(void)
 
         if (!t)
                 return;
-        lock(&mask);
+        ls_lock(&threads_lock, &mask);
         ls_thread_disarm(t);
         if (t->sampler->has_timer)
                 timer_delete(t->sampler->timer);
-        flush(t);
+        ls_thread_flush(t);
         ls_thread_own = NULL;
         threads[t->index] = NULL;
         atomic_store(&t->ring->closing, 1);
         wake_recorder();
-        unlock(&mask);
+        ls_unlock(&threads_lock, &mask);
         free_thread(t);
         errno = saved;
 }
@@ -345,7 +330,7 @@ void ls_threads_stop(void)
 {
         sigset_t mask;
 
-        lock(&mask);
+        ls_lock(&threads_lock, &mask);
         was_arming = arming;
         arming = 0;
         for (unsigned i = 0; i < LS_THREADS_MOST; i++) {
@@ -353,21 +338,21 @@ void ls_threads_stop(void)
                         continue;
                 ls_thread_disarm(threads[i]);
                 if (threads[i] == ls_thread_own)
-                        flush(threads[i]);
+                        ls_thread_flush(threads[i]);
         }
-        unlock(&mask);
+        ls_unlock(&threads_lock, &mask);
 }
 
 void ls_threads_go_on(void)
 {
         sigset_t mask;
 
-        lock(&mask);
+        ls_lock(&threads_lock, &mask);
         arming = was_arming;
         for (unsigned i = 0; i < LS_THREADS_MOST; i++)
                 if (arming && threads[i])
                         ls_thread_arm(threads[i]);
-        unlock(&mask);
+        ls_unlock(&threads_lock, &mask);
 }
 
 void ls_threads_after_fork_child(void)

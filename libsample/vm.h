@@ -12,7 +12,7 @@
 
 typedef struct lua_State lua_State;
 
-#define LS_VMS_MOST 4096u               /* VMs at a time; more are counted as another VM's ticks */
+#define LS_VMS_MOST 4096u               /* VMs at a time; the time of more is that of no VM, and a notice says so */
 
 struct ls_jit;
 struct ls_thread;

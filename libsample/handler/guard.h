@@ -14,7 +14,6 @@ LS_HANDLER int ls_readable(const void *p, size_t n);
 /* Pages that were found readable since ls_guard_begin: good for as long as no other code of this thread runs. */
 struct ls_guard {
         uintptr_t pages[32];            /* page number, by its low bits; 0 = none */
-        unsigned calls;                 /* of the kernel */
         struct { uintptr_t low, high; } sure[2];        /* ranges that need no question: the C stack, the Lua stack */
 };
 

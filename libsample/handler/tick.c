@@ -118,12 +118,16 @@ static void add_pending(struct ls_sampler *s, enum ls_vmstate state, uint32_t n,
                 atomic_fetch_add_explicit(&s->delayed, delayed, memory_order_relaxed);
 }
 
-/* Asks for the hook, which will find the ticks. */
-static void ask_for_hook(struct ls_sampler *s, const char *global, enum ls_vmstate state, uint32_t n, uint32_t delayed)
+/* Asks for the hook, which will find the ticks; not while the last one is being paid for. */
+static void ask_for_hook(struct ls_sampler *s, const char *global, enum ls_vmstate state, uint32_t n, uint64_t cpu)
 {
-        add_pending(s, state, n, delayed);
+        add_pending(s, state, n, n - 1);
         if (!ls_profiler.trigger)
                 return;
+        if (cpu < s->rest_until_ns) {
+                ls_lose(LS_LOSS_BUSY, n);
+                return;
+        }
         if (ls_vm_facts.hookmask_offset)
                 renew_request(global);
         ls_profiler.trigger(SIGPROF);
@@ -257,9 +261,8 @@ static void walk(struct ls_thread *t, const struct running *r, const struct ls_r
         else
                 ls_walk_top(w, r->L, jit_base, state == LS_VMSTATE_C, regs, &top);
         /* LuaJIT leaves the state at C when it has told our handler of a recorded bytecode, and goes on compiling. */
-        if (state == LS_VMSTATE_C && top.base && !top.in_asm && !top.in_trace && ls_fn_is_lua(ls_gcptr(top.base[-2]))) {
+        if (state == LS_VMSTATE_C && top.base && !top.in_asm && !top.in_trace && ls_fn_is_lua(ls_gcptr(top.base[-2])))
                 to_jit(&ticks);
-        }
         m.whole = top.in_asm || place == LS_JIT_IN_TRACE;
         if (top.in_trace && (!place || m.jit_offset == LS_JIT_NO_OFFSET)) {
                 ls_lose(LS_LOSS_TRACE_UNKNOWN, ticks.sum);
@@ -279,11 +282,7 @@ static void walk(struct ls_thread *t, const struct running *r, const struct ls_r
         }
         if (w->n > 1 && is_own_function(w->frames[0].fn)) {
                 to_jit(&ticks);
-                w->n--;
-                w->body -= w->body > 0;
-                memmove(w->frames, w->frames + 1, w->n * sizeof *w->frames);
-                for (unsigned i = 0; i < w->ncframes; i++)
-                        w->cframes[i].frames -= w->cframes[i].frames > 0;
+                ls_walk_drop_top(w);
         }
         if (!w->n) {
                 ls_sample_send_pseudo(t, r->vm, "[no Lua function]", m.regs, &ticks);
@@ -297,7 +296,7 @@ static void walk(struct ls_thread *t, const struct running *r, const struct ls_r
 }
 
 /* Nothing of the VM can be read: on its thread the hook is asked for, which may come or not. */
-static void through_api(struct ls_thread *t, uint32_t n, uint64_t now)
+static void through_api(struct ls_thread *t, uint32_t n, uint64_t now, uint64_t cpu)
 {
         struct ls_sampler *s = t->sampler;
 
@@ -306,7 +305,7 @@ static void through_api(struct ls_thread *t, uint32_t n, uint64_t now)
         if (atomic_load_explicit(&ls_profiler.taken, memory_order_relaxed))
                 ls_lose(LS_LOSS_APP_PROFILER, n);
         else if (atomic_load_explicit(&ls_profiler.vm, memory_order_relaxed) && ls_profiler.thread_id == t->thread_id)
-                ask_for_hook(s, NULL, LS_VMSTATE_INTERPRETED, n, n - 1);
+                ask_for_hook(s, NULL, LS_VMSTATE_INTERPRETED, n, cpu);
         else
                 atomic_fetch_add_explicit(&s->outside, n, memory_order_relaxed);
 }
@@ -321,7 +320,7 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
         enum ls_vmstate state;
 
         if (!ls_vm_facts.ok) {
-                through_api(t, n, now);
+                through_api(t, n, now, cpu);
                 return;
         }
         regs_of(uc, &regs);
@@ -347,7 +346,7 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
         atomic_fetch_add_explicit(&t->ring->ticks, n, memory_order_relaxed);
         if (atomic_load_explicit(&ls_profiler.vm, memory_order_relaxed) == r.vm &&
             (r.vm->engine == LS_ENGINE_HOOK || state == LS_VMSTATE_NATIVE)) {
-                ask_for_hook(s, r.global, state, n, n - 1);
+                ask_for_hook(s, r.global, state, n, cpu);
         } else if (r.vm->engine == LS_ENGINE_HOOK) {
                 ls_lose(atomic_load_explicit(&ls_profiler.taken, memory_order_relaxed) ? LS_LOSS_APP_PROFILER : LS_LOSS_OTHER_VM, n);
         } else {
@@ -360,11 +359,9 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
         }
 }
 
-/* A tick that took a large part of the interval, such as for a stack of ten thousand frames at 50 us, is paid for before
- * the next stack is read: the program gets at least three quarters of the time. */
-static void rest(struct ls_sampler *s, uint64_t now, uint64_t cpu)
+LS_HANDLER void ls_tick_rest(struct ls_sampler *s, uint64_t since_ns, uint64_t cpu)
 {
-        uint64_t took = ls_own_ns(now, cpu);
+        uint64_t took = ls_own_ns(since_ns, cpu);
 
         if (took > ls_agent.shm->interval_ns / 8)
                 s->rest_until_ns = cpu + 4 * took;
@@ -387,7 +384,7 @@ LS_HANDLER static void tick(struct ls_thread *t, const ucontext_t *uc)
         if (ticks && atomic_load_explicit(&shm->recording, memory_order_relaxed)) {
                 account(t, uc, (uint32_t)ticks, now, cpu);
                 atomic_store_explicit(&ls_vm_readers[t->index], NULL, memory_order_release);
-                rest(s, now, cpu);
+                ls_tick_rest(s, now, cpu);
         }
         atomic_store_explicit(&t->ring->last_cpu_ns, cpu, memory_order_relaxed);
         atomic_fetch_add_explicit(&shm->own_handler_ns, ls_own_ns(now, cpu), memory_order_relaxed);

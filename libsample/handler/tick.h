@@ -65,6 +65,11 @@ extern void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
 /* The tick signal's handler. Preserves errno. */
 LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context);
 
+/* After a sample that took the time since since_ns (CLOCK_MONOTONIC; cpu: the thread's CPU clock then). One that took a large
+ * part of the interval, such as of a stack of ten thousand frames at 50 us, is paid for before the next stack is read: the
+ * program gets at least three quarters of the time. On the thread. */
+LS_HANDLER void ls_tick_rest(struct ls_sampler *s, uint64_t since_ns, uint64_t cpu);
+
 /* Takes the pending ticks. On the thread. */
 LS_HANDLER void ls_ticks_take(struct ls_sampler *s, struct ls_ticks *ret);
 

@@ -229,6 +229,15 @@ LS_HANDLER int ls_walk_stack(struct ls_walk *w, const lua_State *L)
         return ls_walk_saved(w, L);
 }
 
+LS_HANDLER void ls_walk_drop_top(struct ls_walk *w)
+{
+        w->n--;
+        w->body -= w->body > 0;
+        memmove(w->frames, w->frames + 1, w->n * sizeof *w->frames);
+        for (unsigned i = 0; i < w->ncframes; i++)
+                w->cframes[i].frames -= w->cframes[i].frames > 0;
+}
+
 /* How well a base and a pc belong together. */
 enum { NO = 0, WEAK = 1, STRONG = 2 };
 

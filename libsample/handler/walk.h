@@ -87,6 +87,9 @@ LS_HANDLER int ls_walk_saved(struct ls_walk *walk, const lua_State *L);
 /* The same at a place where the VM's own code does not run: in a C function or a hook. */
 LS_HANDLER int ls_walk_stack(struct ls_walk *walk, const lua_State *L);
 
+/* Takes the innermost frame away. */
+LS_HANDLER void ls_walk_drop_top(struct ls_walk *walk);
+
 /* The thread that resumed L with Lua's own resume or wrap; NULL: L is the main thread or was resumed by C (then
  * *ret_by_c = 1). guard NULL: all may be read. */
 LS_HANDLER const lua_State *ls_walk_resumer(const lua_State *L, struct ls_guard *guard, int *ret_by_c);

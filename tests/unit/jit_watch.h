@@ -35,7 +35,7 @@ static struct ls_vm *watch(lua_State *L, int leaf)
         vm->vm_id = nvms;
         vm->jit_leaf = (uint8_t)leaf;
         ls_thread_enter(self);
-        ls_jit_open(vm, L, self);
+        ls_jit_open(vm, L);
         ls_thread_leave(self);
         assert_non_null(vm->jit);
         assert_int_equal(lua_gettop(L), 0);
