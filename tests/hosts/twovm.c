@@ -1,4 +1,4 @@
-/* Two VMs in one process, in one thread and then in two: twovm. Only the first is sampled for now; both must run. */
+/* Two VMs in one process, in one thread and then in two: twovm. Each VM has its share of the samples. */
 #include "tests/hosts/host.h"
 
 #include <pthread.h>
