@@ -83,25 +83,6 @@ static void end_sample(struct pass *s)
         s->sample_weight = 0;
 }
 
-static int wanted(const struct ls_filter *f, const struct ls_sample_block *b, uint32_t i)
-{
-        if (f->need_region_flag && !(b->flags[i] & LS_SAMPLE_IN_REGION))
-                return 0;
-        if (f->vmstates && (b->vmstate[i] >= LS_NVMSTATES || !(f->vmstates >> b->vmstate[i] & 1)))
-                return 0;
-        if (f->stacks && !f->stacks[b->stack[i]])
-                return 0;
-        if (f->zones && !f->zones[b->zone[i]])
-                return 0;
-        if (f->threads && !f->threads[b->thread[i]])
-                return 0;
-        if (f->vms && !f->vms[b->vm[i]])
-                return 0;
-        if (f->has_time && (b->time_ns[i] <= f->from_ns || b->time_ns[i] > f->to_ns))
-                return 0;               /* a tick stands for the time before it */
-        return !f->by_region || ls_filter_in_spans(f, b->thread[i], b->time_ns[i]);
-}
-
 /* The columns that are asked for; the others stay 0. */
 static void fill_key(unsigned dims, const struct ls_sample_block *b, uint32_t i, struct key *key)
 {
@@ -145,11 +126,6 @@ static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
         return 0;
 }
 
-static int is_filtered(const struct ls_filter *f)
-{
-        return f->need_region_flag || f->vmstates || f->stacks || f->zones || f->threads || f->vms || f->has_time || f->by_region;
-}
-
 /* The same as take_row for rows that are all of CPU time, unfiltered, without dims to tell them apart, and a sample
  * each. Returns how many it took: not the last, whose sample may go on in the next block. */
 static uint32_t take_plain_rows(struct pass *s, const struct ls_sample_block *b)
@@ -182,7 +158,7 @@ static uint32_t take_plain_rows(struct pass *s, const struct ls_sample_block *b)
 static int take_block(void *ctx, const struct ls_sample_block *b)
 {
         struct pass *s = ctx;
-        int filtered = is_filtered(s->f);
+        int filtered = ls_filter_any(s->f);
 
         if (b->same_event && b->n && b->event[0] != LS_EVENT_CPU)
                 return 0;
@@ -194,7 +170,7 @@ static int take_block(void *ctx, const struct ls_sample_block *b)
                         s->a->all_samples++;
                 }
                 s->a->all_ticks += b->weight[i];
-                if (filtered && !wanted(s->f, b, i))
+                if (filtered && !ls_filter_wants(s->f, b, i))
                         continue;
                 if (take_row(s, b, i))
                         return -ENOMEM;

@@ -19,7 +19,7 @@ static const char *frame_text(void *ctx, uint32_t frame)
 
 unsigned ls_report_export_dims(const struct ls_report_options *o)
 {
-        return LS_DIM_NOLINE | o->by[0]->dims | (o->by[1] ? o->by[1]->dims : 0);
+        return LS_DIM_NOLINE | o->exporter->dims | o->by[0]->dims | (o->by[1] ? o->by[1]->dims : 0);
 }
 
 static int add_tags(struct tags *t, int level, const struct ls_grouping *g)
@@ -61,7 +61,9 @@ static struct ls_export_cell *make_cells(const struct ls_report *r, struct ls_gr
         for (size_t i = 0; cells && i < a->n_cells; i++) {
                 const struct ls_cell *c = &a->cells[i];
 
-                cells[i] = (struct ls_export_cell){ .ticks = c->ticks, .stack = c->stack, .noline = c->noline };
+                cells[i] = (struct ls_export_cell){ .ticks = c->ticks, .stack = c->stack, .zone = c->zone, .thread = c->thread,
+                                                    .vm = c->vm, .coroutine = c->coroutine, .trace = c->trace,
+                                                    .vmstate = c->vmstate, .noline = c->noline };
                 if (tags->base[0])
                         cells[i].prefix = tags->base[0] + ls_group_of_cell(g[0], c);
                 if (tags->base[1])
@@ -73,6 +75,43 @@ static struct ls_export_cell *make_cells(const struct ls_report *r, struct ls_gr
                 }
         }
         return cells;
+}
+
+struct rows {                           /* a pass over the rows that pass the filters */
+        const struct ls_filter *filter;
+        ls_export_rows_fn fn;
+        void *ctx;
+        uint8_t *wanted;
+        uint32_t n_wanted;
+};
+
+static int give_rows(void *ctx, const struct ls_sample_block *b)
+{
+        struct rows *s = ctx;
+        int any = 0;
+
+        if (b->n > s->n_wanted) {
+                uint8_t *bigger = realloc(s->wanted, b->n);
+
+                if (!bigger)
+                        return -ENOMEM;
+                s->wanted = bigger;
+                s->n_wanted = b->n;
+        }
+        for (uint32_t i = 0; i < b->n; i++) {
+                s->wanted[i] = b->event[i] == LS_EVENT_CPU && ls_filter_wants(s->filter, b, i);
+                any |= s->wanted[i];
+        }
+        return any ? s->fn(s->ctx, b, s->wanted) : 0;
+}
+
+static int stream_rows(const struct ls_export *in, unsigned columns, ls_export_rows_fn fn, void *ctx)
+{
+        struct rows s = { .filter = in->rows_ctx, .fn = fn, .ctx = ctx };
+        int error = ls_profile_samples(in->profile, columns | s.filter->columns, give_rows, &s);
+
+        free(s.wanted);
+        return error;
 }
 
 int ls_report_export(const struct ls_report *r)
@@ -107,6 +146,8 @@ int ls_report_export(const struct ls_report *r)
                         .profile = r->profile, .labels = r->labels, .cells = cells, .n_cells = r->aggregate->n_cells,
                         .tags = tags.texts, .frame_of_location = frames->group_of, .frame_text = frame_text,
                         .ctx = frames, .n_frames = frames->n_groups, .interval_ns = r->profile->interval_ns,
+                        .ticks = r->aggregate->ticks, .per_thread = r->o->per_thread, .rows = stream_rows,
+                        .rows_ctx = (void *)(uintptr_t)r->filter,
                 });
         free(cells);
         free(tags.texts);

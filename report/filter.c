@@ -265,6 +265,30 @@ int ls_filter_in_spans(const struct ls_filter *f, uint32_t thread, uint64_t time
         return low > 0 && f->spans[low - 1].thread == thread && time_ns <= f->spans[low - 1].to;
 }
 
+int ls_filter_wants(const struct ls_filter *f, const struct ls_sample_block *b, uint32_t i)
+{
+        if (f->need_region_flag && !(b->flags[i] & LS_SAMPLE_IN_REGION))
+                return 0;
+        if (f->vmstates && (b->vmstate[i] >= LS_NVMSTATES || !(f->vmstates >> b->vmstate[i] & 1)))
+                return 0;
+        if (f->stacks && !f->stacks[b->stack[i]])
+                return 0;
+        if (f->zones && !f->zones[b->zone[i]])
+                return 0;
+        if (f->threads && !f->threads[b->thread[i]])
+                return 0;
+        if (f->vms && !f->vms[b->vm[i]])
+                return 0;
+        if (f->has_time && (b->time_ns[i] <= f->from_ns || b->time_ns[i] > f->to_ns))
+                return 0;               /* a tick stands for the time before it */
+        return !f->by_region || ls_filter_in_spans(f, b->thread[i], b->time_ns[i]);
+}
+
+int ls_filter_any(const struct ls_filter *f)
+{
+        return f->need_region_flag || f->vmstates || f->stacks || f->zones || f->threads || f->vms || f->has_time || f->by_region;
+}
+
 static int any(const uint8_t *map, uint32_t n)
 {
         return memchr(map, 1, n) != NULL;

@@ -29,6 +29,12 @@ int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_la
                    const struct ls_report_options *o);
 void ls_filter_done(struct ls_filter *f);
 
+/* Whether row i of a block passes. */
+int ls_filter_wants(const struct ls_filter *f, const struct ls_sample_block *b, uint32_t i);
+
+/* Whether any row can fail to pass. */
+int ls_filter_any(const struct ls_filter *f);
+
 /* Whether a thread was in a region of --region at that time. */
 int ls_filter_in_spans(const struct ls_filter *f, uint32_t thread, uint64_t time_ns);
 

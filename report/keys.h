@@ -4,17 +4,9 @@
 
 #include <stdint.h>
 
+#include "formats/dims.h"
 #include "formats/label.h"
 #include "formats/profile.h"
-
-/* Columns of a sample that a key needs apart from the stack: the aggregate keeps no more of them than asked for. */
-#define LS_DIM_VMSTATE 1u
-#define LS_DIM_ZONE    2u
-#define LS_DIM_NOLINE  4u               /* whether the leaf's line is known */
-#define LS_DIM_THREAD  8u
-#define LS_DIM_VM      16u
-#define LS_DIM_COROUTINE 32u
-#define LS_DIM_TRACE   64u
 
 struct ls_cell {                        /* ticks that agree in the stack and in the dims asked for */
         uint64_t ticks;

@@ -23,6 +23,22 @@ static struct {
 #define FLAG(name, help) POPT_ARG_NONE, &raw.name, 0, help, NULL
 #define TEXT(name, arg, help) POPT_ARG_STRING, &raw.name, 0, help, arg
 
+const struct poptOption ls_filter_option_table[] = {
+        { "zone", 0, TEXT(zone, "PATTERN", "only samples in zones that match, with the zones inside them") },
+        { "vmstate", 0, TEXT(vmstate, "STATE,...",
+                             "only these: native, interpreted, c, gc, jit, or the letters N I C G J") },
+        { "thread", 0, TEXT(thread, "TID|PATTERN", "only threads of this number or with a matching name") },
+        { "vm", 0, TEXT(vm, "N", "only the Lua VM of this number") },
+        { "time", 0, TEXT(time, "FROM,TO", "only this part: seconds, durations (1.5s,200ms) or 10%,50% from the start") },
+        { "function", 0, POPT_ARG_STRING, NULL, VAL_FUNCTION, "only stacks with a matching function (several: any)",
+          "PATTERN" },
+        { "exclude", 0, POPT_ARG_STRING, NULL, VAL_EXCLUDE, "no stacks with a matching function (several: any)",
+          "PATTERN" },
+        { "region", 0, TEXT(region, "PATTERN", "only regions that the program marked with a matching name") },
+        { "no-regions", 0, FLAG(no_regions, "all samples, though the program marked regions") },
+        POPT_TABLEEND
+};
+
 const struct poptOption ls_report_option_table[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
         { "output", 'o', TEXT(output, "FILE", "write to FILE, which appears when it is whole") },
@@ -45,27 +61,18 @@ const struct poptOption ls_report_option_table[] = {
         { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self)") },
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
-        { "zone", 0, TEXT(zone, "PATTERN", "only samples in zones that match, with the zones inside them") },
-        { "vmstate", 0, TEXT(vmstate, "STATE,...",
-                             "only these: native, interpreted, c, gc, jit, or the letters N I C G J") },
-        { "thread", 0, TEXT(thread, "TID|PATTERN", "only threads of this number or with a matching name") },
-        { "vm", 0, TEXT(vm, "N", "only the Lua VM of this number") },
-        { "time", 0, TEXT(time, "FROM,TO", "only this part: seconds, durations (1.5s,200ms) or 10%,50% from the start") },
-        { "function", 0, POPT_ARG_STRING, NULL, VAL_FUNCTION, "only stacks with a matching function (several: any)",
-          "PATTERN" },
-        { "exclude", 0, POPT_ARG_STRING, NULL, VAL_EXCLUDE, "no stacks with a matching function (several: any)",
-          "PATTERN" },
-        { "region", 0, TEXT(region, "PATTERN", "only regions that the program marked with a matching name") },
-        { "no-regions", 0, FLAG(no_regions, "all samples, though the program marked regions") },
+        { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL },
         { "color", 0, TEXT(color, "auto|always|never", "colour (auto: on a terminal, unless NO_COLOR is set)") },
         { "no-pager", 0, FLAG(no_pager, "no pager") },
         POPT_TABLEEND
 };
 
+static const char *command = "report";  /* whose line is read */
+
 /* Says what is wrong with the value of an option. Always -EINVAL, so that callers can return it. */
 static int bad(const char *option, const char *value, const char *what)
 {
-        ls_error("report: %s '%s': %s", option, value, what);
+        ls_error("%s: %s '%s': %s", command, option, value, what);
         return -EINVAL;
 }
 
@@ -82,8 +89,8 @@ static int one_of(const char *option, const char *text, const char *const *words
         }
         near = ls_suggest(text, words);
         if (near) {
-                ls_error("report: %s '%s' is not known; did you mean '%s'? (luasample report --help lists all)", option,
-                         text, near);
+                ls_error("%s: %s '%s' is not known; did you mean '%s'? (luasample %s --help lists all)", command, option,
+                         text, near, command);
         } else {
                 char all[256] = "";
                 size_t n = 0;
@@ -91,7 +98,7 @@ static int one_of(const char *option, const char *text, const char *const *words
                 for (int i = 0; words[i] && n < sizeof(all); i++)
                         n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ",
                                               words[i]);
-                ls_error("report: %s '%s' is not known: give %s", option, text, all);
+                ls_error("%s: %s '%s' is not known: give %s", command, option, text, all);
         }
         return -EINVAL;
 }
@@ -112,7 +119,7 @@ static int read_by(const char *text, struct ls_report_options *o)
                 if (level == 2)
                         return bad("--by", text, "two levels at most");
                 if (len >= sizeof(word))
-                        return bad("--by", text, "not known (luasample report --help lists all)");
+                        return bad("--by", text, "not known (see --help)");
                 memcpy(word, text, len);
                 word[len] = '\0';
                 if (one_of("--by", word, words, &at))
@@ -250,7 +257,7 @@ static int read_one(struct ls_report_options *o, int val, char *arg)
         static const char *const sides[] = { "callers", "callees", NULL };
 
         if (raw.n_words == sizeof(raw.words) / sizeof(raw.words[0])) {
-                ls_error("report: too many options");
+                ls_error("%s: too many options", command);
                 return -EINVAL;
         }
         raw.words[raw.n_words++] = arg;
@@ -317,28 +324,28 @@ static int settle(struct ls_report_options *o)
         int frames = o->by[0]->is_frame + (o->by[1] && o->by[1]->is_frame);
 
         if (views > 1) {
-                ls_error("report: one view at a time: --split, --tree, --annotate or --format");
+                ls_error("%s: one view at a time: --split, --tree, --annotate or --format", command);
                 return -EINVAL;
         }
         if (o->exporter && o->json) {
-                ls_error("report: --json and --format %s exclude each other", o->exporter->name);
+                ls_error("%s: --json and --format %s exclude each other", command, o->exporter->name);
                 return -EINVAL;
         }
         if ((o->split || o->tree) && (o->by[1] || !frames)) {
-                ls_error("report: --%s follows calls: give --by one of function, module-function, line or module",
-                         o->split ? "split" : "tree");
+                ls_error("%s: --%s follows calls: give --by one of function, module-function, line or module",
+                         command, o->split ? "split" : "tree");
                 return -EINVAL;
         }
         if (o->depth > 1 && !frames) {
-                ls_error("report: --depth counts frames: give --by one of function, module-function, line or module");
+                ls_error("%s: --depth counts frames: give --by one of function, module-function, line or module", command);
                 return -EINVAL;
         }
         if (o->whole_file && !o->annotate) {
-                ls_error("report: --whole-file goes with --annotate");
+                ls_error("%s: --whole-file goes with --annotate", command);
                 return -EINVAL;
         }
         if (o->inverse && !o->tree && !o->split && (o->depth < 2 || o->annotate || o->exporter)) {
-                ls_error("report: --inverse goes with --depth, --split or --tree");
+                ls_error("%s: --inverse goes with --depth, --split or --tree", command);
                 return -EINVAL;
         }
         if (o->split && o->depth < 2)
@@ -357,6 +364,7 @@ int ls_report_options_read(const struct ls_command *cmd, int argc, const char **
         int val, r = 0;
 
         memset(o, 0, sizeof(*o));
+        command = cmd->name;
         while (!r && (val = ls_options_next(cmd, ctx)) > 0)
                 r = read_one(o, val, poptGetOptArg(ctx));
         if (r || val == -2)
@@ -364,7 +372,7 @@ int ls_report_options_read(const struct ls_command *cmd, int argc, const char **
         else if (val == -3)
                 r = 1;
         else if ((extra = poptGetArg(ctx)) != NULL) {
-                ls_error("report: unexpected argument '%s'%s", extra,
+                ls_error("%s: unexpected argument '%s'%s", command, extra,
                          access(extra, R_OK) == 0 ? "; a trace is named with -i FILE" : "");
                 r = LS_EXIT_USAGE + 1;
         } else if (read_values(o) || settle(o)) {

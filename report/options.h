@@ -30,6 +30,7 @@ struct ls_report_options {
         const char *source_dir[16];
         unsigned n_source_dirs;
         const struct ls_exporter *exporter;     /* --format, NULL = a view */
+        int per_thread, experimental;   /* of exporters */
         int json;
         /* look */
         double min;                     /* percent; below 0 = not given */
@@ -47,9 +48,10 @@ struct ls_report_options {
         int no_regions;
 };
 
+extern const struct poptOption ls_filter_option_table[];        /* included by all commands that filter samples */
 extern const struct poptOption ls_report_option_table[];
 
-/* Reads the command line. Returns 0, else the status to exit with + 1 (help was shown, or an error was said). The
+/* Reads the command line of a command whose options are among these tables. Returns 0, else the status to exit with + 1 (help was shown, or an error was said). The
  * strings belong to the process. */
 int ls_report_options_read(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret);
 

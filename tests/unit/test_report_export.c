@@ -16,7 +16,7 @@ static const char *frame_text(void *ctx, uint32_t frame)
 }
 
 /* What an exporter writes for a fixture; to be freed. */
-static char *export(const struct ls_exporter *exporter, const struct fixture *f)
+static char *export(const struct ls_exporter *exporter, struct fixture *f)
 {
         struct ls_export_cell *cells = ROWS(f->p.n_stacks + 1, struct ls_export_cell);
         uint32_t *frames = ROWS(f->p.n_locations, uint32_t);
