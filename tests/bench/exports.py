@@ -9,7 +9,8 @@ import support as s
 
 SECONDS, MIB = 5, 500                   # targets for 10 million samples, of the formats that hold sums
 # What gen_trace makes: as it is, and with many different stacks, deep, on many threads.
-TRACES = [("default", []), ("wide: 1,000,000 stacks, depth 50, 60 threads", ["--stacks", "1000000", "--depth", "50", "--threads", "60"])]
+TRACES = [("default", []),
+          ("wide: 1,000,000 stacks, depth 50, 60 threads", ["--stacks", "1000000", "--depth", "50", "--threads", "60"])]
 FORMATS = [("collapsed", [], True), ("pprof", [], True), ("callgrind", [], True), ("csv", [], False),
            ("jsonl", ["--time", "0,5%"], False)]
 

@@ -143,8 +143,10 @@ def add_to(suite):
             same, text = tool.top("-diff_base", path, path)
             check(not any(same.values()), "-diff_base with itself: " + text[:400])
         tags = tool("-tags", "-sample_index=samples", shared.export(shared.odd("mixed"), to=".pb.gz").path)
-        for key, n in (("outer;inner", 25), ("outer", 30), ("work #3", 30), ("Garbage Collector", 10), ("worker (4301)", 41)):
-            check(re.search(r"^ +%d(?:\.0)? \( *[\d.]+%%\): %s$" % (n, re.escape(key)), tags, re.M), "-tags: no %s: %s" % (key, tags))
+        for key, n in (("outer;inner", 25), ("outer", 30), ("work #3", 30), ("Garbage Collector", 10),
+                       ("worker (4301)", 41)):
+            check(re.search(r"^ +%d(?:\.0)? \( *[\d.]+%%\): %s$" % (n, re.escape(key)), tags, re.M),
+                  "-tags: no %s: %s" % (key, tags))
         part = shared.export(shared.odd("mixed"), "--vmstate", "gc", to=".pb.gz").path
         less, text = tool.top("-diff_base", part, shared.export(shared.odd("mixed"), to=".pb.gz").path)
         check(sum(less.values()) == shared.ticks(shared.odd("mixed")) - 10, "-diff_base: " + text[:400])
