@@ -240,15 +240,24 @@ static void put_type(struct pprof *s, uint32_t field, uint32_t type, uint32_t un
         put(s, field, &s->element);
 }
 
-/* When it was recorded, and how long, from the facts of the recording or its clocks. */
+/* When it was recorded, and how long, from the facts of the recording or its clocks; of it what --time leaves. */
 static void add_times(struct pprof *s, struct ls_buf *b)
 {
         const struct ls_profile *p = s->p;
         uint64_t start = ls_profile_u64(p, "start_realtime_ns", p->n_clocks ? p->clocks[0].realtime_ns : 0);
-        uint64_t elapsed = ls_profile_u64(p, "elapsed_ns", 0);
+        uint64_t from = ls_profile_u64(p, "start_monotonic_ns", p->n_clocks ? p->clocks[0].monotonic_ns : 0);
+        uint64_t elapsed = ls_profile_u64(p, "elapsed_ns", 0), end;
 
         if (!elapsed && p->n_clocks && p->clocks[p->n_clocks - 1].monotonic_ns > p->clocks[0].monotonic_ns)
                 elapsed = p->clocks[p->n_clocks - 1].monotonic_ns - p->clocks[0].monotonic_ns;
+        end = from + elapsed;
+        if (elapsed && end > from && s->in->to_ns && s->in->to_ns < end)
+                end = s->in->to_ns > from ? s->in->to_ns : from;
+        if (elapsed && s->in->from_ns > from && s->in->from_ns <= end) {
+                start += s->in->from_ns - from;
+                from = s->in->from_ns;
+        }
+        elapsed = end - from;
         ls_proto_u64(b, PROFILE_TIME_NANOS, start <= INT64_MAX ? start : 0);
         ls_proto_u64(b, PROFILE_DURATION_NANOS, elapsed <= INT64_MAX ? elapsed : 0);
 }

@@ -33,6 +33,18 @@ def add_to(suite):
                     for word in ("nan", "inf") if kind != "names" else ():          # a name there is "nan"
                         check(word not in text.lower(), what + "has " + word)
 
+    @t("bad_input.files", "traces of newer versions, and those that must be rejected: exported or refused in one line", True)
+    def files():
+        found = [os.path.join(s.TESTS, "golden", d, f) for d in ("traces", "rejected")
+                 for f in sorted(os.listdir(os.path.join(s.TESTS, "golden", d)))]
+        found = [f for f in found if f.endswith(".lst")]
+        check(len(found) > 10, "no traces: %s" % found)
+        for row in command.formats():
+            for path in found:
+                r = shared.export(path, "--format", row[0], *experimental(row), "-o", s.tmpfile(".out"))
+                check(r.status == 0 or r.status == 1 and r.err.count("\n") == 1,
+                      "%s of %s: %d %s" % (row[0], path, r.status, r.err[-300:]))
+
     @t("bad_input.full", "a full disk: status 1, one line that says so", True)
     def full():
         if not stat.S_ISCHR(os.stat("/dev/full").st_mode):
