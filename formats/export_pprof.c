@@ -264,25 +264,25 @@ static void add_times(struct pprof *s, struct ls_buf *b)
 
 static void put_head(struct pprof *s)
 {
-        uint32_t cpu, nanoseconds, samples, count, comment, command;
+        uint32_t event, nanoseconds, samples, count, comment, command;
         struct ls_str runtime = ls_profile_str(s->p, "runtime_path");
 
         string(s, "");
         samples = string(s, "samples");
         count = string(s, "count");
-        cpu = string(s, "cpu");
+        event = string(s, s->in->event);
         nanoseconds = string(s, "nanoseconds");
         comment = string(s, "luasample " LS_VERSION);
         command = visible_string(s, ls_profile_str(s->p, "command"));
         put_type(s, PROFILE_SAMPLE_TYPE, samples, count);
-        put_type(s, PROFILE_SAMPLE_TYPE, cpu, nanoseconds);
-        put_type(s, PROFILE_PERIOD_TYPE, cpu, nanoseconds);
+        put_type(s, PROFILE_SAMPLE_TYPE, event, nanoseconds);
+        put_type(s, PROFILE_PERIOD_TYPE, event, nanoseconds);
         put_mapping(s, NULL, runtime.len ? runtime : (struct ls_str){ "Lua", 3 });
         add_times(s, &s->element);
         ls_proto_u64(&s->element, PROFILE_PERIOD, s->in->interval_ns <= INT64_MAX ? s->in->interval_ns : 0);
         ls_proto_u64(&s->element, PROFILE_COMMENT, comment);
         ls_proto_u64(&s->element, PROFILE_COMMENT, command);
-        ls_proto_u64(&s->element, PROFILE_DEFAULT_SAMPLE_TYPE, cpu);
+        ls_proto_u64(&s->element, PROFILE_DEFAULT_SAMPLE_TYPE, event);
         ls_gzip_write(s->gzip, s->element.data, s->element.len);
         s->element.len = 0;
 }

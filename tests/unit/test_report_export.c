@@ -286,7 +286,7 @@ static void pprof_full(void **state)
         fixture_make(&f, 3, 20, 1);
         assert_int_equal(ls_labels_new(&f.p, 0, &labels), 0);
         assert_int_equal(ls_export_pprof.write(out, &(struct ls_export){ .profile = &f.p, .labels = labels, .cells = &cell,
-                .n_cells = 1, .interval_ns = 1, .dim_text = no_text }), 0);
+                .n_cells = 1, .interval_ns = 1, .event = "cpu", .dim_text = no_text }), 0);
         assert_int_equal(fflush(out), EOF);
         assert_int_equal(errno, ENOSPC);
         fclose(out);
