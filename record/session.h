@@ -14,6 +14,7 @@
 #include "record/options.h"
 #include "record/ticker.h"
 #include "record/translate.h"
+#include "record/watcher.h"
 
 #define LS_NOTICES 32
 
@@ -36,6 +37,7 @@ struct ls_session {
         int signal_fd;
         int terminal;                           /* status line wanted */
         pid_t pid;
+        pid_t watcher;                          /* see watcher.h; 0 = none */
         pid_t sentinel;                         /* see sentinel.h */
         clockid_t process_clock;
         char cwd[PATH_MAX];

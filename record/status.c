@@ -155,7 +155,7 @@ static void print_threads(const struct ls_session *s)
 
         if (n)
                 fprintf(stderr, "[ luasample: note: %u thread%s not recorded: %u are at one time ]\n", n,
-                        n == 1 ? " was" : "s were", s->memory.ring_count);
+                        n == 1 ? " was" : "s were", s->memory.agent_rings);
 }
 
 void ls_status_summary(struct ls_session *s)

@@ -98,7 +98,10 @@ void ls_totals_start(struct ls_session *s)
         put_u64(s, INFO_START_MONOTONIC, s->start_ns);
         put_u64(s, INFO_DEPTH, s->o->depth);
         put_u64(s, INFO_PRIVATE_ARGS, !s->o->no_args);
-        ls_trace_event(s->writer, LS_EVENT_CPU, s->o->interval_ns);
+        if (s->o->events & LS_RECORD_CPU)
+                ls_trace_event(s->writer, LS_EVENT_CPU, s->o->interval_ns);
+        if (s->o->events & LS_RECORD_WALL)
+                ls_trace_event(s->writer, LS_EVENT_WALL, s->o->interval_ns);
         ls_totals_clocks(s);
 }
 
@@ -182,7 +185,7 @@ void ls_totals_second(struct ls_session *s, uint64_t now_ns)
                 put_runtime(s);
         }
         put_lost_ticks(s);
-        for (unsigned i = 0; i < s->memory.ring_count; i++)
+        for (unsigned i = 0; i < s->memory.agent_rings; i++)
                 put_threadcpu(s, i, now_ns);
 }
 
@@ -230,7 +233,7 @@ uint64_t ls_totals_cpu(const struct ls_session *s)
 {
         uint64_t cpu = 0;
 
-        for (unsigned i = 0; i < s->memory.ring_count; i++)
+        for (unsigned i = 0; i < s->memory.agent_rings; i++)
                 cpu += ring_cpu(s, i);
         return cpu;
 }
@@ -249,7 +252,7 @@ static void put_ticks(struct ls_session *s)
 {
         uint64_t ticks = 0, signals = 0;
 
-        for (unsigned i = 0; i < s->memory.ring_count; i++) {
+        for (unsigned i = 0; i < s->memory.agent_rings; i++) {
                 ticks += atomic_load_explicit(&ls_memory_ring(&s->memory, i)->ticks, memory_order_relaxed);
                 signals += atomic_load_explicit(&ls_memory_ring(&s->memory, i)->signals, memory_order_relaxed);
         }

@@ -32,6 +32,7 @@ static void forget_ring(struct ls_translate *t, struct ls_translate_ring *r)
         free(r->coroutines);
         free(r->stacks);
         free(r->lua);
+        free(r->wall);
         ls_native_ring_done(&r->native);
         memset(r, 0, sizeof(*r));
 }
@@ -330,6 +331,7 @@ void ls_translate_closed(void *ctx, unsigned ring)
 {
         struct ls_translate *t = ctx;
 
+        ls_translate_wall_until(t, ring, UINT64_MAX);
         if (t->cfg.ended)
                 t->cfg.ended(t->cfg.ctx, ring);
         forget_ring(t, &t->rings[ring]);
@@ -350,6 +352,12 @@ uint32_t ls_translate_thread(struct ls_translate *t, unsigned ring)
                                             r->name);
         }
         return r->thread;
+}
+
+void ls_translate_settle(struct ls_translate *t)
+{
+        for (unsigned i = 0; i < t->cfg.memory->agent_rings; i++)
+                ls_translate_wall_until(t, i, UINT64_MAX);
 }
 
 void ls_translate_finish(struct ls_translate *t)
