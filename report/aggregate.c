@@ -126,7 +126,7 @@ static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
         return 0;
 }
 
-/* The same as take_row for rows that are all of CPU time, unfiltered, without dims to tell them apart, and a sample
+/* The same as take_row for rows that are all of one event, unfiltered, without dims to tell them apart, and a sample
  * each. Returns how many it took: not the last, whose sample may go on in the next block. */
 static uint32_t take_plain_rows(struct pass *s, const struct ls_sample_block *b)
 {
@@ -160,10 +160,10 @@ static int take_block(void *ctx, const struct ls_sample_block *b)
         struct pass *s = ctx;
         int filtered = ls_filter_any(s->f);
 
-        if (b->same_event && b->n && b->event[0] != LS_EVENT_CPU)
+        if (b->same_event && b->n && !s->f->events[b->event[0]])
                 return 0;
         for (uint32_t i = filtered ? 0 : take_plain_rows(s, b); i < b->n; i++) {
-                if (b->event[i] != LS_EVENT_CPU)
+                if (!s->f->events[b->event[i]])
                         continue;
                 if (!(b->flags[i] & LS_SAMPLE_CONT)) {
                         end_sample(s);

@@ -99,7 +99,7 @@ static int give_rows(void *ctx, const struct ls_sample_block *b)
                 s->n_wanted = b->n;
         }
         for (uint32_t i = 0; i < b->n; i++) {
-                s->wanted[i] = b->event[i] == LS_EVENT_CPU && ls_filter_wants(s->filter, b, i);
+                s->wanted[i] = s->filter->events[b->event[i]] && ls_filter_wants(s->filter, b, i);
                 any |= s->wanted[i];
         }
         return any ? s->fn(s->ctx, b, s->wanted) : 0;

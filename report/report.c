@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct ls_view *const views[] = { &ls_view_flat, &ls_view_tree, &ls_view_annotate };
+static const struct ls_view *const views[] = { &ls_view_beside, &ls_view_flat, &ls_view_tree, &ls_view_annotate };
 
 static const struct ls_view *find_view(const struct ls_report_options *o)
 {
@@ -61,7 +61,7 @@ static int show_json(const struct ls_report *r, const struct ls_view *view)
 
 static int show(const struct ls_report *r, const struct ls_view *view)
 {
-        int empty = r->aggregate->ticks == 0, error = 0;
+        int empty = r->aggregate->ticks == 0 && !(r->beside && r->beside->ticks), error = 0;
 
         if (r->o->exporter)
                 return empty ? show_nothing(r) : ls_report_export(r);
@@ -73,13 +73,22 @@ static int show(const struct ls_report *r, const struct ls_view *view)
         return empty ? show_nothing(r) : view->text(r);
 }
 
+/* The second event. */
+static int aggregate_beside(struct ls_profile *p, const struct ls_filter *f, unsigned dims, struct ls_aggregate **ret)
+{
+        struct ls_filter other = *f;
+
+        ls_event_rows(f->choice.id[1], other.events);
+        return ls_aggregate_new(p, &other, dims, ret);
+}
+
 /* Everything between the options and the exit status. */
 static int run_report(const struct ls_report_options *o, struct ls_profile *p, struct ls_report *r)
 {
         const struct ls_view *view = find_view(o);
         struct ls_labels *labels = NULL;
         struct ls_filter filter = { .stacks = NULL };
-        struct ls_aggregate *aggregate = NULL;
+        struct ls_aggregate *aggregate = NULL, *beside = NULL;
         struct ls_output out = { .file = NULL };
         int error = ls_labels_new(p, o->full_path, &labels), status = LS_EXIT_FAIL, end;
 
@@ -87,8 +96,11 @@ static int run_report(const struct ls_report_options *o, struct ls_profile *p, s
                 error = ls_filter_init(&filter, p, labels, o);
         if (!error)
                 error = ls_aggregate_new(p, &filter, view ? view->dims(o) : ls_report_export_dims(o), &aggregate);
+        if (!error && filter.choice.n > 1)
+                error = aggregate_beside(p, &filter, view->dims(o), &beside);
         if (error) {
-                ls_error("report: %s: %s", o->input, strerror(-error));
+                if (error != -EINVAL)   /* else it was said */
+                        ls_error("report: %s: %s", o->input, strerror(-error));
                 goto out;
         }
         error = ls_output_open(&out, o->output, o->color, !o->no_pager && !o->json && !o->exporter);
@@ -96,7 +108,7 @@ static int run_report(const struct ls_report_options *o, struct ls_profile *p, s
                 ls_error("report: cannot write %s: %s", o->output ? o->output : "stdout", strerror(-error));
                 goto out;
         }
-        *r = (struct ls_report){ .o = o, .profile = p, .labels = labels, .filter = &filter, .aggregate = aggregate,
+        *r = (struct ls_report){ .o = o, .profile = p, .labels = labels, .filter = &filter, .aggregate = aggregate, .beside = beside,
                                  .out = out.file, .color = out.color, .width = out.width };
         error = show(r, view);
         if (error && error != -ENOENT)
@@ -104,9 +116,10 @@ static int run_report(const struct ls_report_options *o, struct ls_profile *p, s
         end = ls_output_close(&out, error != 0);
         if (end)
                 ls_error("report: cannot write %s: %s", o->output, strerror(-end));
-        status = error || end || (!aggregate->ticks && filter.active) ? LS_EXIT_FAIL : 0;
+        status = error || end || (!aggregate->ticks && !(beside && beside->ticks) && filter.active) ? LS_EXIT_FAIL : 0;
 out:
         ls_aggregate_free(aggregate);
+        ls_aggregate_free(beside);
         ls_filter_done(&filter);
         ls_labels_free(labels);
         return status;
