@@ -199,7 +199,7 @@ static void last_drain(struct ls_session *s)
         if (!s->exited)
                 nanosleep(&moment, NULL);
         atomic_store(&s->memory.shm->recording, 0);
-        ls_watcher_stop(s->watcher);
+        s->watcher_cpu_ns = ls_watcher_stop(s->watcher);
         s->watcher = 0;
         now = ls_session_clock(CLOCK_MONOTONIC);
         s->translate.now_ns = now;

@@ -49,7 +49,7 @@ struct ls_session {
         int exit_status;                        /* as a shell gives it; valid when exited */
         int write_error;                        /* first -errno of the trace, 0 = none */
         uint64_t start_ns, end_ns;              /* CLOCK_MONOTONIC; end: of the recording */
-        uint64_t process_cpu_ns;
+        uint64_t process_cpu_ns, watcher_cpu_ns;
         uint64_t status_samples, status_ns;     /* at the last status line */
         uint64_t wake_ns;                       /* time between two looks at the ring */
         uint64_t next_second_ns, next_minute_ns;

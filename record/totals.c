@@ -177,9 +177,12 @@ static void put_threadcpu(struct ls_session *s, unsigned i, uint64_t now_ns)
 void ls_totals_second(struct ls_session *s, uint64_t now_ns)
 {
         uint64_t cpu = ls_session_clock(s->process_clock);
+        clockid_t watcher;
 
         if (cpu > s->process_cpu_ns)
                 s->process_cpu_ns = cpu;
+        if (s->watcher > 0 && clock_getcpuclockid(s->watcher, &watcher) == 0)
+                s->watcher_cpu_ns = ls_session_clock(watcher);
         if (!s->runtime_written && s->memory.shm->agent_state == LS_AGENT_SAMPLING) {
                 s->runtime_written = 1;         /* so that a trace without an end has it too */
                 put_runtime(s);
@@ -279,6 +282,10 @@ void ls_totals_write(struct ls_session *s)
         put_u64(s, INFO_VMS_WALK, atomic_load(&shm->nvms_walk));
         put_u64(s, INFO_SAMPLES, s->translate.samples);
         put_u64(s, INFO_SAMPLE_TICKS, s->translate.sample_ticks);
+        if (s->o->events & LS_RECORD_WALL) {
+                put_u64(s, INFO_OFF_CPU_TICKS, s->translate.wall_ticks);
+                put_u64(s, INFO_WATCHER_CPU, s->watcher_cpu_ns);
+        }
         put_u64(s, INFO_OWN_HANDLER, shm->own_handler_ns);
         put_u64(s, INFO_OWN_HOOK, shm->own_hook_ns);
         put_u64(s, INFO_OWN_START, shm->own_start_ns);

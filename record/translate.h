@@ -12,6 +12,8 @@
 #include "record/native.h"
 #include "record/sources.h"
 
+#define LS_KNOWN_COROUTINES 4096u       /* more that are alive at a time may be described twice */
+
 struct ls_translate_config {
         struct ls_trace_writer *writer;
         const struct ls_memory *memory;
@@ -36,6 +38,13 @@ struct ls_translate_function {
         uint8_t kind, rank;
 };
 
+/* A coroutine of the thread, by the address of its lua_State: agent and watcher number coroutines as each meets them. */
+struct ls_translate_coroutine {
+        uint64_t address;
+        uint32_t function, trace_id;
+        uint8_t sides;                  /* who has described it: 1 = the agent, 2 = the watcher */
+};
+
 struct ls_translate_wall {              /* a row of blocked time */
         struct ls_sample_row row;
         uint32_t like;                  /* enum ls_like */
@@ -57,6 +66,9 @@ struct ls_translate_ring {
         /* Rows of the watcher's ring wait in the agent's until those before them in time are there. */
         struct ls_sample_row own;       /* the last one of a sample with a stack of its own in this ring; stack 0 = none */
         struct ls_sample_row last;      /* the last one written of this thread; likewise */
+        struct ls_translate_coroutine *known;   /* LS_KNOWN_COROUTINES by address, NULL = none yet; the agent's ring has both sides' */
+        uint32_t *generations;          /* by the writer's function id: how many coroutines it was the body of */
+        uint32_t n_generations;
         struct ls_translate_wall *wall;
         uint32_t n_wall, wall_room;
 };

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,20 +23,28 @@ pid_t ls_watcher_start(const struct ls_memory *m)
         ls_outside_watch(m->shm);
 }
 
-void ls_watcher_stop(pid_t pid)
+static uint64_t time_of(const struct rusage *r)
+{
+        return (uint64_t)(r->ru_utime.tv_sec + r->ru_stime.tv_sec) * 1000000000u +
+               (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) * 1000u;
+}
+
+uint64_t ls_watcher_stop(pid_t pid)
 {
         const struct timespec ms = { 0, 1000000 };
+        struct rusage used = { 0 };
 
         if (pid <= 0)
-                return;
+                return 0;
         for (int i = 0; i < LAST_MS; i++) {
-                if (waitpid(pid, NULL, WNOHANG))
-                        return;
+                if (wait4(pid, NULL, WNOHANG, &used))
+                        return time_of(&used);
                 nanosleep(&ms, NULL);
         }
         kill(pid, SIGKILL);
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        while (wait4(pid, NULL, 0, &used) < 0 && errno == EINTR)
                 ;
+        return time_of(&used);
 }
 
 const char *ls_watcher_complaint(const struct ls_memory *m)

@@ -83,6 +83,8 @@ static void put_rates(const struct ls_report *r, const struct ls_facts *f)
 
 static void put_losses(const struct ls_report *r, const struct ls_facts *f)
 {
+        uint64_t whole = f->ticks > f->sample_ticks ? f->ticks : f->sample_ticks;
+
         for (unsigned i = 0; i < f->n_losses; i++) {
                 const struct ls_loss_fact *l = &f->losses[i];
 
@@ -90,7 +92,7 @@ static void put_losses(const struct ls_report *r, const struct ls_facts *f)
                         continue;
                 if (l->is_ticks)
                         put_line(r, "Lost:", "%" PRIu64 " tick%s (%.1f%%): %s", l->count, l->count == 1 ? "" : "s",
-                                 100 * ls_share(l->count, f->ticks), l->label);
+                                 100 * ls_share(l->count, whole), l->label);
                 else if (l->is_stack)
                         put_line(r, "Note:", "%" PRIu64 " %s (%.2f%%)", l->count, l->label, 100 * l->share);
                 else
@@ -98,7 +100,7 @@ static void put_losses(const struct ls_report *r, const struct ls_facts *f)
         }
         if (r->profile->lost_ticks)
                 put_line(r, "Lost:", "the stacks of %" PRIu64 " ticks (%.1f%%): their definitions were in damaged chunks",
-                         r->profile->lost_ticks, 100 * ls_share(r->profile->lost_ticks, f->ticks));
+                         r->profile->lost_ticks, 100 * ls_share(r->profile->lost_ticks, whole));
 }
 
 /* How well places in compiled code are known. */

@@ -130,8 +130,9 @@ struct ls_rec_coroutine {               /* COROUTINE: 0 is the main one, sent fo
         uint32_t func_id;               /* body */
         uint32_t generation;            /* 1, 2, ... per body; 0 = one of many short ones, not told apart */
         uint32_t vm_id;
+        uint64_t address;               /* of its lua_State: the watcher's ring and the agent's may both describe it; 0 = many */
 };
-_Static_assert(sizeof(struct ls_rec_coroutine) == 16, "COROUTINE is 16 bytes");
+_Static_assert(sizeof(struct ls_rec_coroutine) == 24, "COROUTINE is 24 bytes");
 
 struct ls_rec_mapping {                 /* MAPPING: an executable segment */
         uint64_t start;                 /* addresses in the process */

@@ -12,17 +12,11 @@
 #define KNOWN       2048u               /* coroutines remembered, by address */
 #define BODIES      1024u               /* bodies whose generations are counted */
 #define GENERATIONS_MOST 1000u
-#define GENERATIONS_SEEN 2000u          /* those that only the watcher has met are numbered from here */
 
 struct ls_coroutines {
-        struct known {
-                const lua_State *L;
-                const char *body_fn;
-                uint32_t id, body_id, vm_id, generation;
-        } known[KNOWN];
+        struct { const lua_State *L; const char *body_fn; uint32_t id, body_id, vm_id; } known[KNOWN];
         struct { uint32_t body_id, generations, shared_id; } bodies[BODIES];
         uint32_t next_id;
-        const struct ls_coroutines *agents;     /* the watcher's: the table of the thread itself, whose numbers count */
 };
 
 struct ls_coroutines *ls_coroutines_new(void)
@@ -35,7 +29,7 @@ void ls_coroutines_free(struct ls_coroutines *co)
         ls_pages_free(co, sizeof *co);
 }
 
-static uint32_t define(struct ls_thread *t, uint32_t body_id, uint32_t generation, uint32_t vm_id)
+static uint32_t define(struct ls_thread *t, const lua_State *L, uint32_t body_id, uint32_t generation, uint32_t vm_id)
 {
         struct ls_rec_coroutine *rec = ls_ring_reserve(t->ring, LS_REC_COROUTINE, sizeof *rec, LS_RESERVE_DEFINITION);
 
@@ -43,16 +37,17 @@ static uint32_t define(struct ls_thread *t, uint32_t body_id, uint32_t generatio
                 atomic_fetch_add(&ls_agent.shm->lost[LS_LOSS_DEFINITION_LOST], 1);
                 return 0;
         }
-        *rec = (struct ls_rec_coroutine){ t->coroutines->next_id + 1, body_id, generation, vm_id };
+        *rec = (struct ls_rec_coroutine){ t->coroutines->next_id + 1, body_id, generation, vm_id,
+                                          generation ? (uintptr_t)L : 0 };
         ls_ring_commit(t->ring, rec);
         return ++t->coroutines->next_id;
 }
 
 /* A new coroutine of this body. */
-static uint32_t another(struct ls_thread *t, uint32_t body_id, uint32_t vm_id, uint32_t *ret_generation)
+static uint32_t another(struct ls_thread *t, const lua_State *L, uint32_t body_id, uint32_t vm_id)
 {
         struct ls_coroutines *co = t->coroutines;
-        uint32_t i = body_id * 2654435761u % BODIES, n = 0, first = co->agents ? GENERATIONS_SEEN : 0;
+        uint32_t i = body_id * 2654435761u % BODIES, n = 0;
 
         while (co->bodies[i].body_id && co->bodies[i].body_id != body_id && n++ < BODIES)
                 i = (i + 1) % BODIES;
@@ -61,47 +56,28 @@ static uint32_t another(struct ls_thread *t, uint32_t body_id, uint32_t vm_id, u
                 co->bodies[i].generations = co->bodies[i].shared_id = 0;
         }
         if (co->bodies[i].generations < GENERATIONS_MOST) {
-                uint32_t id = define(t, body_id, first + co->bodies[i].generations + 1, vm_id);
+                uint32_t id = define(t, L, body_id, co->bodies[i].generations + 1, vm_id);
 
                 co->bodies[i].generations += id != 0;
-                *ret_generation = first + co->bodies[i].generations;
                 return id;
         }
         if (!co->bodies[i].shared_id)
-                co->bodies[i].shared_id = define(t, body_id, 0, vm_id);
-        *ret_generation = 0;
+                co->bodies[i].shared_id = define(t, L, body_id, 0, vm_id);
         return co->bodies[i].shared_id;
-}
-
-static uint32_t place_of(const lua_State *L)
-{
-        return (uint32_t)(((uint64_t)(uintptr_t)L * UINT64_C(0x9e3779b97f4a7c15)) >> 40) % KNOWN;
-}
-
-/* The number that the thread itself has given to this coroutine, 0 = it does not know it, or one definition is for many. */
-static uint32_t agents_generation(const struct ls_coroutines *co, const lua_State *L, const char *body_fn, uint32_t vm_id)
-{
-        const struct known *k = co->agents ? &co->agents->known[place_of(L)] : NULL;
-
-        return k && k->L == L && k->body_fn == body_fn && k->vm_id == vm_id && k->id ? k->generation : 0;
 }
 
 uint32_t ls_coroutine_id(struct ls_thread *t, const lua_State *L, const char *body_fn, uint32_t body_id, uint32_t vm_id)
 {
         struct ls_coroutines *co = t->coroutines;
-        struct known *k = &co->known[place_of(L)];
-        uint32_t theirs = agents_generation(co, L, body_fn, vm_id);
+        uint32_t i = (uint32_t)(((uint64_t)(uintptr_t)L * UINT64_C(0x9e3779b97f4a7c15)) >> 40) % KNOWN;
 
-        if (k->L != L || k->body_fn != body_fn || k->body_id != body_id || k->vm_id != vm_id || !k->id ||
-            (theirs && k->generation != theirs)) {
-                uint32_t generation = theirs, id = theirs ? define(t, body_id, theirs, vm_id) : another(t, body_id, vm_id, &generation);
-
-                *k = (struct known){ L, body_fn, id, body_id, vm_id, generation };
+        if (co->known[i].L != L || co->known[i].body_fn != body_fn || co->known[i].body_id != body_id ||
+            co->known[i].vm_id != vm_id || !co->known[i].id) {
+                co->known[i].id = another(t, L, body_id, vm_id);
+                co->known[i].L = L;
+                co->known[i].body_fn = body_fn;
+                co->known[i].body_id = body_id;
+                co->known[i].vm_id = vm_id;
         }
-        return k->id;
-}
-
-void ls_coroutines_follow(struct ls_coroutines *co, const struct ls_coroutines *agents)
-{
-        co->agents = agents;
+        return co->known[i].id;
 }

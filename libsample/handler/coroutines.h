@@ -13,10 +13,6 @@ typedef struct lua_State lua_State;
  * the ring. */
 uint32_t ls_coroutine_id(struct ls_thread *t, const lua_State *L, const char *body_fn, uint32_t body_id, uint32_t vm_id);
 
-/* For a process that reads the thread from outside: the thread's own table, which may be read. Coroutines that are in it have
- * the numbers that they have there. */
-void ls_coroutines_follow(struct ls_coroutines *co, const struct ls_coroutines *agents);
-
 /* The tables of a thread. Normal context. */
 struct ls_coroutines *ls_coroutines_new(void);
 void ls_coroutines_free(struct ls_coroutines *co);

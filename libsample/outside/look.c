@@ -78,7 +78,6 @@ static int read_process(struct ls_look *l)
         memcpy(ls_jit_functions, view.jit_functions, sizeof ls_jit_functions);
         l->thread.stack_low = theirs->stack_low;
         l->thread.stack_high = theirs->stack_high;
-        ls_coroutines_follow(l->thread.coroutines, theirs->coroutines);
         return 0;
 }
 
