@@ -260,14 +260,20 @@ static int add_wall(struct ls_translate *t, unsigned ring, const struct ls_rec_s
         return 0;
 }
 
+/* Only the watcher sends samples without a stack. */
+static enum ls_like like_of(const struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec)
+{
+        return ring < t->cfg.memory->agent_rings ? LS_LIKE_NONE : (enum ls_like)rec->like;
+}
+
 static int is_sane(const struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t len)
 {
-        int watchers = ring >= t->cfg.memory->agent_rings;
+        uint32_t event = ring < t->cfg.memory->agent_rings ? LS_EVENT_CPU : LS_EVENT_WALL;
+        enum ls_like like = like_of(t, ring, rec);
 
         return len >= sizeof(*rec) && rec->nframes <= (len - sizeof(*rec)) / sizeof(struct ls_frame) &&
-               rec->native_size <= len - sizeof(*rec) - rec->nframes * sizeof(struct ls_frame) &&
-               rec->event == (watchers ? LS_EVENT_WALL : LS_EVENT_CPU) && rec->like <= (watchers ? LS_LIKE_THREAD : LS_LIKE_NONE) &&
-               (!rec->like || (!rec->nframes && !rec->native_size));
+               rec->native_size <= len - sizeof(*rec) - rec->nframes * sizeof(struct ls_frame) && rec->event == event &&
+               like <= LS_LIKE_THREAD && (!like || (!rec->nframes && !rec->native_size));
 }
 
 int ls_translate_sample(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
@@ -277,7 +283,7 @@ int ls_translate_sample(struct ls_translate *t, unsigned ring, const void *body,
         uint64_t ticks;
         uint32_t stack = 0;
 
-        if (!is_sane(t, ring, rec, len) || (!rec->like && sample_stack(t, r, rec, &stack) < 0)) {
+        if (!is_sane(t, ring, rec, len) || (!like_of(t, ring, rec) && sample_stack(t, r, rec, &stack) < 0)) {
                 r->depth = 0;           /* the next one may build on this */
                 ls_native_gap(&r->native);
                 return -EINVAL;

@@ -32,12 +32,17 @@ static uint64_t ticks_of(const struct line *l, unsigned event, int total)
         return !row ? 0 : total ? row->total : row->self;
 }
 
+static int by_total(const struct ls_report *r)
+{
+        return r->o->sort == LS_SORT_TOTAL;
+}
+
 static const struct beside *sorting;    /* qsort has no context */
 
 static int by_rank(const void *a, const void *b)
 {
         const struct line *x = a, *y = b;
-        int total = sorting->r->o->sort == LS_SORT_TOTAL;
+        int total = by_total(sorting->r);
         uint64_t left = ticks_of(x, sorting->most, total), right = ticks_of(y, sorting->most, total);
 
         if (left != right)
@@ -70,7 +75,7 @@ static int join(struct beside *b)
         for (size_t i = 0; i < b->n; i++) {
                 of[i].cut = 1;
                 for (unsigned e = 0; e < LS_EVENTS_SHOWN; e++)
-                        of[i].cut &= ls_below_min(b->r, ticks_of(&of[i], e, b->r->o->sort == LS_SORT_TOTAL), b->a[e]->ticks);
+                        of[i].cut &= ls_below_min(b->r, ticks_of(&of[i], e, by_total(b->r)), b->a[e]->ticks);
                 b->hidden += of[i].cut && (ticks_of(&of[i], 0, 0) || ticks_of(&of[i], 1, 0));
         }
         return 0;
@@ -122,7 +127,7 @@ static void put_title(const struct beside *b)
 static int put_line(const struct beside *b, const struct line *l)
 {
         const struct ls_report *r = b->r;
-        double share = ls_share(ticks_of(l, b->most, 0), b->a[b->most]->ticks);
+        double share = ls_share(ticks_of(l, b->most, by_total(r)), b->a[b->most]->ticks);
         uint32_t function = r->o->by[0]->function ? r->o->by[0]->function(b->rows[0]->grouping[0], l->id) : 0;
         char *name = ls_rows_text(b->rows[0], 0, l->id), *place = function ? ls_place_text(r, function) : NULL;
         size_t room = r->width > 64 + 20 ? r->width - 64 : 0;

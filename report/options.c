@@ -24,7 +24,7 @@ static struct {
 #define TEXT(name, arg, help) POPT_ARG_STRING, &raw.name, 0, help, arg
 
 const struct poptOption ls_filter_option_table[] = {
-        { "event", 'e', TEXT(event, "EVENT[,EVENT]",
+        { "event", 'e', TEXT(event, "EVENT,...",
                              "cpu or wall (default: cpu if it was recorded); both side by side with a comma") },
         { "zone", 0, TEXT(zone, "PATTERN", "only samples in zones that match, with the zones inside them") },
         { "vmstate", 0, TEXT(vmstate, "STATE,...",
