@@ -163,8 +163,11 @@ static int on_thread(struct ls_translate *t, unsigned ring, const void *body, ui
 
         if (!fits(len, sizeof(*rec), rec->name_len))
                 return -EINVAL;
-        if (r->tid && (r->tid != rec->tid || r->claim != claim))
+        if (r->tid && (r->tid != rec->tid || r->claim != claim)) {
+                if (ring < t->cfg.memory->agent_rings)
+                        ls_translate_wall_until(t, ring, UINT64_MAX);
                 forget_ring(t, r);
+        }
         r->tid = rec->tid;
         r->claim = claim;
         r->name = ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->name_len);

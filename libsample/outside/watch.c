@@ -34,7 +34,7 @@ struct watched {                        /* a thread, by its ring */
         struct ls_ring *ring;
         struct ls_look *look;           /* NULL = not watched */
         uint32_t tid, claim;
-        int ran_fd, call_fd;            /* its schedstat and syscall files, -1 = not open */
+        int ran_fd, call_fd, stat_fd;   /* its schedstat, syscall and stat files, -1 = not open */
         uint64_t began_ns;
         struct ran began, last;         /* at the beginning and at the last look */
         int blocked;                    /* it was found blocked after last, and its stack is known: */
@@ -91,26 +91,46 @@ static int read_ran(const struct watched *t, struct ran *ret)
         return 0;
 }
 
-/* 1 when the thread is blocked in the kernel: where. 0 = it runs or could; -1 = it is gone or may not be looked at. */
-static int read_blocked(const struct watched *t, uintptr_t *ret_ip, uintptr_t *ret_sp)
+enum where { GONE, RUNS, BLOCKED, BLOCKED_SOMEWHERE };
+
+/* By its state alone, which anybody may see. */
+static enum where read_state(const struct watched *t)
+{
+        char buf[256], *p;
+        ssize_t n = t->stat_fd < 0 ? -1 : pread(t->stat_fd, buf, sizeof buf - 1, 0);
+
+        if (n <= 0)
+                return GONE;
+        buf[n] = 0;
+        p = strrchr(buf, ')');
+        return p && p[1] == ' ' && p[2] != 'R' ? BLOCKED_SOMEWHERE : RUNS;
+}
+
+/* Whether the thread is blocked in the kernel, and with which registers. */
+static enum where read_blocked(const struct watched *t, uintptr_t *ret_ip, uintptr_t *ret_sp)
 {
         char buf[256], *p;
         ssize_t n = t->call_fd < 0 ? -1 : pread(t->call_fd, buf, sizeof buf - 1, 0);
 
         if (n <= 0)
-                return -1;
+                return read_state(t);
         buf[n] = 0;
         if (*buf == 'r')
-                return 0;
+                return RUNS;
         /* "NUMBER ARGUMENTS... SP PC", or "-1 SP PC": not in a system call */
         p = strrchr(buf, ' ');
         if (!p)
-                return -1;
+                return BLOCKED_SOMEWHERE;
         *ret_ip = strtoull(p, NULL, 16);
         *p = 0;
         p = strrchr(buf, ' ');
         *ret_sp = p ? strtoull(p, NULL, 16) : 0;
-        return p != NULL;
+        return p ? BLOCKED : BLOCKED_SOMEWHERE;
+}
+
+static void say(enum ls_watching how)
+{
+        atomic_store(&w.shm->watching, how);
 }
 
 /* Sends what was kept of the block. */
@@ -134,7 +154,9 @@ static void forget(struct watched *t)
                 close(t->ran_fd);
         if (t->call_fd >= 0)
                 close(t->call_fd);
-        *t = (struct watched){ .ring = t->ring, .ran_fd = -1, .call_fd = -1 };
+        if (t->stat_fd >= 0)
+                close(t->stat_fd);
+        *t = (struct watched){ .ring = t->ring, .ran_fd = -1, .call_fd = -1, .stat_fd = -1 };
 }
 
 static void begin(unsigned i, struct watched *t, uint32_t tid, uint32_t claim)
@@ -143,6 +165,7 @@ static void begin(unsigned i, struct watched *t, uint32_t tid, uint32_t claim)
         t->claim = claim;
         t->ran_fd = open_file(tid, "schedstat");
         t->call_fd = open_file(tid, "syscall");
+        t->stat_fd = open_file(tid, "stat");
         if (t->ran_fd < 0 || read_ran(t, &t->began) || !(t->look = ls_look_new(i, (int)tid, t->ring, ring_at(w.n + i)))) {
                 forget(t);
                 return;
@@ -216,7 +239,7 @@ static void keep(struct watched *t, uint64_t n, uint64_t now)
                 send_kept(t);
 }
 
-/* It is blocked since t->last was read, at another place than before. */
+/* It is blocked since t->last was read, at another place than before. sp 0: at which is not known. */
 static void new_block(struct watched *t, uintptr_t ip, uintptr_t sp, uint64_t now)
 {
         uint64_t n;
@@ -227,13 +250,13 @@ static void new_block(struct watched *t, uintptr_t ip, uintptr_t sp, uint64_t no
         if (!n)
                 return;                 /* a short one: it is looked at again, if it lasts */
         t->blocked = 1;
-        if (w.image > 0)
+        if (w.image > 0 && sp)
                 r = ls_look_send(t->look, ip, sp, (uint32_t)n, now, t->last.cpu_ns, is_still, t);
         t->unwanted = r == 1;
         t->has_stack = r == 0;
         if (r >= 0) {
                 t->charged_ns += n * w.interval_ns;
-        } else if (w.image > 0 && !is_still(t)) {
+        } else if (!is_still(t)) {
                 t->blocked = 0;         /* it ran on while we read: the next stack will be charged */
         } else {
                 keep(t, n, now);
@@ -244,8 +267,8 @@ static void look_at(struct watched *t)
 {
         uintptr_t ip = 0, sp = 0;
         struct ran ran;
+        enum where where;
         uint64_t now;
-        int blocked;
 
         if (read_ran(t, &ran)) {
                 forget(t);
@@ -259,23 +282,18 @@ static void look_at(struct watched *t)
         w.changed = 1;
         send_kept(t);
         t->blocked = 0;
-        blocked = read_blocked(t, &ip, &sp);
-        if (read_ran(t, &t->last)) {
+        where = read_blocked(t, &ip, &sp);
+        if (where == GONE || read_ran(t, &t->last)) {
                 forget(t);
                 return;
         }
         now = now_ns();
-        if (blocked > 0)
-                new_block(t, ip, sp, now);
-        else if (blocked == 0)
+        if (where == BLOCKED_SOMEWHERE)
+                say(LS_WATCH_FORBIDDEN);
+        if (where == RUNS)
                 charge_waited(t, &t->last, now, UINT64_MAX);
         else
-                charge_waited(t, &t->last, now, owed(t, &t->last, now));
-}
-
-static void say(enum ls_watching how)
-{
-        atomic_store(&w.shm->watching, how);
+                new_block(t, ip, sp, now);
 }
 
 /* The program may have become another by exec, and has no VM at first. */
@@ -346,7 +364,7 @@ void ls_outside_watch(struct ls_shm *shm)
         w.interval_ns = shm->interval_ns;
         w.n = shm->ring_count < LS_THREADS_MOST ? shm->ring_count : LS_THREADS_MOST;
         for (unsigned i = 0; i < w.n; i++)
-                w.threads[i] = (struct watched){ .ring = ring_at(i), .ran_fd = -1, .call_fd = -1 };
+                w.threads[i] = (struct watched){ .ring = ring_at(i), .ran_fd = -1, .call_fd = -1, .stat_fd = -1 };
         while (!is_over(parent)) {
                 uint64_t now = now_ns();
 
