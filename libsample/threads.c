@@ -230,6 +230,7 @@ void ls_thread_disarm(struct ls_thread *t)
                         syscall(SYS_sched_yield);
         t->sampler->ready = 0;
         count_rest(t);
+        atomic_store(&t->ring->disarmed_ns, ls_now_ns());
 }
 
 void ls_thread_begin(size_t stack_size)

@@ -53,6 +53,7 @@ struct ls_ring {                        /* head of a ring; size bytes of records
         _Atomic uint32_t sending;       /* recorder: 1 while it may be between its check of armed and the signal */
         _Atomic uint32_t ticks_handled; /* agent: counts handled signals; none is sent while one is outstanding */
         uint32_t pad3;
+        _Atomic uint64_t disarmed_ns;   /* agent: CLOCK_MONOTONIC when ticks were last given up */
         _Atomic uint64_t thread;        /* agent: address of its struct ls_thread in the program, for the watcher; 0 = none */
 };
 #define LS_RING_DATA 4096u              /* offset of the records from struct ls_ring */

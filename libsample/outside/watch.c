@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,7 +36,7 @@ struct watched {                        /* a thread, by its ring */
         struct ls_look *look;           /* NULL = not watched */
         uint32_t tid, claim;
         int ran_fd, call_fd, stat_fd;   /* its schedstat, syscall and stat files, -1 = not open */
-        uint64_t began_ns;
+        uint64_t began_ns, looked_ns;
         struct ran began, last;         /* at the beginning and at the last look */
         int blocked;                    /* it was found blocked after last, and its stack is known: */
         int has_stack;                  /* the last sample with a stack in our ring is that one */
@@ -56,12 +57,17 @@ static struct {
         struct watched threads[LS_THREADS_MOST];
 } w;
 
-static uint64_t now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
         struct timespec t;
 
-        clock_gettime(CLOCK_MONOTONIC, &t);
+        clock_gettime(clock, &t);
         return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t now_ns(void)
+{
+        return clock_ns(CLOCK_MONOTONIC);
 }
 
 static struct ls_ring *ring_at(unsigned i)
@@ -128,6 +134,14 @@ static enum where read_blocked(const struct watched *t, uintptr_t *ret_ip, uintp
         return p ? BLOCKED : BLOCKED_SOMEWHERE;
 }
 
+/* Whole ticks of ns, at most what one sample may have. */
+static uint64_t ticks_of(uint64_t ns)
+{
+        uint64_t n = ns / w.interval_ns;
+
+        return n < UINT32_MAX / 2 ? n : UINT32_MAX / 2;
+}
+
 static void say(enum ls_watching how)
 {
         atomic_store(&w.shm->watching, how);
@@ -146,8 +160,25 @@ static void send_kept(struct watched *t)
                 t->kept = 0;            /* else with the next */
 }
 
+/* What has passed between the last look and the end of the thread, which the agent has noted: most likely it was there that
+ * it was seen last. */
+static void keep_rest(struct watched *t)
+{
+        uint64_t end = atomic_load(&t->ring->disarmed_ns), cpu = atomic_load(&t->ring->last_cpu_ns), ran, n;
+
+        if (!t->look || t->unwanted || end <= t->looked_ns)
+                return;
+        ran = (cpu > t->last.cpu_ns ? cpu : t->last.cpu_ns) - t->began.cpu_ns;
+        n = end - t->began_ns > ran + t->charged_ns ? ticks_of(end - t->began_ns - ran - t->charged_ns) : 0;
+        if (!t->blocked)
+                t->has_stack = 0;
+        t->kept += n;
+        t->kept_ns = end;
+}
+
 static void forget(struct watched *t)
 {
+        keep_rest(t);
         send_kept(t);
         ls_look_free(t->look);
         if (t->ran_fd >= 0)
@@ -171,7 +202,7 @@ static void begin(unsigned i, struct watched *t, uint32_t tid, uint32_t claim)
                 return;
         }
         t->last = t->began;
-        t->began_ns = now_ns();
+        t->began_ns = t->looked_ns = now_ns();
 }
 
 /* What the agent wants watched at this ring: 1 = the thread is. */
@@ -185,14 +216,6 @@ static int follow(unsigned i, struct watched *t)
         if (wanted && !t->look)
                 begin(i, t, tid, claim);
         return t->look != NULL;
-}
-
-/* Whole ticks of ns, at most what one sample may have. */
-static uint64_t ticks_of(uint64_t ns)
-{
-        uint64_t n = ns / w.interval_ns;
-
-        return n < UINT32_MAX / 2 ? n : UINT32_MAX / 2;
 }
 
 /* Time in which it waited for a processor, whatever it was at then. */
@@ -274,7 +297,7 @@ static void look_at(struct watched *t)
                 forget(t);
                 return;
         }
-        now = now_ns();
+        t->looked_ns = now = now_ns();
         if (t->blocked && ran.times == t->last.times) {
                 keep(t, owed(t, &ran, now), now);
                 return;
@@ -287,7 +310,7 @@ static void look_at(struct watched *t)
                 forget(t);
                 return;
         }
-        now = now_ns();
+        t->looked_ns = now = now_ns();
         if (where == BLOCKED_SOMEWHERE)
                 say(LS_WATCH_FORBIDDEN);
         if (where == RUNS)
@@ -337,7 +360,8 @@ static int is_over(pid_t parent)
 static uint64_t look_at_all(uint64_t began)
 {
         static uint64_t pause = LOOK_MIN_NS;
-        uint64_t least = w.interval_ns > LOOK_MIN_NS ? w.interval_ns : LOOK_MIN_NS, took;
+        uint64_t least = w.interval_ns > LOOK_MIN_NS ? w.interval_ns : LOOK_MIN_NS;
+        uint64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), rest;
         int any = 0;
 
         w.changed = 0;
@@ -350,8 +374,10 @@ static uint64_t look_at_all(uint64_t began)
         pause = w.changed || !any ? least : pause + pause / 16;
         if (pause > LOOK_MAX_NS && pause > least)
                 pause = least > LOOK_MAX_NS ? least : LOOK_MAX_NS;
-        took = now_ns() - began;
-        return began + (took * OWN_SHARE > pause ? took * OWN_SHARE : pause);
+        rest = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) * OWN_SHARE;
+        if (rest > SEND_NS)
+                rest = SEND_NS;
+        return began + (rest > pause ? rest : pause);
 }
 
 void ls_outside_watch(struct ls_shm *shm)
@@ -360,6 +386,7 @@ void ls_outside_watch(struct ls_shm *shm)
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         prctl(PR_SET_TIMERSLACK, 50000ul, 0, 0, 0);
+        setpriority(PRIO_PROCESS, 0, -10);      /* it needs little, but in time; who may not have it does without */
         w.shm = shm;
         w.interval_ns = shm->interval_ns;
         w.n = shm->ring_count < LS_THREADS_MOST ? shm->ring_count : LS_THREADS_MOST;
