@@ -211,9 +211,9 @@ uint32_t ls_translate_vm(struct ls_translate *t, uint32_t id)
 static struct ls_translate_ring *coroutines_ring(struct ls_translate *t, unsigned ring)
 {
         unsigned agents = t->cfg.memory->agent_rings;
-        struct ls_translate_ring *r = &t->rings[ring];
+        struct ls_translate_ring *r = &t->rings[ring], *agent = ring < agents ? r : &t->rings[ring - agents];
 
-        return ring >= agents && t->rings[ring - agents].tid == r->tid ? &t->rings[ring - agents] : r;
+        return !agent->tid || agent->tid == r->tid ? agent : r;         /* 0: its records are still to come */
 }
 
 /* The next one of this body; at_least: as the agent counts. */
