@@ -282,10 +282,8 @@ void ls_totals_write(struct ls_session *s)
         put_u64(s, INFO_VMS_WALK, atomic_load(&shm->nvms_walk));
         put_u64(s, INFO_SAMPLES, s->translate.samples);
         put_u64(s, INFO_SAMPLE_TICKS, s->translate.sample_ticks);
-        if (s->o->events & LS_RECORD_WALL) {
-                put_u64(s, INFO_OFF_CPU_TICKS, s->translate.wall_ticks);
-                put_u64(s, INFO_WATCHER_CPU, s->watcher_cpu_ns);
-        }
+        put_u64(s, INFO_OFF_CPU_TICKS, s->translate.wall_ticks);
+        put_u64(s, INFO_WATCHER_CPU, s->watcher_cpu_ns);
         put_u64(s, INFO_OWN_HANDLER, shm->own_handler_ns);
         put_u64(s, INFO_OWN_HOOK, shm->own_hook_ns);
         put_u64(s, INFO_OWN_START, shm->own_start_ns);
