@@ -53,5 +53,8 @@ void ls_functions_free(struct ls_functions *fns);
 
 /* Name of a fast function in this build, found in the libraries of a VM (names_search.c); NULL = none. */
 const char *ls_builtin_name(uint8_t ffid);
+/* Their texts, by number; and what makes use of a table that was filled from another process's. */
+char (*ls_builtin_table(size_t *ret_size))[40];
+void ls_builtin_adopt(void);
 
 #endif

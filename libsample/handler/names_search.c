@@ -48,6 +48,18 @@ void ls_names_free(struct ls_names *search)
 static const char *builtins[256];
 static char builtin_text[256][40];
 
+char (*ls_builtin_table(size_t *ret_size))[40]
+{
+        *ret_size = sizeof builtin_text;
+        return builtin_text;
+}
+
+void ls_builtin_adopt(void)
+{
+        for (int i = 0; i < 256; i++)
+                builtins[i] = builtin_text[i][0] ? builtin_text[i] : NULL;
+}
+
 static uint32_t *seen_slot(struct ls_names *search, const char *table)
 {
         size_t i = (size_t)(((uint64_t)(uintptr_t)table * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
