@@ -24,6 +24,8 @@ void ls_process_start(const struct ls_env_memory *memory);
 int ls_process_join(void);
 /* 1 when this process is not recorded, but may join. In a child of vfork, which shares its parent's memory, it is 0. */
 int ls_process_may_join(void);
+/* Children are on their way (n 1), or are there, or did not come (-1). */
+void ls_process_child_comes(int n);
 /* 1 when the agent has something to do in this process: it is recorded, or passes itself on to children. */
 static inline int ls_process_is_known(void)
 {
@@ -64,7 +66,8 @@ void ls_vm_library_scan(int in_constructor);
 void ls_vm_library_after_fork(void);
 
 /* interpose_exec.c: the environment of a child that is to run file, with the agent in it when the child can hold it, and can
- * find the recorder; else env itself. *made is for ls_env_done. search_path and flags as in inspect.h. */
+ * find the recorder; else env itself. *made is for ls_env_done; when there is something in it the child is on its way.
+ * search_path and flags as in inspect.h. */
 char *const *ls_env_of_child(const char *file, const char *search_path, unsigned flags, char *const env[],
                              struct ls_env *made);
 

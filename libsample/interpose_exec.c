@@ -172,6 +172,8 @@ char *const *ls_env_of_child(const char *file, const char *search_path, unsigned
                         ls_env_add_agent(env, ls_preload.library, memory, made);
                 munmap(image, sizeof *image);
         }
+        if (made->env)
+                ls_process_child_comes(1);
         errno = saved;
         return made->env ? made->env : env;
 }
@@ -195,6 +197,8 @@ static int exec_in_child(const struct exec_call *call, char *const envp[], struc
         ignored = ls_agent.shm ? ls_signals_before_exec(&replaced) : 0;
         r = call->run(call, env);
         error = errno;
+        if (left.env)
+                ls_process_child_comes(-1);
         if (ignored)
                 ls_real.sigaction(LS_TICK_SIGNAL, &replaced, NULL);
         ls_env_done(&left);

@@ -91,6 +91,8 @@ static int spawn(spawn_fn fn, pid_t *pid, const char *file, const char *search_p
         if (ls_process_is_known())
                 envp = ls_env_of_child(file, search_path, search_path ? LS_INSPECT_SHELL : 0, envp, &made);
         r = fn(&child, file, actions, attr, argv, envp);
+        if (r && made.env)
+                ls_process_child_comes(-1);
         ls_env_done(&made);
         if (r == 0 && pid)
                 *pid = child;

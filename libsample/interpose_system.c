@@ -113,6 +113,8 @@ LS_EXPORT int system(const char *command)
         w.mask = &mask;
         ignore_keys(&mask);
         r = start_shell(command, envp, &mask, &w.pid);
+        if (r)
+                ls_process_child_comes(-1);
         ls_env_done(&made);
         if (r == 0)
                 status = wait_for(&w);
@@ -138,6 +140,8 @@ LS_EXPORT FILE *popen(const char *command, const char *type)
         environ = made.env;
         file = ls_libc()->popen(command, type);
         saved = errno;
+        if (!file)
+                ls_process_child_comes(-1);
         if (environ == made.env)
                 environ = own;
         else                            /* another thread has called setenv, and copied what is ours */

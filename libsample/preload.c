@@ -18,7 +18,7 @@ __attribute__((constructor(101))) static void come_up(void)
         int saved = errno;
         uint64_t began = ls_now_ns();
         struct ls_object self;
-        struct ls_env_memory memory;
+        struct ls_env_memory memory = { 0 };
         char text[LS_ENV_MEMORY_MAX];
 
         ls_libc_resolve();
@@ -29,6 +29,8 @@ __attribute__((constructor(101))) static void come_up(void)
                 ls_process_start(&memory);
         if (ls_process_is_known())
                 ls_vm_library_scan(1);
+        if (memory.after_exec == 'c')
+                ls_process_child_comes(-1);
         if (ls_agent.shm)
                 atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_now_ns() - began);
         errno = saved;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -22,6 +23,7 @@
 
 struct ls_agent ls_agent;
 
+static struct ls_registry *registry;    /* NULL = children are not followed, or it cannot be mapped */
 static pid_t refused;                   /* the process that found no memory: it asks no more */
 static int forgotten;                   /* in a forked child: what the parent's threads and locks were is forgotten */
 
@@ -55,36 +57,58 @@ static void forget_parent(void)
         ls_engine_after_fork_child();
 }
 
+void ls_process_child_comes(int n)
+{
+        if (registry)
+                atomic_fetch_add(&registry->coming, n);
+}
+
+/* The recorder waits a moment for children when the program ends: one that was forked just before may not have run yet. */
+static void before_fork(void)
+{
+        ls_process_child_comes(1);
+}
+
 static void after_fork_child(void)
 {
-        if (!ls_agent.shm)
-                return;
-        atomic_fetch_add(&ls_agent.shm->forks, 1);
-        ls_signals_after_fork();
-        forgotten = 0;
-        forget_parent();
-        /* One that has no VM may be about to exec: it joins when it makes one. */
-        if (ls_engine_may_go_on())
-                ls_process_join();
+        if (ls_agent.shm) {
+                atomic_fetch_add(&ls_agent.shm->forks, 1);
+                ls_signals_after_fork();
+                forgotten = 0;
+                forget_parent();
+                /* One that has no VM may be about to exec: it joins when it makes one. */
+                if (ls_engine_may_go_on())
+                        ls_process_join();
+        }
+        ls_process_child_comes(-1);
+}
+
+static void follow(const struct ls_env_memory *where)
+{
+        static int handles_fork;
+
+        if (!registry)
+                registry = ls_share_map_registry(where);
+        if (registry)
+                ls_preload.registry = *where;
+        if (!handles_fork)
+                pthread_atfork(before_fork, NULL, after_fork_child);
+        handles_fork = 1;
 }
 
 /* The first use of the memory. */
 static void begin(struct ls_shm *shm, const struct ls_env_memory *memory, int may_be_ignored)
 {
-        static int handles_fork;
+        struct ls_env_memory where = { memory->pid, shm->registry_fd, shm->registry_generation, 'c' };
 
         ls_agent.pid = (int)shm->root_pid;
         *ls_agent.generation = memory->generation;
         ls_agent.shm = shm;
         ls_preload.where = *memory;
         ls_preload.where.after_exec = 0;
-        if (shm->registry_fd >= 0)
-                ls_preload.registry = (struct ls_env_memory){ memory->pid, shm->registry_fd, shm->registry_generation, 'c' };
-        ls_signals_start(may_be_ignored);
-        if (!handles_fork)
-                pthread_atfork(NULL, NULL, after_fork_child);
-        handles_fork = 1;
+        follow(&where);
         forgotten = 0;
+        ls_signals_start(may_be_ignored);
         atomic_store(&shm->agent_state, LS_AGENT_LOADED);
         atomic_fetch_add(&shm->execs, 1);
         ls_thread_begin(0);
@@ -109,7 +133,7 @@ void ls_process_start(const struct ls_env_memory *memory)
         struct ls_shm *shm;
 
         if (memory->after_exec == 'c') {
-                ls_preload.registry = *memory;
+                follow(memory);
                 return;
         }
         ls_agent.generation = make_generation();
@@ -138,7 +162,7 @@ static struct ls_shm *take_memory(struct ls_env_memory *ret_memory)
 {
         if (!ls_agent.generation)
                 ls_agent.generation = make_generation();
-        if (!ls_agent.generation || ls_share_take_seat(&ls_preload.registry, ret_memory) < 0)
+        if (!ls_agent.generation || ls_share_take_seat(registry, ls_preload.registry.pid, ret_memory) < 0)
                 return NULL;
         return ls_share_map(ret_memory, 0);
 }
@@ -148,7 +172,7 @@ int ls_process_join(void)
         int saved = errno;
         struct ls_shm *old = ls_agent.shm, *shm;
         struct ls_env_memory memory;
-        uint64_t began = ls_now_ns();
+        uint64_t began = ls_thread_cpu_ns();
 
         if (!ls_process_may_join())
                 return ls_agent_live();
@@ -161,15 +185,17 @@ int ls_process_join(void)
         if (old)
                 forget_parent();
         name_parent(old, shm);
+        snprintf(shm->command, sizeof shm->command, "%s", program_invocation_short_name);
         atomic_store(&shm->root_pid, (uint32_t)getpid());
         begin(shm, &memory, 1);
-        ls_share_ring_bell(&ls_preload.registry);
+        ls_share_ring_bell(registry);
         ls_mappings_send();
         ls_engine_go_on();
         /* No memory is shared with the parent any more. */
         if (old && ls_threads_leave_parent())
                 munmap(old, old->total_size);
-        atomic_fetch_add(&shm->own_start_ns, ls_now_ns() - began);
+        if (old)                        /* else it is in the constructor's time */
+                atomic_fetch_add(&shm->own_start_ns, ls_thread_cpu_ns() - began);
         errno = saved;
         return 1;
 }

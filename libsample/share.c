@@ -11,8 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "formats/wire/registry.h"
-
 #define PAGE 4096u
 #define MAX_RINGS 4096u
 #define MAX_TOTAL (UINT64_C(1) << 34)
@@ -90,7 +88,7 @@ struct ls_shm *ls_share_map(const struct ls_env_memory *memory, uint32_t owner)
         return shm;
 }
 
-static struct ls_registry *map_registry(const struct ls_env_memory *memory)
+struct ls_registry *ls_share_map_registry(const struct ls_env_memory *memory)
 {
         struct ls_registry *r = MAP_FAILED;
         uint64_t size;
@@ -103,6 +101,7 @@ static struct ls_registry *map_registry(const struct ls_env_memory *memory)
         close(fd);
         if (r == MAP_FAILED)
                 return NULL;
+        madvise(r, LS_REGISTRY_SIZE, MADV_DONTDUMP);
         if (r->magic == LS_REGISTRY_MAGIC && r->version == LS_REGISTRY_VERSION && r->generation == memory->generation)
                 return r;
         munmap(r, LS_REGISTRY_SIZE);
@@ -125,7 +124,7 @@ static int take(struct ls_registry *r, struct ls_env_memory *ret_memory)
         return -EAGAIN;
 }
 
-static void ring_bell(struct ls_registry *r)
+void ls_share_ring_bell(struct ls_registry *r)
 {
         atomic_fetch_add(&r->bell, 1);
         syscall(SYS_futex, &r->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
@@ -142,35 +141,20 @@ static int is_open(const struct ls_registry *r)
         return atomic_load(&r->open) && (now < beat || now - beat < SILENT_NS);
 }
 
-int ls_share_take_seat(const struct ls_env_memory *registry, struct ls_env_memory *ret_memory)
+int ls_share_take_seat(struct ls_registry *r, int recorder, struct ls_env_memory *ret_memory)
 {
         const struct timespec nap = { 0, 1000000 };
-        struct ls_registry *r = map_registry(registry);
-        int err = r ? -EAGAIN : -ENOENT;
+        int err = -EAGAIN;
 
-        *ret_memory = (struct ls_env_memory){ .pid = registry->pid };
-        if (!r)
-                return err;
-        for (int i = 0; err && i < NAPS && is_open(r); i++) {
+        *ret_memory = (struct ls_env_memory){ .pid = recorder };
+        for (int i = 0; i < NAPS && is_open(r); i++) {
                 err = take(r, ret_memory);
                 if (!err)
-                        break;
+                        return 0;
                 if (i == 0)
-                        ring_bell(r);
+                        ls_share_ring_bell(r);
                 syscall(SYS_nanosleep, &nap, NULL);
         }
-        if (err)
-                atomic_fetch_add(&r->turned_away, 1);
-        munmap(r, LS_REGISTRY_SIZE);
+        atomic_fetch_add(&r->turned_away, 1);
         return err;
-}
-
-void ls_share_ring_bell(const struct ls_env_memory *registry)
-{
-        struct ls_registry *r = map_registry(registry);
-
-        if (!r)
-                return;
-        ring_bell(r);
-        munmap(r, LS_REGISTRY_SIZE);
 }

@@ -51,8 +51,6 @@ void ls_member_name(pid_t pid, int first_only, char *buf, size_t size)
         for (size_t i = 0; !first_only && i < n; i++)
                 if (!buf[i])
                         buf[i] = ' ';
-        if (!*buf)
-                n = read_file(pid, "comm", buf, size);
         n = strlen(buf);
         while (n > 0 && (buf[n - 1] == ' ' || buf[n - 1] == '\n'))
                 buf[--n] = 0;

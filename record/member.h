@@ -8,8 +8,8 @@
 /* 1 when the process lives and has the memory file fd mapped: then it is ticked. A pid that a process merely wrote down could
  * be that of a stranger, whom a tick would kill. */
 int ls_member_has(pid_t pid, int fd);
-/* What it is called: its command line with blanks between the arguments, of which only the first is taken when first_only;
- * else its short name. "" when it has ended. */
+/* What it is called: its command line with blanks between the arguments, of which only the first is taken when first_only.
+ * "" when it has ended. */
 void ls_member_name(pid_t pid, int first_only, char *buf, size_t size);
 
 #endif

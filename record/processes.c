@@ -94,6 +94,17 @@ static void refuse(struct ls_session *s, struct ls_target *t)
         ls_status_notice(s, text);
 }
 
+static void first_name(struct ls_session *s, struct ls_target *t, const struct ls_target *parent)
+{
+        ls_member_name(t->pid, s->o->no_args, t->name, sizeof(t->name));
+        if (*t->name)
+                return;
+        if (parent)
+                memcpy(t->name, parent->name, sizeof(t->name));
+        else
+                memcpy(t->name, t->memory.shm->command, sizeof(t->memory.shm->command) - 1);
+}
+
 static void take_in(struct ls_session *s, struct ls_target *t, pid_t pid, uint64_t now_ns)
 {
         struct ls_target *parent = find_generation(s, t->memory.shm->parent_generation);
@@ -110,9 +121,7 @@ static void take_in(struct ls_session *s, struct ls_target *t, pid_t pid, uint64
                 name(s, parent);
                 ls_target_inherit(t, parent, now_ns);
         }
-        ls_member_name(pid, s->o->no_args, t->name, sizeof(t->name));
-        if (!*t->name && parent)
-                memcpy(t->name, parent->name, sizeof(t->name));
+        first_name(s, t, parent);
         t->due_ns = now_ns + NAMED_NS;
         if (!t->ended && ls_target_tick(t, s->timer, s->o) < 0)
                 ls_status_notice(s, "the timer of a process could not be started");
@@ -201,6 +210,11 @@ unsigned ls_processes_left(const struct ls_session *s)
         return n;
 }
 
+int ls_processes_come(const struct ls_session *s)
+{
+        return s->registry.page && atomic_load(&s->registry.page->coming) > 0;
+}
+
 int ls_processes_has(const struct ls_session *s, pid_t pid)
 {
         for (unsigned i = 0; i < s->n_targets; i++)
@@ -215,7 +229,6 @@ void ls_processes_root_ended(struct ls_session *s)
         ls_target_second(s->root, ls_session_clock(CLOCK_MONOTONIC));
         ls_target_stop(s->root);
         ls_target_finish(s->root);
-        ls_totals_process(s, s->root);
 }
 
 /* The last ticks have come: what they led to is in the ring, or is being written. When a process is dead all is. */
@@ -233,7 +246,6 @@ void ls_processes_finish(struct ls_session *s)
         for (unsigned i = 0; i < s->n_targets; i++) {
                 name(s, s->targets[i]);
                 ls_target_finish(s->targets[i]);
-                ls_totals_process(s, s->targets[i]);
         }
         if (s->registry.page)
                 ls_registry_done(&s->registry);

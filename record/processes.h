@@ -25,6 +25,8 @@ void ls_processes_second(struct ls_session *s);
 unsigned ls_processes_poll(const struct ls_session *s, struct pollfd *p);
 /* Processes other than the program that are recorded now. */
 unsigned ls_processes_left(const struct ls_session *s);
+/* 1 when processes say that children of theirs are on their way. */
+int ls_processes_come(const struct ls_session *s);
 /* 1 when pid is recorded. */
 int ls_processes_has(const struct ls_session *s, pid_t pid);
 /* The program has ended: its last records are taken. */

@@ -235,18 +235,38 @@ static void end_recording(struct ls_session *s)
 }
 
 /* The program has ended, and what it has started goes on. */
-static void say_who_is_left(const struct ls_session *s)
+static void say_who_is_left(struct ls_session *s)
 {
         unsigned n = ls_processes_left(s);
 
-        if (n && !s->o->quiet && !s->stopping && !s->o->no_wait)
+        if (!n || s->said_who_is_left)
+                return;
+        s->said_who_is_left = 1;
+        if (!s->o->quiet && !s->stopping && !s->o->no_wait)
                 fprintf(stderr, "[ luasample: the program has ended; %u process%s that it started %s still recorded: Ctrl-C "
                         "ends the recording ]\n", n, n == 1 ? "" : "es", n == 1 ? "is" : "are");
 }
 
-static int goes_on(const struct ls_session *s)
+/* A child that was forked just before the program ended may not have run yet; one that does not come is given up. */
+#define COMING_NS SECOND_NS
+#define COMING_LOOK_NS 2000000ull
+
+static int child_is_coming(const struct ls_session *s)
 {
-        return !s->exited || (s->recording && !s->stopping && !s->o->no_wait && ls_processes_left(s));
+        return ls_processes_come(s) && ls_session_clock(CLOCK_MONOTONIC) - s->exited_ns < COMING_NS;
+}
+
+static int goes_on(struct ls_session *s)
+{
+        if (!s->exited)
+                return 1;
+        if (!s->recording || s->stopping || s->o->no_wait)
+                return 0;
+        if (!s->reaped || ls_processes_left(s) || child_is_coming(s))
+                return 1;
+        /* One that was coming a moment ago is there by now. */
+        ls_processes_look(s, ls_session_clock(CLOCK_MONOTONIC));
+        return ls_processes_left(s) != 0;
 }
 
 static void wait_for_something(struct ls_session *s, uint64_t end)
@@ -260,6 +280,8 @@ static void wait_for_something(struct ls_session *s, uint64_t end)
                 wait = 0;
         else if (wait > end - now)
                 wait = end - now;
+        if (s->exited && wait > COMING_LOOK_NS && !ls_processes_left(s))
+                wait = COMING_LOOK_NS;
         t.tv_sec = (time_t)(wait / SECOND_NS);
         t.tv_nsec = (long)(wait % SECOND_NS);
         ppoll(p, n + 1, s->recording ? &t : NULL, NULL);
@@ -279,8 +301,10 @@ static void main_loop(struct ls_session *s)
                         ls_processes_look(s, ls_session_clock(CLOCK_MONOTONIC));
                         ls_processes_root_ended(s);
                         ls_signals_reap(s);
-                        say_who_is_left(s);
+                        s->exited_ns = ls_session_clock(CLOCK_MONOTONIC);
                 }
+                if (s->reaped && s->recording)
+                        say_who_is_left(s);
                 if (s->recording && ls_session_clock(CLOCK_MONOTONIC) >= end)
                         end_recording(s);
         }

@@ -38,10 +38,14 @@ struct ls_session {
 
         int recording;                          /* the trace is open */
         int runtime_written;                    /* the runtime of the first image is in the trace */
+        int has_runtime;
+        char runtime[64], runtime_path[256];    /* as the agent wrote them: not to be trusted to end */
         uint64_t lost_written[LS_NLOSSES];      /* losses that are in the trace */
         int exited;                             /* the program has ended */
         int stopping;                           /* somebody has asked for the end */
         int reaped;
+        uint64_t exited_ns;                     /* when it was */
+        int said_who_is_left;
         int exit_status;                        /* as a shell gives it; valid when exited */
         int write_error;                        /* first -errno of the trace, 0 = none */
         uint64_t start_ns, end_ns;              /* CLOCK_MONOTONIC; end: of the recording */

@@ -140,6 +140,16 @@ void ls_target_second(struct ls_target *t, uint64_t now_ns)
                 put_threadcpu(t, i, now_ns);
 }
 
+/* A process that has ended between two looks at its clock used at least what its threads did. */
+static void use_thread_clocks(struct ls_target *t)
+{
+        struct ls_sums sums = { 0 };
+
+        ls_target_sums(t, &sums);
+        if (sums.cpu_ns > t->cpu_ns)
+                t->cpu_ns = sums.cpu_ns;
+}
+
 void ls_target_stop(struct ls_target *t)
 {
         ls_ticker_stop(t->ticker);
@@ -155,6 +165,7 @@ void ls_target_finish(struct ls_target *t)
         ls_target_work(t, now, 1);
         ls_target_second(t, now);
         ls_translate_finish(&t->translate);
+        use_thread_clocks(t);
         t->finished = 1;
         t->end_ns = now;
 }

@@ -37,7 +37,8 @@ struct ls_registry {
         /* agents write */
         _Atomic uint32_t bell;          /* counts seats that were taken; futex (shared) that the recorder waits on */
         _Atomic uint32_t turned_away;   /* processes that found no seat */
-        uint32_t pad;
+        _Atomic int32_t coming;         /* forks and execs on their way: children that may yet take a seat. One that fails, or
+                                         * whose new image lets no agent in, may leave it too high */
         struct ls_seat seats[LS_SEATS];
 };
 _Static_assert(sizeof(struct ls_registry) <= LS_REGISTRY_SIZE, "the registry is one page");

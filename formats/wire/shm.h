@@ -90,6 +90,7 @@ struct ls_shm {
         uint64_t parent_generation;     /* of the memory of the process that forked this one, 0 = it was not forked */
         uint32_t parent_jit_ids;        /* ids of JIT traces up to this one are the parent's, and so are their definitions */
         uint32_t pad2;
+        char command[32];               /* short name of the process, zero-terminated; "" = it was launched by the recorder */
         char runtime[64];               /* version of the Lua runtime, zero-terminated */
         char runtime_path[256];         /* file that holds it */
         struct ls_child_exec children[LS_CHILD_SLOTS];
