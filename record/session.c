@@ -362,11 +362,11 @@ static int run_program(struct ls_session *s, const char *sentence)
                 ls_warning("%s; it runs without being recorded", sentence);
                 ls_trace_notice(s->writer, sentence);
         }
+        ls_processes_open(s);           /* the program may fork at once */
         err = ls_launch_exec(&s->launch);
         if (err < 0)
                 return exec_failed(s, err);
         s->sentinel = ls_sentinel_start();
-        ls_processes_open(s);
         main_loop(s);
         ls_sentinel_stop(s->sentinel);
         return s->exit_status;
