@@ -36,6 +36,8 @@ struct ls_record_options {
         int timer;                      /* enum ls_timer, -1 = the best that works */
         uint8_t events;                 /* LS_RECORD_CPU | LS_RECORD_WALL */
         int quiet, no_args, no_source;
+        int no_children;                /* follow none */
+        int no_wait;                    /* end with the program, also when children go on */
         uint8_t bare_tick;              /* see shm.h */
         const char **command;           /* the program and its arguments, NULL-terminated, never empty */
         poptContext popt;               /* owns the strings */

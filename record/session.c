@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,11 +15,7 @@
 #include "record/sentinel.h"
 #include "record/trace_file.h"
 
-#define WAKE_MIN_NS 1000000ull
-#define WAKE_FIRST_NS 10000000ull
-#define WAKE_MAX_NS 100000000ull        /* also the heartbeat's period, and how far the trace may be behind */
 #define SECOND_NS 1000000000ull
-#define LAST_WRITES_NS 2000000          /* after -d: for the sample that the last tick led to */
 
 static void session_notice(void *ctx, const char *text)
 {
@@ -33,6 +29,11 @@ static void child_notice(void *ctx, const char *text)
 
         ls_trace_notice(s->writer, text);
         ls_status_notice(s, text);
+}
+
+static int is_recorded(void *ctx, pid_t pid)
+{
+        return ls_processes_has(ctx, pid);
 }
 
 /* What the program is decides how it is started. Returns -1 to go on, else the status to exit with. */
@@ -71,14 +72,15 @@ static int choose_timer(struct ls_session *s)
                          ls_timer_names[asked], strerror(asked == LS_TIMER_PERF ? -perf : -helper));
                 return -EPERM;
         }
-        s->memory.shm->timer = (uint8_t)s->timer;
+        s->root->memory.shm->timer = (uint8_t)s->timer;
         return 0;
 }
 
 static int prepare_env(struct ls_session *s, struct ls_env *env)
 {
         char agent[PATH_MAX], preload[PATH_MAX], memory[LS_ENV_MEMORY_MAX];
-        struct ls_env_memory m = { .pid = (int)getpid(), .fd = s->memory.fd, .generation = s->memory.shm->generation };
+        struct ls_env_memory m = { .pid = (int)getpid(), .fd = s->root->memory.fd,
+                                   .generation = s->root->memory.shm->generation };
         int err;
 
         s->launch.env = environ;
@@ -102,56 +104,51 @@ static int prepare_env(struct ls_session *s, struct ls_env *env)
         return 0;
 }
 
+int ls_session_begin_target(struct ls_session *s, struct ls_target *t, pid_t pid)
+{
+        struct ls_target_config cfg = { .o = s->o, .writer = s->writer, .cwd = s->cwd, .ordinal = s->n_processes++,
+                                        .start_ns = s->start_ns, .notice = session_notice, .ctx = s };
+
+        return ls_target_begin(t, pid, &cfg);
+}
+
+/* The program's name in the trace: its command line, as of its children. */
+static void name_root(struct ls_session *s)
+{
+        size_t n = 0;
+
+        for (const char **a = s->o->command; *a && n < sizeof(s->root->name) && (!s->o->no_args || !n); a++)
+                n += (size_t)snprintf(s->root->name + n, sizeof(s->root->name) - n, n ? " %s" : "%s", *a);
+        ls_target_name(s->root, s->root->name);
+}
+
 static int start_trace(struct ls_session *s)
 {
-        struct ls_translate_config cfg = {
-                .memory = &s->memory, .cwd = s->cwd, .pid = s->pid, .interval_ns = s->o->interval_ns,
-                .no_source = s->o->no_source, .wall_only = s->o->events == LS_RECORD_WALL, .native = s->o->native_bytes != 0, .notice = session_notice,
-                .ended = ls_totals_thread_ended, .ctx = s,
-        };
-        struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
-                                      .ctx = &s->translate };
-        const char *name = s->o->command[0];
         int err = ls_trace_writer_open(s->trace_fd, s->o->interval_ns, &s->writer);
 
         if (err < 0) {
                 ls_error("cannot write %s: %s; give another file with -o", s->o->output, strerror(-err));
                 return err;
         }
-        cfg.writer = s->writer;
-        cfg.process = ls_trace_process(s->writer, (uint32_t)s->pid, ls_trace_string(s->writer, name, strlen(name)));
-        cfg.start_ns = s->start_ns = ls_session_clock(CLOCK_MONOTONIC);
-        err = ls_translate_init(&s->translate, &cfg);
-        if (err == 0)
-                err = ls_drain_init(&s->drain, &s->memory, &sink);
+        s->start_ns = ls_session_clock(CLOCK_MONOTONIC);
+        err = ls_session_begin_target(s, s->root, s->pid);
         if (err < 0) {
                 ls_error("cannot record: %s", strerror(-err));
                 return err;
         }
+        name_root(s);
+        s->targets[s->n_targets++] = s->root;
         s->recording = 1;
         s->status_ns = s->start_ns;
         s->next_second_ns = s->start_ns + SECOND_NS;
         s->next_minute_ns = s->start_ns + 60 * SECOND_NS;
-        s->wake_ns = WAKE_FIRST_NS;
-        s->children = (struct ls_children){ .notice = child_notice, .ctx = s, .cwd = s->cwd };
+        s->children = (struct ls_children){ .notice = child_notice, .ctx = s, .cwd = s->cwd, .is_recorded = is_recorded,
+                                            .following = s->registry.fd >= 0 };
         ls_totals_start(s);
         err = ls_trace_flush(s->writer, s->start_ns, 1);
         if (err < 0)
                 ls_error("cannot write %s: %s; give another file with -o", s->o->output, strerror(-err));
         return err;
-}
-
-/* Often enough to keep the ring below half, and seldom enough to cost nothing. */
-static void adapt_wake(struct ls_session *s)
-{
-        if (s->drain.fill > 1024 / 4)
-                s->wake_ns /= 2;
-        else if (s->drain.fill < 1024 / 16)
-                s->wake_ns += s->wake_ns / 2;
-        if (s->wake_ns < WAKE_MIN_NS)
-                s->wake_ns = WAKE_MIN_NS;
-        if (s->wake_ns > WAKE_MAX_NS)
-                s->wake_ns = WAKE_MAX_NS;
 }
 
 static void flush_trace(struct ls_session *s, uint64_t now, int force)
@@ -165,8 +162,10 @@ static void flush_trace(struct ls_session *s, uint64_t now, int force)
 static void each_second(struct ls_session *s, uint64_t now)
 {
         s->next_second_ns = now + SECOND_NS;
+        ls_processes_second(s);
         ls_totals_second(s, now);
-        ls_children_walk(&s->children, s->pid);
+        if (!s->exited)
+                ls_children_walk(&s->children, s->pid);
         ls_status_line(s, now);
         if (now >= s->next_minute_ns) {
                 s->next_minute_ns = now + 60 * SECOND_NS;
@@ -175,37 +174,35 @@ static void each_second(struct ls_session *s, uint64_t now)
         }
 }
 
-static void work(struct ls_session *s)
+void ls_session_heartbeat(struct ls_session *s, uint64_t until_ns)
+{
+        for (unsigned i = 0; i < s->n_targets; i++)
+                atomic_store(&s->targets[i]->memory.shm->heartbeat_ns, until_ns);
+}
+
+void ls_session_work(struct ls_session *s, int at_once)
 {
         uint64_t now = ls_session_clock(CLOCK_MONOTONIC);
 
-        atomic_store(&s->memory.shm->heartbeat_ns, now);
-        s->translate.now_ns = now;
-        ls_drain_run(&s->drain, 0, now);
-        ls_translate_settle(&s->translate);
-        ls_children_poll(&s->children, s->memory.shm);
-        adapt_wake(s);
+        ls_processes_look(s, now);
+        for (unsigned i = 0; i < s->n_targets; i++) {
+                ls_target_work(s->targets[i], now, at_once);
+                ls_children_poll(&s->children, s->targets[i]->memory.shm);
+        }
         if (now >= s->next_second_ns)
                 each_second(s, now);
         flush_trace(s, now, 0);
 }
 
-/* The last ticks have come: what they led to is in the ring, or is being written. When the program is dead all is. */
-static void last_drain(struct ls_session *s)
+/* Until the next look at any process. */
+static uint64_t time_to_wait(const struct ls_session *s, uint64_t now)
 {
-        const struct timespec moment = { 0, LAST_WRITES_NS };
-        uint64_t now;
+        uint64_t due = s->next_second_ns;
 
-        if (!s->exited)
-                nanosleep(&moment, NULL);
-        atomic_store(&s->memory.shm->recording, 0);
-        s->watcher_cpu_ns = ls_watcher_stop(s->watcher);
-        s->watcher = 0;
-        now = ls_session_clock(CLOCK_MONOTONIC);
-        s->translate.now_ns = now;
-        ls_drain_run(&s->drain, s->exited, now);
-        ls_translate_settle(&s->translate);
-        ls_children_poll(&s->children, s->memory.shm);
+        for (unsigned i = 0; i < s->n_targets; i++)
+                if (s->targets[i]->due_ns < due)
+                        due = s->targets[i]->due_ns;
+        return due > now ? due - now : 0;
 }
 
 static void end_recording(struct ls_session *s)
@@ -214,14 +211,13 @@ static void end_recording(struct ls_session *s)
         int err;
 
         s->end_ns = ls_session_clock(CLOCK_MONOTONIC);
-        ls_ticker_stop(s->ticker);
-        last_drain(s);
-        ls_totals_second(s, s->end_ns);
-        if (ls_watcher_complaint(&s->memory))
-                child_notice(s, ls_watcher_complaint(&s->memory));
+        ls_processes_finish(s);
+        for (unsigned i = 0; i < s->n_targets; i++)
+                ls_children_poll(&s->children, s->targets[i]->memory.shm);
+        if (ls_watcher_complaint(&s->root->memory))
+                child_notice(s, ls_watcher_complaint(&s->root->memory));
         if (s->exited)
                 ls_signals_reap(s);
-        ls_translate_finish(&s->translate);
         ls_totals_clocks(s);
         ls_totals_write(s);
         flush_trace(s, s->end_ns, 1);
@@ -240,26 +236,77 @@ static void end_recording(struct ls_session *s)
         ls_status_summary(s);
 }
 
-/* Until the program has ended; the recording may end before. */
+/* The program has ended, and what it has started goes on. */
+static void say_who_is_left(struct ls_session *s)
+{
+        unsigned n = ls_processes_left(s);
+
+        if (!n || s->said_who_is_left)
+                return;
+        s->said_who_is_left = 1;
+        if (!s->o->quiet && !s->stopping && !s->o->no_wait)
+                fprintf(stderr, "[ luasample: the program has ended; %u process%s that it started %s still recorded: Ctrl-C "
+                        "ends the recording ]\n", n, n == 1 ? "" : "es", n == 1 ? "is" : "are");
+}
+
+/* A child that was forked just before the program ended may not have run yet; one that does not come is given up. */
+#define COMING_NS SECOND_NS
+#define COMING_LOOK_NS 2000000ull
+
+static int child_is_coming(const struct ls_session *s)
+{
+        return ls_processes_come(s) && ls_session_clock(CLOCK_MONOTONIC) - s->exited_ns < COMING_NS;
+}
+
+static int goes_on(struct ls_session *s)
+{
+        if (!s->exited)
+                return 1;
+        if (!s->recording || s->stopping || s->o->no_wait)
+                return 0;
+        if (!s->reaped || ls_processes_left(s) || child_is_coming(s))
+                return 1;
+        /* One that was coming a moment ago is there by now. */
+        ls_processes_look(s, ls_session_clock(CLOCK_MONOTONIC));
+        return ls_processes_left(s) != 0;
+}
+
+static void wait_for_something(struct ls_session *s, uint64_t end)
+{
+        struct pollfd p[LS_TARGETS_MAX + 2] = { { .fd = s->signal_fd, .events = POLLIN } };
+        uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = time_to_wait(s, now);
+        unsigned n = s->recording ? ls_processes_poll(s, p + 1) : 0;
+        struct timespec t;
+
+        if (now >= end)
+                wait = 0;
+        else if (wait > end - now)
+                wait = end - now;
+        if (s->exited && wait > COMING_LOOK_NS && !ls_processes_left(s))
+                wait = COMING_LOOK_NS;
+        t.tv_sec = (time_t)(wait / SECOND_NS);
+        t.tv_nsec = (long)(wait % SECOND_NS);
+        ppoll(p, n + 1, s->recording ? &t : NULL, NULL);
+}
+
+/* Until the program has ended, and all that it started; the recording may end before. */
 static void main_loop(struct ls_session *s)
 {
         uint64_t end = s->o->duration_ns ? s->start_ns + s->o->duration_ns : UINT64_MAX;
-        struct pollfd p = { .fd = s->signal_fd, .events = POLLIN };
 
-        while (!s->exited) {
-                uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = s->wake_ns;
-                struct timespec t;
-
-                if (now >= end)
-                        wait = 0;
-                else if (wait > end - now)
-                        wait = end - now;
-                t.tv_sec = (time_t)(wait / SECOND_NS);
-                t.tv_nsec = (long)(wait % SECOND_NS);
-                ppoll(&p, 1, s->recording ? &t : NULL, NULL);
+        while (goes_on(s)) {
+                wait_for_something(s, end);
                 ls_signals_handle(s);
-                if (s->recording && !s->exited)
-                        work(s);
+                if (s->recording && (!s->exited || s->reaped))
+                        ls_session_work(s, 0);
+                if (s->exited && !s->reaped && s->recording) {
+                        ls_processes_look(s, ls_session_clock(CLOCK_MONOTONIC));
+                        ls_processes_root_ended(s);
+                        ls_signals_reap(s);
+                        s->exited_ns = ls_session_clock(CLOCK_MONOTONIC);
+                }
+                if (s->reaped && s->recording)
+                        say_who_is_left(s);
                 if (s->recording && ls_session_clock(CLOCK_MONOTONIC) >= end)
                         end_recording(s);
         }
@@ -280,23 +327,17 @@ static int exec_failed(struct ls_session *s, int err)
 /* The child waits for our go. Returns -1 to go on, else the status to exit with; then the child is gone. */
 static int prepare_with_child(struct ls_session *s)
 {
-        int wants_ticker;
+        int err;
 
-        if (clock_getcpuclockid(s->pid, &s->process_clock) != 0)
-                s->process_clock = 0;
-        s->memory.shm->root_pid = (uint32_t)s->pid;
-        atomic_store(&s->memory.shm->recording, 1);
-        atomic_store(&s->memory.shm->heartbeat_ns, ls_session_clock(CLOCK_MONOTONIC));
+        s->root->memory.shm->root_pid = (uint32_t)s->pid;
+        atomic_store(&s->root->memory.shm->recording, 1);
+        atomic_store(&s->root->memory.shm->heartbeat_ns, ls_session_clock(CLOCK_MONOTONIC));
         if (choose_timer(s) < 0 || start_trace(s) < 0)
                 return LS_EXIT_FAIL;
-        wants_ticker = s->with_agent && s->o->bare_tick != 2 && s->timer != LS_TIMER_CPUTIME;
-        if (wants_ticker) {
-                int err = ls_ticker_start(&s->memory, s->pid, s->timer, s->o->interval_ns, &s->ticker);
-
-                if (err < 0) {
-                        ls_error("cannot start the timer: %s", strerror(-err));
-                        return LS_EXIT_FAIL;
-                }
+        err = s->with_agent ? ls_target_tick(s->root, s->timer, s->o) : 0;
+        if (err < 0) {
+                ls_error("cannot start the timer: %s", strerror(-err));
+                return LS_EXIT_FAIL;
         }
         return -1;
 }
@@ -304,15 +345,12 @@ static int prepare_with_child(struct ls_session *s)
 /* Without it only the time on a CPU is known. */
 static int start_watcher(struct ls_session *s)
 {
-        if (!(s->o->events & LS_RECORD_WALL) || !s->with_agent)
-                return 0;
-        s->watcher = ls_watcher_start(&s->memory);
-        if (s->watcher < 0) {
-                ls_error("-e wall: cannot start the process that watches for blocked threads: %s", strerror(-s->watcher));
-                return -1;
-        }
-        s->launch.watcher = s->watcher;
-        return 0;
+        int err = s->with_agent ? ls_target_watch(s->root, s->o) : 0;
+
+        if (err < 0)
+                ls_error("-e wall: cannot start the process that watches for blocked threads: %s", strerror(-err));
+        s->launch.watcher = s->root->watcher;
+        return err;
 }
 
 static int run_program(struct ls_session *s, const char *sentence)
@@ -341,6 +379,7 @@ static int run_program(struct ls_session *s, const char *sentence)
                 ls_warning("%s; it runs without being recorded", sentence);
                 ls_trace_notice(s->writer, sentence);
         }
+        ls_processes_open(s);           /* the program may fork at once */
         err = ls_launch_exec(&s->launch);
         if (err < 0)
                 return exec_failed(s, err);
@@ -352,22 +391,29 @@ static int run_program(struct ls_session *s, const char *sentence)
 
 static void session_done(struct ls_session *s)
 {
-        if (s->watcher > 0) {           /* nothing was recorded */
-                kill(s->watcher, SIGKILL);
-                ls_watcher_stop(s->watcher);
-        }
-        ls_ticker_free(s->ticker);
+        if (s->root)
+                ls_ticker_stop(s->root->ticker);
+        ls_processes_done(s);
         if (s->writer)
                 ls_trace_writer_close(s->writer);
-        ls_translate_done(&s->translate);
-        ls_drain_done(&s->drain);
-        ls_memory_done(&s->memory);
+        if (s->root)
+                ls_target_done(s->root);
+        free(s->root);
         for (unsigned i = 0; i < s->n_notices; i++)
                 free(s->notices[i]);
         if (s->trace_fd >= 0)
                 close(s->trace_fd);
         if (s->signal_fd >= 0)
                 close(s->signal_fd);
+}
+
+static int make_root(struct ls_session *s)
+{
+        int err;
+
+        s->root = malloc(sizeof(*s->root));
+        err = s->root ? ls_target_init(s->root, s->o) : -ENOMEM;
+        return err < 0 ? err : ls_processes_init(s);
 }
 
 int ls_session_run(const struct ls_record_options *o)
@@ -379,7 +425,7 @@ int ls_session_run(const struct ls_record_options *o)
         int status, err;
 
         s->o = o;
-        s->trace_fd = s->signal_fd = s->memory.fd = -1;
+        s->trace_fd = s->signal_fd = s->registry.fd = s->registry.bell_fd = -1;
         s->terminal = !o->quiet && isatty(STDERR_FILENO);
         if (!getcwd(s->cwd, sizeof(s->cwd)))
                 strcpy(s->cwd, "/");
@@ -392,7 +438,7 @@ int ls_session_run(const struct ls_record_options *o)
                 return status;
         err = ls_signals_open(s);
         if (err == 0)
-                err = ls_memory_init(&s->memory, o);
+                err = make_root(s);
         if (err < 0)
                 ls_error("cannot share memory with the program: %s; see: luasample doctor", strerror(-err));
         else

@@ -15,7 +15,7 @@ int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *
         t->cfg = *cfg;
         ls_sources_init(&t->sources, cfg->writer, cfg->cwd, cfg->pid, cfg->no_source);
         ls_mappings_init(&t->mappings, cfg->writer, cfg->pid);
-        ls_jit_keep_init(&t->jit, cfg->writer);
+        ls_jit_keep_init(&t->jit, cfg->writer, cfg->ordinal);
         t->rings = calloc(cfg->memory->ring_count, sizeof(*t->rings));
         if (!t->rings)
                 return -ENOMEM;
@@ -305,7 +305,7 @@ static int on_notice(struct ls_translate *t, unsigned ring, const void *body, ui
         t->notices++;
         ls_trace_notice(t->cfg.writer, text);
         if (t->cfg.notice)
-                t->cfg.notice(t->cfg.ctx, text);
+                t->cfg.notice(t->cfg.notice_ctx, text);
         return 0;
 }
 
@@ -385,7 +385,7 @@ void ls_translate_closed(void *ctx, unsigned ring)
 
         ls_translate_wall_until(t, ring, UINT64_MAX);
         if (t->cfg.ended)
-                t->cfg.ended(t->cfg.ctx, ring);
+                t->cfg.ended(t->cfg.ended_ctx, ring);
         forget_ring(t, &t->rings[ring]);
 }
 

@@ -19,7 +19,8 @@ struct ls_translate_config {
         const struct ls_memory *memory;
         const char *cwd;                /* the program's at its start; outlives the translator */
         int pid;                        /* the program; 0 = none (tests) */
-        uint32_t process;               /* its id in the trace */
+        uint32_t process;               /* its id in the trace; known before the first record comes */
+        uint32_t ordinal;               /* of the process among those of the session, from 0 */
         uint64_t interval_ns;
         uint64_t start_ns;              /* CLOCK_MONOTONIC: no sample is older */
         int no_source;
@@ -27,9 +28,10 @@ struct ls_translate_config {
         int native;                     /* samples have native stacks */
         /* A sentence from the agent, to be shown at the end; may be NULL. */
         void (*notice)(void *ctx, const char *text);
+        void *notice_ctx;
         /* The thread of a ring has ended, and its last records were taken; may be NULL. */
         void (*ended)(void *ctx, unsigned ring);
-        void *ctx;
+        void *ended_ctx;
 };
 
 struct ls_translate_function {

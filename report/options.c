@@ -15,7 +15,7 @@ enum {                                  /* options that may come several times, 
 /* popt stores here; one command line is read in a process. */
 static struct {
         char *input, *output, *by, *depth, *format, *min, *sort, *color;
-        char *event, *zone, *vmstate, *thread, *vm, *time, *region;
+        char *event, *zone, *vmstate, *process, *thread, *vm, *time, *region;
         char *words[64];                /* arguments of the VAL_ options: they live as long as the process */
         unsigned n_words;
         int tree, inverse, whole_file, raw, full_path, json, no_pager, no_regions;
@@ -31,6 +31,7 @@ const struct poptOption ls_filter_option_table[] = {
         { "zone", 0, TEXT(zone, "PATTERN", "only samples in zones that match, with the zones inside them") },
         { "vmstate", 0, TEXT(vmstate, "STATE,...",
                              "only these: native, interpreted, c, gc, jit, or the letters N I C G J") },
+        { "process", 0, TEXT(process, "PID|PATTERN", "only processes of this number or with a matching name") },
         { "thread", 0, TEXT(thread, "TID|PATTERN", "only threads of this number or with a matching name") },
         { "vm", 0, TEXT(vm, "N", "only the Lua VM of this number") },
         { "time", 0, TEXT(time, "FROM,TO", "only this part: seconds, durations (1.5s,200ms) or 10%,50% from the start") },
@@ -44,7 +45,7 @@ const struct poptOption ls_filter_option_table[] = {
 };
 
 #define BY_OPTION \
-        { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|thread|vm|coroutine|trace", \
+        { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|process|thread|vm|coroutine|trace", \
                         "group by this; two levels with a comma: --by vmstate,function") }
 #define FILTER_OPTIONS { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL }
 
@@ -352,6 +353,7 @@ static int read_values(struct ls_report_options *o, int is_export)
         o->output = raw.output;
         o->zone = raw.zone;
         o->vmstate = raw.vmstate;
+        o->process = raw.process;
         o->thread = raw.thread;
         o->vm = raw.vm;
         o->time_text = raw.time;
