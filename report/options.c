@@ -76,8 +76,7 @@ static int bad(const char *option, const char *value, const char *what)
         return -EINVAL;
 }
 
-/* The place of text in words, which ends with NULL; says the error. */
-static int one_of(const char *option, const char *text, const char *const *words, int *ret)
+int ls_options_one_of(const char *option, const char *text, const char *const *words, int *ret)
 {
         const char *near;
 
@@ -103,7 +102,7 @@ static int one_of(const char *option, const char *text, const char *const *words
         return -EINVAL;
 }
 
-static int read_by(const char *text, struct ls_report_options *o)
+int ls_options_by(const char *text, struct ls_report_options *o)
 {
         const char *words[16];
         unsigned n = 0;
@@ -122,7 +121,7 @@ static int read_by(const char *text, struct ls_report_options *o)
                         return bad("--by", text, "not known (see --help)");
                 memcpy(word, text, len);
                 word[len] = '\0';
-                if (one_of("--by", word, words, &at))
+                if (ls_options_one_of("--by", word, words, &at))
                         return -EINVAL;
                 if (level && o->by[0] == &ls_keys[at])
                         return bad("--by", text, "named twice");
@@ -133,7 +132,7 @@ static int read_by(const char *text, struct ls_report_options *o)
         }
 }
 
-static int read_min(const char *text, double *ret)
+int ls_options_percent(const char *option, const char *text, double *ret)
 {
         char *end;
         double v = strtod(text, &end);
@@ -141,7 +140,7 @@ static int read_min(const char *text, double *ret)
         if (*end == '%')
                 end++;
         if (end == text || *end || !(v >= 0 && v <= 100))
-                return bad("--min", text, "give a share from 0 to 100, such as 3%");
+                return bad(option, text, "give a share from 0 to 100, such as 3%");
         *ret = v;
         return 0;
 }
@@ -235,7 +234,7 @@ static int read_format(const char *text, struct ls_report_options *o)
         for (const struct ls_exporter *const *e = ls_exporters; *e && n < 17; e++)
                 words[n++] = (*e)->name;
         words[n] = NULL;
-        if (one_of("--format", text, words, &at))
+        if (ls_options_one_of("--format", text, words, &at))
                 return -EINVAL;
         if (at >= 2)
                 o->exporter = ls_exporters[at - 2];
@@ -251,8 +250,7 @@ static int add(const char **list, unsigned *n, unsigned max, const char *option,
         return 0;
 }
 
-/* Options with a val: popt hands them over one by one. */
-static int read_one(struct ls_report_options *o, int val, char *arg)
+int ls_options_value(struct ls_report_options *o, int val, char *arg)
 {
         static const char *const sides[] = { "callers", "callees", NULL };
 
@@ -270,12 +268,27 @@ static int read_one(struct ls_report_options *o, int val, char *arg)
                 return add(o->excludes, &o->n_excludes, 16, "--exclude", arg);
         case VAL_SPLIT:
                 o->split = 1;
-                return arg && *arg ? one_of("--split", arg, sides, &o->callees) : 0;
+                return arg && *arg ? ls_options_one_of("--split", arg, sides, &o->callees) : 0;
         case VAL_ANNOTATE:
                 o->annotate = 1;
                 o->annotate_what = arg && *arg ? arg : NULL;
                 return 0;
         }
+        return 0;
+}
+
+int ls_options_filters(struct ls_report_options *o)
+{
+        if ((raw.time && read_time(raw.time, o)) || (raw.vmstate && read_vmstates(raw.vmstate, &o->vmstates)) ||
+            (raw.vm && read_vm(raw.vm)))
+                return -EINVAL;
+        o->zone = raw.zone;
+        o->vmstate = raw.vmstate;
+        o->thread = raw.thread;
+        o->vm = raw.vm;
+        o->time_text = raw.time;
+        o->region = raw.region;
+        o->no_regions = raw.no_regions;
         return 0;
 }
 
@@ -288,11 +301,9 @@ static int read_values(struct ls_report_options *o)
         o->by[0] = &ls_keys[0];
         o->depth = 1;
         o->min = -1;
-        if ((raw.by && read_by(raw.by, o)) || (raw.min && read_min(raw.min, &o->min)) ||
-            (raw.depth && read_depth(raw.depth, &o->depth)) || (raw.time && read_time(raw.time, o)) ||
-            (raw.vmstate && read_vmstates(raw.vmstate, &o->vmstates)) || (raw.vm && read_vm(raw.vm)) ||
-            (raw.format && read_format(raw.format, o)) ||
-            (raw.sort && one_of("--sort", raw.sort, sorts, &sort)))
+        if ((raw.by && ls_options_by(raw.by, o)) || (raw.min && ls_options_percent("--min", raw.min, &o->min)) ||
+            (raw.depth && read_depth(raw.depth, &o->depth)) || ls_options_filters(o) || (raw.format && read_format(raw.format, o)) ||
+            (raw.sort && ls_options_one_of("--sort", raw.sort, sorts, &sort)))
                 return -EINVAL;
         if (raw.color && ls_parse_color(raw.color, &o->color))
                 return bad("--color", raw.color, "give auto, always or never");
@@ -300,12 +311,6 @@ static int read_values(struct ls_report_options *o)
         o->sort_given = raw.sort != NULL;
         o->input = raw.input ? raw.input : "luasample.data";
         o->output = raw.output;
-        o->zone = raw.zone;
-        o->vmstate = raw.vmstate;
-        o->thread = raw.thread;
-        o->vm = raw.vm;
-        o->time_text = raw.time;
-        o->region = raw.region;
         o->tree = raw.tree;
         o->inverse = raw.inverse;
         o->whole_file = raw.whole_file;
@@ -313,7 +318,6 @@ static int read_values(struct ls_report_options *o)
         o->full_path = raw.full_path;
         o->json |= raw.json;
         o->no_pager = raw.no_pager;
-        o->no_regions = raw.no_regions;
         return 0;
 }
 
@@ -357,6 +361,11 @@ static int settle(struct ls_report_options *o)
         return 0;
 }
 
+void ls_options_of(const char *name)
+{
+        command = name;
+}
+
 int ls_report_options_read(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *o)
 {
         poptContext ctx = ls_options_begin(cmd, argc, argv, 0);
@@ -366,7 +375,7 @@ int ls_report_options_read(const struct ls_command *cmd, int argc, const char **
         memset(o, 0, sizeof(*o));
         command = cmd->name;
         while (!r && (val = ls_options_next(cmd, ctx)) > 0)
-                r = read_one(o, val, poptGetOptArg(ctx));
+                r = ls_options_value(o, val, poptGetOptArg(ctx));
         if (r || val == -2)
                 r = LS_EXIT_USAGE + 1;
         else if (val == -3)
