@@ -67,6 +67,8 @@ double ls_student_tails(double t, double df)
 {
         if (!(df > 0))
                 return 1;
+        if (df > 1e6)                   /* where lgamma's difference of large numbers would be worse */
+                return ls_normal_tails(t);
         return chance(incomplete_beta(df / (df + t * t), t * t / (df + t * t), df / 2, 0.5));
 }
 
