@@ -21,9 +21,11 @@ enum how {
 static const struct { const char *key; enum how how; } rules[] = {
         { "asked_interval_ns", OWN }, { "interval_ns", OWN }, { "start_realtime_ns", OWN }, { "start_monotonic_ns", OWN },
         { "elapsed_ns", OWN }, { "complete", OWN }, { "samples", OWN }, { "ticks", OWN },
-        { "cpus", MOST }, { "native_bytes", MOST }, { "exit_status", MOST }, { "private_args", MOST }, { "depth", MOST_OR_NONE },
+        { "cpus", MOST }, { "native_bytes", MOST }, { "exit_status", MOST }, { "private_args", MOST },
+        { "depth", MOST_OR_NONE },
         { "cpu_ns", SUM }, { "process_cpu_ns", SUM }, { "sample_ticks", SUM_TICKS }, { "signals", SUM }, { "threads", SUM },
-        { "threads_unrecorded", SUM }, { "vms", SUM }, { "vms_walk", SUM }, { "own_handler_ns", SUM }, { "own_hook_ns", SUM },
+        { "threads_unrecorded", SUM }, { "vms", SUM }, { "vms_walk", SUM }, { "own_handler_ns", SUM },
+        { "own_hook_ns", SUM },
         { "own_start_ns", SUM }, { "recorder_cpu_ns", SUM }, { "app_profiler_ns", SUM }, { "private_source", SUM },
         { "dropped_chunks", SUM }, { "dropped_ticks", SUM_TICKS },
 /* Losses are of ticks where their unit or their sentence says so. */
@@ -170,8 +172,8 @@ static void add_notices(struct ls_merge *m, const struct ls_merge_input *in, uns
                 uint64_t ticks = 0;
 
                 if (in[i].boot != in[0].boot)
-                        notice(m, "%s: of another boot or machine than %s: its times were moved by %" PRId64 " ms", in[i].name,
-                               in[0].name, (int64_t)in[i].shift_ns / 1000000);
+                        notice(m, "%s: of another boot or machine than %s: its times were moved by %" PRId64 " ms",
+                               in[i].name, in[0].name, (int64_t)in[i].shift_ns / 1000000);
                 if (in[i].scale != 1)
                         notice(m, "%s: recorded every %" PRIu64 " ns: each of its ticks counts as %" PRIu64, in[i].name,
                                in[i].profile->interval_ns, in[i].scale);

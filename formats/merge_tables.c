@@ -122,8 +122,8 @@ static int add_function(struct ls_merge_ids *ids, uint32_t i)
         const struct ls_function *f = &ids->p->functions[i];
         const struct ls_dict *d = &ids->r->dict[LS_REC_FUNCTION];
         const uint64_t *row = ls_dict_has(d, i) ? ls_dict_row(d, i) : NULL;
-        struct ls_function_def def = { .kind = f->kind, .flags = f->flags, .first_line = f->first_line, .last_line = f->last_line,
-                                       .hash = f->hash, .offset = f->offset };
+        struct ls_function_def def = { .kind = f->kind, .flags = f->flags, .first_line = f->first_line,
+                                       .last_line = f->last_line, .hash = f->hash, .offset = f->offset };
 
         if (!i || ids->functions[i])
                 return 0;
@@ -131,7 +131,10 @@ static int add_function(struct ls_merge_ids *ids, uint32_t i)
                 return -ENOMEM;
         def.source = ids->sources[f->source];
         def.mapping = ids->mappings[f->mapping];
-        def.identity_name = !row || COL(FUNCTION, NAME) ? str(ids, row ? ls_reader_str(ids->r, COL(FUNCTION, NAME)) : f->name) : 0;
+        if (!row)
+                def.identity_name = str(ids, f->name);
+        else if (COL(FUNCTION, NAME))
+                def.identity_name = str(ids, ls_reader_str(ids->r, COL(FUNCTION, NAME)));
         if (f->kind == LS_FUNC_TRACE) {
                 def.offset += ids->m->jit_base;
                 ids->jit_most = f->offset > ids->jit_most ? f->offset : ids->jit_most;
@@ -196,7 +199,8 @@ static int add_vm(struct ls_merge_ids *ids, uint32_t i)
 {
         const struct ls_vm *vm = &ids->p->vms[i];
 
-        ids->vms[i] = ls_trace_row(ids->m->w, LS_REC_VM, ROW(ids->processes[vm->process], vm->number, str(ids, vm->runtime)));
+        ids->vms[i] = ls_trace_row(ids->m->w, LS_REC_VM, ROW(ids->processes[vm->process], vm->number,
+                                                                 str(ids, vm->runtime)));
         return 0;
 }
 
@@ -215,7 +219,8 @@ static const struct {
         unsigned kind;
         int (*add)(struct ls_merge_ids *ids, uint32_t i);
 } tables[] = {
-        { LS_REC_PROCESS, add_process }, { LS_REC_THREAD, add_thread }, { LS_REC_VM, add_vm }, { LS_REC_MAPPING, add_mapping },
+        { LS_REC_PROCESS, add_process }, { LS_REC_THREAD, add_thread }, { LS_REC_VM, add_vm },
+        { LS_REC_MAPPING, add_mapping },
         { LS_REC_SOURCE, add_source }, { LS_REC_FUNCTION, add_function }, { LS_REC_LOCATION, add_location },
         { LS_REC_STACK, add_stack }, { LS_REC_ZONE, add_zone }, { LS_REC_COROUTINE, add_coroutine },
 };
@@ -299,8 +304,8 @@ static const struct { uint8_t kind, column, how; } changes[] = {
         { LS_REC_LABEL, LS_C_LABEL_PARENT, LABEL }, { LS_REC_LABEL, LS_C_LABEL_KEY, STRING },
         { LS_REC_LABEL, LS_C_LABEL_VALUE, STRING },
 };
-static const uint8_t copied[] = { LS_REC_IRNAMES, LS_REC_EVENT, LS_REC_CLOCKS, LS_REC_THREADCPU, LS_REC_REGION, LS_REC_NOTICE,
-                                  LS_REC_AGGREGATE, LS_REC_SPAN, LS_REC_LINECOUNT, LS_REC_LABEL };
+static const uint8_t copied[] = { LS_REC_IRNAMES, LS_REC_EVENT, LS_REC_CLOCKS, LS_REC_THREADCPU, LS_REC_REGION,
+                                  LS_REC_NOTICE, LS_REC_AGGREGATE, LS_REC_SPAN, LS_REC_LINECOUNT, LS_REC_LABEL };
 
 static uint64_t change(const struct ls_merge_ids *ids, enum how how, uint64_t v)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BOOT_TOLERANCE_NS 2000000000ull /* by which two boots of one machine differ at least: setting the clock moves it less */
+#define BOOT_TOLERANCE_NS 2000000000ull /* two boots of a machine are further apart; setting the clock moves it less */
 #define GAP_NS 1000000000ull            /* between recordings of different clocks */
 
 static int widen(void *ctx, const struct ls_sample_block *b)
@@ -118,9 +118,12 @@ static int plan_intervals(struct ls_merge_input *in, unsigned n, uint64_t *ret_i
 
 int ls_merge_plan(struct ls_merge_input *in, unsigned n, uint64_t *ret_interval_ns, unsigned *ret_a, unsigned *ret_b)
 {
-        int r = plan_intervals(in, n, ret_interval_ns, ret_a, ret_b);
+        int r = plan_intervals(in, n, ret_interval_ns, ret_a, ret_b), regions = 0;
 
+        for (unsigned i = 0; i < n; i++)
+                regions |= in[i].profile->n_regions != 0;
         for (unsigned i = 0; !r && i < n; i++) {
+                in[i].flags = regions && !in[i].profile->n_regions ? LS_SAMPLE_IN_REGION : 0;
                 in[i].boot = 0;
                 while (in[i].boot < i && !same_boot(in[in[i].boot].profile, in[i].profile))
                         in[i].boot++;
@@ -144,10 +147,12 @@ static int copy_block(void *ctx, const struct ls_sample_block *b)
                 if (ls_merge_lost(ids, b->stack[i], b->zone[i]))
                         return -ENOMEM;
                 ls_trace_sample(w, &(struct ls_sample_row){
-                        .event = b->event[i], .vmstate = b->vmstate[i], .flags = b->flags[i], .stack = ids->stacks[b->stack[i]],
+                        .event = b->event[i], .vmstate = b->vmstate[i], .flags = b->flags[i] | ids->in->flags,
+                        .stack = ids->stacks[b->stack[i]],
                         .thread = ids->threads[b->thread[i]], .vm = ids->vms[b->vm[i]], .zone = ids->zones[b->zone[i]],
                         .coroutine = ls_merge_id(ids->coroutines, ids->p->n_coroutines, b->coroutine[i]),
-                        .time_ns = b->time_ns[i] + ids->in->shift_ns, .weight = b->weight[i] * (ticks ? ids->in->scale : 1) });
+                        .time_ns = b->time_ns[i] + ids->in->shift_ns,
+                        .weight = b->weight[i] * (ticks ? ids->in->scale : 1) });
         }
         return ls_trace_flush(w, 0, 1);
 }

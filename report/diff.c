@@ -50,7 +50,8 @@ static const char *const color_words[] = { "auto", "always", "never", NULL };
 
 static int read_words(struct ls_diff_options *o)
 {
-        int norm = LS_NORM_SHARE, test = LS_TEST_AUTO, format = raw.json ? LS_DIFF_JSON : LS_DIFF_TEXT, color = LS_COLOR_AUTO;
+        int norm = LS_NORM_SHARE, test = LS_TEST_AUTO, color = LS_COLOR_AUTO;
+        int format = raw.json ? LS_DIFF_JSON : LS_DIFF_TEXT;
 
         if ((raw.normalize && ls_options_one_of("--normalize", raw.normalize, norm_words, &norm)) ||
             (raw.test && ls_options_one_of("--test", raw.test, test_words, &test)) ||
@@ -235,8 +236,8 @@ static void say_growth(const struct ls_diff *d, const struct ls_diff_row *row, c
 
         ls_diff_value(d, row->before, 0, before, sizeof(before));
         ls_diff_value(d, row->after, 0, after, sizeof(after));
-        ls_error("diff: %s grew from %s to %s, by %.2f%% of the whole: above --fail-above %g%%", name, before, after, row->growth,
-                 d->o->fail_above);
+        ls_error("diff: %s grew from %s to %s, by %.2f%% of the whole: above --fail-above %g%%", name, before, after,
+                 row->growth, d->o->fail_above);
 }
 
 /* The exit status that --fail-above asks for. Rows are sorted by size: all that count are said, up to SAID_MOST. */

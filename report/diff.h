@@ -95,8 +95,8 @@ struct ls_match {                       /* the things of all recordings so far *
         uint32_t first;                 /* number of all[0] */
 };
 /* Gives each of n items the number of the one that it is, or the next number. Returns 0 or -ENOMEM. */
-int ls_match(struct ls_match *m, const struct ls_match_item *items, uint32_t n, const enum ls_match_rule rules[LS_DIFF_PASSES],
-             uint32_t *ret_numbers);
+int ls_match(struct ls_match *m, const struct ls_match_item *items, uint32_t n,
+             const enum ls_match_rule rules[LS_DIFF_PASSES], uint32_t *ret_numbers);
 void ls_match_done(struct ls_match *m);
 /* A key made of a key and bytes, never 0. */
 uint64_t ls_match_key(uint64_t key, const void *bytes, size_t len);

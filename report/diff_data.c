@@ -138,7 +138,8 @@ static void put_field(FILE *out, const char *text)
 
 int ls_diff_csv(const struct ls_diff *d, FILE *out)
 {
-        fprintf(out, "%sname,place,before,after,difference,ratio,growth,p,q,significant\r\n", d->o->o.tree ? "id,parent,depth," : "");
+        fprintf(out, "%sname,place,before,after,difference,ratio,growth,p,q,significant\r\n",
+                d->o->o.tree ? "id,parent,depth," : "");
         for (uint32_t i = 0; i < d->n_rows; i++) {
                 const struct ls_diff_row *row = &d->rows[i];
                 const struct ls_diff_item *item = &d->items[row->item];

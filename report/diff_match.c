@@ -94,8 +94,8 @@ static int grow(struct ls_match *m, uint32_t more)
         return 0;
 }
 
-int ls_match(struct ls_match *m, const struct ls_match_item *items, uint32_t n, const enum ls_match_rule rules[LS_DIFF_PASSES],
-             uint32_t *ret_numbers)
+int ls_match(struct ls_match *m, const struct ls_match_item *items, uint32_t n,
+             const enum ls_match_rule rules[LS_DIFF_PASSES], uint32_t *ret_numbers)
 {
         struct candidate *c = calloc((size_t)m->n + n + 1, sizeof(*c));
         uint8_t *taken = calloc((size_t)m->n + 1, 1);

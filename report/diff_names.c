@@ -93,7 +93,8 @@ static struct ls_match_item function_item(const struct ls_diff_run *run, uint32_
         else if (m->build_id.len)
                 item.keys[0] = ls_match_key_u64(ls_match_key(file, m->build_id.s, m->build_id.len), f->offset);
         if (f->kind == LS_FUNC_C || f->kind == LS_FUNC_NATIVE)
-                item.keys[1] = f->name.len ? ls_match_key_u64(key_str('n', f->name), f->kind) : ls_match_key_u64(file, f->offset);
+                item.keys[1] = f->name.len ? ls_match_key_u64(key_str('n', f->name), f->kind)
+                                           : ls_match_key_u64(file, f->offset);
         return item;
 }
 

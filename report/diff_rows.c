@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST_SAMPLES 5                 /* of both sides together: fewer are not tested, and do not weaken the others' tests */
+#define LEAST_SAMPLES 5                 /* of both sides together: fewer are not tested, nor do they weaken other tests */
 
 /* What a run has of a row, as --normalize has it. */
 static double value_of(const struct ls_diff *d, const struct ls_diff_run *run, uint64_t ticks)
@@ -25,17 +25,18 @@ static double value_of(const struct ls_diff *d, const struct ls_diff_run *run, u
         }
 }
 
+/* Ticks in a unit of the value. */
+static double per_unit(const struct ls_diff *d, const struct ls_diff_run *run)
+{
+        return d->o->norm == LS_NORM_TIME ? 1e9 / (double)run->profile->interval_ns : 1;
+}
+
 /* Variance of a value that comes from sampling alone. */
 static double sampling_variance(const struct ls_diff *d, const struct ls_diff_run *run, double value)
 {
-        switch (d->o->norm) {
-        case LS_NORM_SHARE:
+        if (d->o->norm == LS_NORM_SHARE)
                 return value * (1 - value) / run->aggregate->effective;
-        case LS_NORM_TIME:
-                return value * run->per_sample * (double)run->profile->interval_ns / 1e9;
-        default:
-                return value * run->per_sample;
-        }
+        return value * run->per_sample / per_unit(d, run);
 }
 
 struct side {                           /* a row on one side */
@@ -61,7 +62,7 @@ static void read_side(const struct ls_diff *d, const uint64_t *ticks, int which,
                 s->variance += sampling_variance(d, run, values[n]);
                 s->samples += (double)ticks[k] / run->per_sample;
                 s->all_samples += run->aggregate->effective;
-                s->exposure += 1 / run->per_sample / (d->o->norm == LS_NORM_TIME ? (double)run->profile->interval_ns / 1e9 : 1);
+                s->exposure += per_unit(d, run) / run->per_sample;
                 n++;
         }
         s->mean /= n;

@@ -137,7 +137,7 @@ static int fill(struct table *t)
 /* The columns of names, so that a line fits into width; 0 = no limit. */
 static void fit(struct table *t, unsigned width)
 {
-        size_t used = 2, room;
+        size_t used = 3, room;
 
         widen(t, COL_NAME, strlen(t->d->o->o.by[0]->title));
         for (unsigned c = 0; c < COL_NAME; c++)
@@ -204,12 +204,14 @@ static void put_line(const struct table *t, const struct line *l, unsigned width
 
 static void put_titles(const struct table *t)
 {
+        const char *title = t->d->o->o.by[0]->title;
+
         fprintf(t->out, "%s# ", ls_dim(&t->paint));
         for (unsigned c = 0; c < COL_NAME; c++)
                 fprintf(t->out, "%*s ", (int)t->widths[c], titles[c]);
-        fprintf(t->out, " %s", t->d->o->o.tree && t->d->o->o.inverse ? "Function, then its callers" : t->d->o->o.by[0]->title);
+        fprintf(t->out, " %s", t->d->o->o.inverse ? "Function, then its callers" : title);
         if (t->widths[COL_PLACE])
-                fprintf(t->out, "%*s%s", (int)(t->widths[COL_NAME] + 2 - strlen(t->d->o->o.by[0]->title)), "", titles[COL_PLACE]);
+                fprintf(t->out, "%*s%s", (int)(t->widths[COL_NAME] + 2 - strlen(title)), "", titles[COL_PLACE]);
         fprintf(t->out, "%s\n", ls_plain(&t->paint));
 }
 
@@ -244,11 +246,11 @@ static void put_header(const struct table *t)
                 ls_diff_test_text(d));
         fprintf(t->out, "# Marks:    * differs, ~ may be chance (false discoveries: %g%%)\n", 100 * d->o->alpha);
         if (d->n_runs == 2)
-                fprintf(t->out, "# Note:     one recording of each side: what runs of one program differ by anyway is not known; "
-                        "give several\n");
+                fprintf(t->out, "# Note:     one recording of each side: what runs of one program differ by anyway is not "
+                        "known; give several\n");
         if (d->n_changed)
-                fprintf(t->out, "# Lines:    %u source%s not of one known text in all recordings: lines are matched by their "
-                        "distance from the start of the function\n", d->n_changed, d->n_changed == 1 ? " is" : "s are");
+                fprintf(t->out, "# Lines:    %u source%s not of one known text in all recordings: lines are matched by "
+                        "their distance from the start of the function\n", d->n_changed, d->n_changed == 1 ? " is" : "s are");
         fprintf(t->out, "#%s\n", ls_plain(&t->paint));
         free(filters);
 }
@@ -323,7 +325,8 @@ int ls_diff_markdown(const struct ls_diff *d, FILE *out)
         for (uint32_t i = 0; !r && i < t.n; i++) {
                 if (i == 0) {
                         for (unsigned c = 0; c < COLUMNS; c++)
-                                fprintf(out, "| %s ", c == COL_NAME ? d->o->o.by[0]->title : c == COL_MARK ? "Verdict" : titles[c]);
+                                fprintf(out, "| %s ", c == COL_NAME   ? d->o->o.by[0]->title
+                                                      : c == COL_MARK ? "Verdict" : titles[c]);
                         fputs("|\n|---:|---:|---:|---:|---:|:---|:---|:---|\n", out);
                 }
                 put_markdown_line(&t, &t.lines[i]);

@@ -144,7 +144,8 @@ struct placing {                        /* the rows in the order shown */
 };
 
 /* Depth first without recursion: the children of a node that was placed stand on a stack, the first on top. */
-static void place(const struct ls_diff *d, const struct order *order, const uint32_t *first, uint32_t *stack, struct placing *p)
+static void place(const struct ls_diff *d, const struct order *order, const uint32_t *first, uint32_t *stack,
+                  struct placing *p)
 {
         uint32_t depth = 0;
 
@@ -170,7 +171,8 @@ static int sort_tree(struct ls_diff *d)
         uint32_t n = d->n_rows;
         struct order *order = calloc((size_t)n + 1, sizeof(*order));
         uint32_t *first = calloc((size_t)n + 1, sizeof(*first)), *stack = calloc((size_t)n + 1, sizeof(*stack));
-        struct placing p = { .rows = calloc((size_t)n + 1, sizeof(*p.rows)), .place_of = calloc((size_t)n + 1, sizeof(uint32_t)),
+        struct placing p = { .rows = calloc((size_t)n + 1, sizeof(*p.rows)),
+                             .place_of = calloc((size_t)n + 1, sizeof(uint32_t)),
                              .ticks_of = calloc((size_t)n + 1, sizeof(uint32_t)) };
         int r = order && first && stack && p.rows && p.place_of && p.ticks_of ? 0 : -ENOMEM;
 

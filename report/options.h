@@ -56,10 +56,10 @@ extern const struct poptOption ls_report_option_table[];
 int ls_report_options_read(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret);
 
 /* For commands whose table is their own but includes ls_filter_option_table. Errors are said in the name of the command that
- * ls_options_of was told; all others return 0 or -EINVAL. The name lives as long as the process. */
+ * ls_options_of was told, which lives as long as the process; the others return 0 or -EINVAL. */
 void ls_options_of(const char *name);
-int ls_options_value(struct ls_report_options *o, int val, char *arg);  /* an option with a val that popt hands over: takes arg */
-int ls_options_filters(struct ls_report_options *o);                    /* the others; after the last */
+int ls_options_value(struct ls_report_options *o, int val, char *arg);  /* for each val that popt returns: takes arg */
+int ls_options_filters(struct ls_report_options *o);                    /* after the last */
 int ls_options_by(const char *text, struct ls_report_options *o);
 int ls_options_percent(const char *option, const char *text, double *ret);
 /* The place of text in words, which ends with NULL. */

@@ -77,7 +77,8 @@ static void add_samples(struct gen *g)
                 g->now_ns += num(g, 2) * g->interval_ns;
                 ls_trace_sample(g->w, &(struct ls_sample_row){
                         .event = LS_EVENT_CPU, .vmstate = (uint8_t)num(g, 3), .zone = (uint32_t)num(g, 4),
-                        .thread = (uint32_t)num(g, 5), .vm = g->vm, .stack = stack, .time_ns = g->now_ns, .weight = num(g, 2) });
+                        .thread = (uint32_t)num(g, 5), .vm = g->vm, .stack = stack, .time_ns = g->now_ns,
+                        .weight = num(g, 2) });
         }
 }
 

@@ -59,13 +59,16 @@ static void test_rules(void **state)
         struct ls_match m = { .first = 0 };
 
         (void)state;
-        add(&m, (struct ls_match_item[]){ { { 0, 4 }, 1 }, { { 0, 4 }, 2 }, { { 0, 0, 6 }, 0 } }, 3, (uint32_t[]){ 0, 1, 2 });
+        add(&m, (struct ls_match_item[]){ { { 0, 4 }, 1 }, { { 0, 4 }, 2 }, { { 0, 0, 6 }, 0 } }, 3,
+            (uint32_t[]){ 0, 1, 2 });
         /* one against two: not the same number; two against one: not one */
         add(&m, (struct ls_match_item[]){ { { 0, 4 }, 1 }, { { 0, 0, 6 }, 0 }, { { 0, 0, 6 }, 1 } }, 3,
             (uint32_t[]){ 3, 4, 5 });
         ls_match_done(&m);
-        add(&m, (struct ls_match_item[]){ { { 0, 4 }, 1 }, { { 0, 4 }, 2 }, { { 0, 0, 6 }, 0 } }, 3, (uint32_t[]){ 0, 1, 2 });
-        add(&m, (struct ls_match_item[]){ { { 0, 4 }, 8 }, { { 0, 4 }, 7 }, { { 0, 0, 6 }, 0 } }, 3, (uint32_t[]){ 1, 0, 2 });
+        add(&m, (struct ls_match_item[]){ { { 0, 4 }, 1 }, { { 0, 4 }, 2 }, { { 0, 0, 6 }, 0 } }, 3,
+            (uint32_t[]){ 0, 1, 2 });
+        add(&m, (struct ls_match_item[]){ { { 0, 4 }, 8 }, { { 0, 4 }, 7 }, { { 0, 0, 6 }, 0 } }, 3,
+            (uint32_t[]){ 1, 0, 2 });
         ls_match_done(&m);
 }
 
