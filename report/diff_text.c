@@ -250,7 +250,8 @@ static void put_header(const struct table *t)
                         "known; give several\n");
         if (d->n_changed)
                 fprintf(t->out, "# Lines:    %u source%s not of one known text in all recordings: lines are matched by "
-                        "their distance from the start of the function\n", d->n_changed, d->n_changed == 1 ? " is" : "s are");
+                        "their distance from the start of the function\n", d->n_changed,
+                        d->n_changed == 1 ? " is" : "s are");
         fprintf(t->out, "#%s\n", ls_plain(&t->paint));
         free(filters);
 }
