@@ -140,21 +140,16 @@ static int put_text(struct embed *e, uint32_t source, const struct ls_source_tex
 
 static const char *notice_of(const struct embed *e, const struct ls_source_text *t)
 {
+        static const char *const texts[] = {
+                [LS_SOURCE_OK] = "",
+                [LS_SOURCE_CHANGED] = "The file has changed since it was recorded; lines may be off.",
+                [LS_SOURCE_NOT_A_FILE] = "The text of this chunk is not in the trace.",
+                [LS_SOURCE_BYTECODE] = "The file is bytecode.",
+        };
+
         if (!e->left)
                 return "The page has no room for more source text.";
-        switch (t->problem) {
-        case LS_SOURCE_CHANGED:
-                return "The file has changed since it was recorded; lines may be off.";
-        case LS_SOURCE_NOT_A_FILE:
-                return "The text of this chunk is not in the trace.";
-        case LS_SOURCE_BYTECODE:
-                return "The file is bytecode.";
-        case LS_SOURCE_UNREADABLE:
-                return strerror(t->error);
-        case LS_SOURCE_OK:
-                break;
-        }
-        return "";
+        return t->problem == LS_SOURCE_UNREADABLE ? strerror(t->error) : texts[t->problem];
 }
 
 static int put_source(struct embed *e, uint32_t source)
