@@ -17,7 +17,7 @@ static struct {
         char *zone, *vmstate, *thread, *vm, *time, *region;
         char *words[64];                /* arguments of the VAL_ options: they live as long as the process */
         unsigned n_words;
-        int tree, inverse, whole_file, raw, full_path, json, no_pager, no_regions;
+        int tree, inverse, whole_file, raw, full_path, json, html, no_pager, no_regions;
 } raw;
 
 #define FLAG(name, help) POPT_ARG_NONE, &raw.name, 0, help, NULL
@@ -57,6 +57,7 @@ const struct poptOption ls_report_option_table[] = {
           "DIR" },
         { "format", 0, TEXT(format, "text|json|callgrind|collapsed", "write for another tool") },
         { "json", 0, FLAG(json, "the view as JSON") },
+        { "html", 0, FLAG(html, "a page for the browser, with flame graph, timeline and sources: --html -o profile.html") },
         { "min", 0, TEXT(min, "PERCENT", "hide what has less (3%; 0 with --json)") },
         { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self)") },
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
@@ -317,6 +318,7 @@ static int read_values(struct ls_report_options *o)
         o->raw = raw.raw;
         o->full_path = raw.full_path;
         o->json |= raw.json;
+        o->html = raw.html;
         o->no_pager = raw.no_pager;
         return 0;
 }
@@ -324,15 +326,24 @@ static int read_values(struct ls_report_options *o)
 /* Options that contradict each other, and defaults that follow from others. */
 static int settle(struct ls_report_options *o)
 {
-        int views = o->split + o->tree + o->annotate + (o->exporter != NULL);
+        int views = o->split + o->tree + o->annotate + o->html + (o->exporter != NULL);
         int frames = o->by[0]->is_frame + (o->by[1] && o->by[1]->is_frame);
 
         if (views > 1) {
-                ls_error("%s: one view at a time: --split, --tree, --annotate or --format", command);
+                ls_error("%s: one view at a time: --split, --tree, --annotate, --html or --format", command);
                 return -EINVAL;
         }
         if (o->exporter && o->json) {
                 ls_error("%s: --json and --format %s exclude each other", command, o->exporter->name);
+                return -EINVAL;
+        }
+        if (o->html && (o->json || raw.format || o->by_text || o->depth > 1)) {
+                ls_error("%s: --html excludes --%s: the page has all of it", command,
+                         o->json ? "json" : raw.format ? "format" : o->by_text ? "by" : "depth");
+                return -EINVAL;
+        }
+        if (o->html && (!o->output || !strcmp(o->output, "-")) && isatty(STDOUT_FILENO)) {
+                ls_error("%s: --html writes a page, and stdout is a terminal: name a file, such as -o profile.html", command);
                 return -EINVAL;
         }
         if ((o->split || o->tree) && (o->by[1] || !frames)) {

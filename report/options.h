@@ -31,7 +31,7 @@ struct ls_report_options {
         unsigned n_source_dirs;
         const struct ls_exporter *exporter;     /* --format, NULL = a view */
         int per_thread, experimental;   /* of exporters */
-        int json;
+        int json, html;
         /* look */
         double min;                     /* percent; below 0 = not given */
         int raw, full_path;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct ls_view *const views[] = { &ls_view_flat, &ls_view_tree, &ls_view_annotate };
+static const struct ls_view *const views[] = { &ls_view_flat, &ls_view_tree, &ls_view_annotate, &ls_view_page };
 
 static const struct ls_view *find_view(const struct ls_report_options *o)
 {
@@ -27,7 +27,7 @@ static int show_nothing(const struct ls_report *r)
 
                 if (error)
                         return error;
-        } else if (!r->o->json) {
+        } else if (!r->o->json && !r->o->html) {
                 ls_say_no_samples(r);
                 return 0;
         }
@@ -69,6 +69,10 @@ static int show(const struct ls_report *r, const struct ls_view *view)
                 error = show_json(r, view);
                 return error || !empty ? error : show_nothing(r);
         }
+        if (view->is_document) {
+                error = view->text(r);
+                return error || !empty ? error : show_nothing(r);
+        }
         ls_header_text(r);
         return empty ? show_nothing(r) : view->text(r);
 }
@@ -91,7 +95,7 @@ static int run_report(const struct ls_report_options *o, struct ls_profile *p, s
                 ls_error("report: %s: %s", o->input, strerror(-error));
                 goto out;
         }
-        error = ls_output_open(&out, o->output, o->color, !o->no_pager && !o->json && !o->exporter);
+        error = ls_output_open(&out, o->output, o->color, !o->no_pager && !o->json && !o->exporter && !o->html);
         if (error) {
                 ls_error("report: cannot write %s: %s", o->output ? o->output : "stdout", strerror(-error));
                 goto out;
