@@ -167,7 +167,8 @@ static void notice(struct ls_merge *m, const char *fmt, ...)
 /* What readers of the merged trace cannot see of its inputs. */
 static void add_notices(struct ls_merge *m, const struct ls_merge_input *in, unsigned n)
 {
-        notice(m, "merged from %u recordings", n);
+        if (n > 1)
+                notice(m, "merged from %u recordings", n);
         for (unsigned i = 0; i < n; i++) {
                 uint64_t ticks = 0;
 

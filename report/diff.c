@@ -7,13 +7,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SAID_MOST 20                    /* rows above --fail-above that are named */
 
 /* popt stores here; one command line is read in a process. */
 static struct {
         char *output, *by, *normalize, *test, *alpha, *min, *format, *fail_above, *color;
-        int tree, inverse, total, full_path, no_pager, json;
+        int tree, inverse, total, full_path, no_pager, json, html;
 } raw;
 
 #define FLAG(name, help) POPT_ARG_NONE, &raw.name, 0, help, NULL
@@ -35,6 +36,7 @@ static const struct poptOption options[] = {
                                 "exit with 1 when a row grew, not by chance, by more than this much of the whole") },
         { "format", 0, TEXT(format, "text|markdown|json|csv", "how to write it (text)") },
         { "json", 0, FLAG(json, "the same as --format json") },
+        { "html", 0, FLAG(html, "a page for the browser, with a flame graph in red and blue: --html -o diff.html") },
         { "min", 0, TEXT(min, "PERCENT", "hide rows with less on both sides that may be chance (1%; 0 with json and csv)") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
         { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL },
@@ -82,6 +84,7 @@ static int read_values(struct ls_diff_options *o)
                 return -EINVAL;
         o->alpha = alpha / 100;
         o->total = raw.total;
+        o->html = raw.html;
         o->o.tree = raw.tree;
         o->o.inverse = raw.inverse;
         o->o.full_path = raw.full_path;
@@ -103,6 +106,10 @@ static int settle(const struct ls_diff_options *o)
                 wrong = "--tree shows what functions have with what they call: leave --total out";
         else if (o->o.inverse && !o->o.tree)
                 wrong = "--inverse goes with --tree";
+        else if (o->html && (raw.format || raw.json || raw.by || o->total || o->o.tree))
+                wrong = "--html excludes --format, --by, --total and --tree: the page has all of it";
+        else if (o->html && (!o->o.output || !strcmp(o->o.output, "-")) && isatty(STDOUT_FILENO))
+                wrong = "--html writes a page, and stdout is a terminal: name a file, such as -o diff.html";
         else if (o->fail_above >= 0 && o->o.tree)
                 wrong = "--fail-above judges rows that stand for themselves: leave --tree out";
         else if (o->test > LS_TEST_COUNTS && (o->n_files[0] < 2 || o->n_files[1] < 2))
@@ -218,6 +225,8 @@ static int compare(struct ls_diff *d)
 
 static int write_diff(const struct ls_diff *d, const struct ls_output *out)
 {
+        if (d->o->html)
+                return ls_diff_html(d, out->file);
         switch (d->o->format) {
         case LS_DIFF_MARKDOWN:
                 return ls_diff_markdown(d, out->file);
@@ -278,7 +287,7 @@ static int run_diff(struct ls_diff *d)
                 ls_error("diff: %s", strerror(-r));
                 return LS_EXIT_FAIL;
         }
-        r = ls_output_open(&out, o->output, o->color, !o->no_pager && d->o->format == LS_DIFF_TEXT);
+        r = ls_output_open(&out, o->output, o->color, !o->no_pager && d->o->format == LS_DIFF_TEXT && !d->o->html);
         if (r) {
                 ls_error("diff: cannot write %s: %s", o->output ? o->output : "stdout", strerror(-r));
                 return LS_EXIT_FAIL;

@@ -1,5 +1,6 @@
 /* The parts of luasample diff and what they share. diff.c: the command; diff_run.c: opens the recordings; diff_match.c and
- * diff_names.c: what is the same in all of them; diff_rows.c, diff_tree.c: rows; diff_text.c, diff_data.c: output. */
+ * diff_names.c: what is the same in all of them; diff_rows.c, diff_tree.c: rows; diff_text.c, diff_data.c: output;
+ * diff_html.c, diff_join.c: the page. */
 #ifndef LS_REPORT_DIFF_H
 #define LS_REPORT_DIFF_H
 
@@ -22,6 +23,7 @@ struct ls_diff_options {
         enum ls_diff_norm norm;
         enum ls_diff_test test;
         enum ls_diff_format format;
+        int html;                       /* the page, not rows */
         int total;                      /* compare what functions have with what they call */
         double alpha;                   /* rate of false discoveries, 0 to 1 */
         double fail_above;              /* percent; below 0 = not asked for */
@@ -75,8 +77,9 @@ struct ls_diff {
 int ls_diff_open(struct ls_diff *d);
 void ls_diff_done(struct ls_diff *d);
 
-/* diff_names.c: numbers the sources, functions and groups of all runs. Returns 0 or -ENOMEM. */
+/* diff_names.c: numbers the sources, functions and groups of all runs, or just the first two. Return 0 or -ENOMEM. */
 int ls_diff_names(struct ls_diff *d);
+int ls_diff_functions(struct ls_diff *d);
 
 /* diff_match.c: one thing of one recording. */
 #define LS_DIFF_PASSES 6
@@ -116,6 +119,10 @@ int ls_diff_text(const struct ls_diff *d, FILE *out, int color, unsigned width);
 int ls_diff_markdown(const struct ls_diff *d, FILE *out);
 int ls_diff_json(const struct ls_diff *d, FILE *out);
 int ls_diff_csv(const struct ls_diff *d, FILE *out);
+/* diff_html.c, diff_join.c: the page, of new profiles of both sides; diff_join.c writes what the earlier one has into the
+ * later one, where it is not there, and gives the earlier one's cells its ids. Return 0 or -errno. */
+int ls_diff_html(const struct ls_diff *d, FILE *out);
+int ls_diff_join(struct ls_diff *two, const struct ls_cell *cells, size_t n, struct ls_cell **ret_cells);
 /* diff_text.c: a value as --normalize has it, "12.34%", "1.234 s", "567"; a sentence on the test. */
 void ls_diff_value(const struct ls_diff *d, double value, int sign, char *buf, size_t size);
 const char *ls_diff_test_text(const struct ls_diff *d);

@@ -350,7 +350,7 @@ static int number_groups(struct ls_diff *d)
         return r;
 }
 
-int ls_diff_names(struct ls_diff *d)
+int ls_diff_functions(struct ls_diff *d)
 {
         static const enum ls_match_rule source_rules[LS_DIFF_PASSES] = {
                 LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_EQUAL, LS_MATCH_ALL, LS_MATCH_ONE };
@@ -360,8 +360,13 @@ int ls_diff_names(struct ls_diff *d)
 
         if (!r)
                 r = find_changed(d);
-        if (!r)
-                r = number(d, function_item, function_rules, count_functions, functions_of, &d->n_functions);
+        return r ? r : number(d, function_item, function_rules, count_functions, functions_of, &d->n_functions);
+}
+
+int ls_diff_names(struct ls_diff *d)
+{
+        int r = ls_diff_functions(d);
+
         if (!r)
                 r = number_groups(d);
         return r ? r : name_items(d);
