@@ -12,9 +12,10 @@ import support
 import compare
 import merges
 import outputs
+import page
 
 suite = support.Suite("diff")
-for module in (compare, outputs, merges):
+for module in (compare, outputs, page, merges):
     module.add_to(suite)
 
 if __name__ == "__main__":
