@@ -70,28 +70,29 @@ static int put_time(const struct ls_page_cells *c, yajl_gen g)
 }
 
 /* Sorted as they are: stacks count up in a bucket. */
-static int put_cells(yajl_gen g, const struct ls_page_tables *t, const struct ls_page_cell *cells, size_t n,
-                     uint32_t n_buckets)
+static int put_cells(yajl_gen g, const struct ls_page_tables *t)
 {
+        const struct ls_page_cell *cells = t->c->cells;
         struct ls_buf per_bucket = { 0 }, stack = { 0 }, context = { 0 }, ticks = { 0 };
         size_t i = 0;
         int error;
 
-        for (uint32_t bucket = 0; bucket < n_buckets; bucket++) {
+        for (uint32_t bucket = 0; bucket < t->c->n_buckets; bucket++) {
                 size_t first = i;
                 uint32_t last = 0;
 
-                for (; i < n && cells[i].bucket == bucket; i++) {
+                for (; i < t->c->n_cells && cells[i].bucket == bucket; i++) {
                         uint32_t id = t->stacks.of[cells[i].stack];
 
                         ls_buf_varint(&stack, id - last);
-                        ls_buf_varint(&context, cells[i].context);
+                        ls_buf_varint(&context, t->first_context + cells[i].context);
                         ls_buf_varint(&ticks, cells[i].ticks);
                         last = id;
                 }
                 ls_buf_varint(&per_bucket, i - first);
         }
-        ls_json_u64(g, "n", n);
+        ls_json_u64(g, "n", t->c->n_cells);
+        ls_json_u64(g, "buckets", t->c->n_buckets);
         error = ls_page_column(g, "per_bucket", &per_bucket);
         error |= ls_page_column(g, "stack", &stack);
         error |= ls_page_column(g, "context", &context);
@@ -99,28 +100,28 @@ static int put_cells(yajl_gen g, const struct ls_page_tables *t, const struct ls
         return error ? -ENOMEM : 0;
 }
 
-static int put_all_cells(const struct ls_page *page, const struct ls_page_tables *t, const struct ls_page_cells *c,
-                         yajl_gen g)
+static int put_all_cells(const struct ls_page *page, const struct ls_page_tables *t, yajl_gen g)
 {
         int error;
 
         ls_json_key(g, "cells");
         yajl_gen_map_open(g);
-        error = put_cells(g, t, c->cells, c->n_cells, c->n_buckets);
+        error = put_cells(g, &t[0]);
         yajl_gen_map_close(g);
         if (error || !page->base)
                 return error;
         ls_json_key(g, "base");
         yajl_gen_map_open(g);
         ls_json_str(g, "title", page->base_title ? page->base_title : "before");
-        error = put_cells(g, t, c->base, c->n_base, 1);
+        error = put_cells(g, &t[1]);
         yajl_gen_map_close(g);
         return error;
 }
 
-static int put_data(const struct ls_page *page, const struct ls_page_tables *t, const struct ls_page_cells *c, yajl_gen g)
+static int put_data(const struct ls_page *page, const struct ls_page_tables *t, yajl_gen g)
 {
         const struct ls_report *r = page->report;
+        unsigned n_tables = page->base ? 2 : 1;
         int error;
 
         yajl_gen_map_open(g);
@@ -132,40 +133,57 @@ static int put_data(const struct ls_page *page, const struct ls_page_tables *t, 
         ls_header_json(r, g);
         yajl_gen_map_close(g);
         ls_page_facts_json(page, g);
-        error = put_time(c, g);
+        error = put_time(t[0].c, g);
         if (!error)
-                error = ls_page_tables_json(t, page, c, g);
+                error = ls_page_tables_json(t, n_tables, g);
         if (!error)
-                error = ls_page_sources_json(t, page, g);
+                error = ls_page_sources_json(t, n_tables, g);
         if (!error)
-                error = put_all_cells(page, t, c, g);
+                error = put_all_cells(page, t, g);
         yajl_gen_map_close(g);
+        return error;
+}
+
+/* Reads both recordings. */
+static int collect(const struct ls_page *page, struct ls_page_cells c[2], struct ls_page_tables t[2])
+{
+        int error = ls_page_cells_init(&c[0], page->report, 0);
+
+        if (!error)
+                error = ls_page_tables_init(&t[0], page->report, &c[0], NULL, NULL);
+        if (!error && page->base)
+                error = ls_page_cells_init(&c[1], page->base, 1);
+        if (!error && page->base)
+                error = ls_page_tables_init(&t[1], page->base, &c[1], &t[0], page->same_function);
         return error;
 }
 
 int ls_page_write(const struct ls_page *page)
 {
         FILE *out = page->report->out;
-        struct ls_page_cells c;
-        struct ls_page_tables t = { .module = NULL };
+        struct ls_page_cells c[2];
+        struct ls_page_tables t[2];
         yajl_gen g = NULL;
-        int error = ls_page_cells_init(&c, page);
+        int error;
 
-        if (!error)
-                error = ls_page_tables_init(&t, page, &c);
+        memset(c, 0, sizeof(c));
+        memset(t, 0, sizeof(t));
+        error = collect(page, c, t);
         if (!error) {
                 g = ls_json_begin_script(out);
                 error = g ? 0 : -ENOMEM;
         }
         if (!error) {
                 fwrite(ls_page_head, 1, ls_page_head_len, out);
-                error = put_data(page, &t, &c, g);
+                error = put_data(page, t, g);
                 fwrite(ls_page_tail, 1, ls_page_tail_len, out);
         }
         if (g)
                 ls_json_end(g);
-        ls_page_tables_done(&t);
-        ls_page_cells_done(&c);
+        for (int i = 0; i < 2; i++) {
+                ls_page_tables_done(&t[i]);
+                ls_page_cells_done(&c[i]);
+        }
         return error;
 }
 

@@ -138,7 +138,7 @@ static uint64_t bucket_after_start(const struct pass *s, uint64_t time_ns)
         return time_ns > s->start_ns ? (time_ns - s->start_ns - 1) / s->c->bucket_ns : 0;
 }
 
-static int make_buckets(struct pass *s)
+static int make_buckets(struct pass *s, int one_bucket)
 {
         struct ls_page_cells *c = s->c;
         uint64_t length, interval = s->r->profile->interval_ns, first;
@@ -147,7 +147,7 @@ static int make_buckets(struct pass *s)
         if (s->first_ns > s->last_ns)
                 return 0;
         length = (s->last_ns - s->first_ns) / MOST_BUCKETS + 1;
-        c->bucket_ns = round_length(length > interval ? length : interval);
+        c->bucket_ns = one_bucket ? UINT64_MAX : round_length(length > interval ? length : interval);
         first = bucket_after_start(s, s->first_ns);
         c->n_buckets = (uint32_t)(bucket_after_start(s, s->last_ns) - first) + 1;
         c->first_ns = first * c->bucket_ns;
@@ -207,26 +207,6 @@ static int take_block(void *ctx, const struct ls_sample_block *b)
         return 0;
 }
 
-static int take_base(struct pass *s, const struct ls_page *page)
-{
-        struct ls_page_cells *c = s->c;
-
-        c->base = calloc(page->n_base + 1, sizeof(*c->base));
-        if (!c->base)
-                return -ENOMEM;
-        for (size_t i = 0; i < page->n_base; i++) {
-                struct ls_page_cell *to = &c->base[c->n_base];
-
-                to->stack = page->base[i].stack;
-                to->ticks = page->base[i].ticks;
-                if (find_context(s, &page->base[i], &to->context))
-                        return -ENOMEM;
-                c->n_base += to->ticks != 0;
-        }
-        c->n_base = merge(c->base, c->n_base);
-        return 0;
-}
-
 static int list_contexts(struct ls_page_cells *c)
 {
         struct ls_page_context_entry *e, *next;
@@ -239,9 +219,8 @@ static int list_contexts(struct ls_page_cells *c)
         return 0;
 }
 
-int ls_page_cells_init(struct ls_page_cells *c, const struct ls_page *page)
+int ls_page_cells_init(struct ls_page_cells *c, const struct ls_report *r, int one_bucket)
 {
-        const struct ls_report *r = page->report;
         struct pass s = { .c = c, .r = r, .first_ns = UINT64_MAX };
         unsigned columns = LS_COL_TIME | r->filter->columns;
         uint64_t elapsed;
@@ -256,13 +235,11 @@ int ls_page_cells_init(struct ls_page_cells *c, const struct ls_page *page)
         if (!error)
                 error = ls_profile_samples(r->profile, columns, find_span, &s);
         if (!error)
-                error = make_buckets(&s);
+                error = make_buckets(&s, one_bucket);
         if (!error && c->n_buckets)
                 error = ls_profile_samples(r->profile, columns, take_block, &s);
         if (!error)
                 end_sample(&s);
-        if (!error && page->base)
-                error = take_base(&s, page);
         c->n_cells = merge(c->cells, c->n_cells);
         return error ? error : list_contexts(c);
 }
@@ -278,7 +255,6 @@ void ls_page_cells_done(struct ls_page_cells *c)
         ls_grouping_free(c->zones);
         ls_grouping_free(c->threads);
         free(c->cells);
-        free(c->base);
         free(c->contexts);
         free(c->samples);
         free(c->squares);

@@ -18,7 +18,7 @@
 struct place { uint32_t source, location; };
 
 struct embed {
-        const struct ls_page *page;
+        const struct ls_report *r;
         yajl_gen g;
         struct place *places;           /* of the Lua frames in the page, by source */
         size_t n_places, at;
@@ -36,6 +36,7 @@ static int by_source(const void *a, const void *b)
 
 static int list_places(struct embed *e, const struct ls_page_tables *t, const struct ls_profile *p)
 {
+        e->at = e->n_places = 0;
         e->places = calloc((size_t)t->locations.n + 1, sizeof(*e->places));
         if (!e->places)
                 return -ENOMEM;
@@ -60,12 +61,14 @@ static void mark(uint8_t *wanted, uint32_t n_lines, uint32_t from, uint32_t to)
 /* Which lines are wanted of a source whose places are those from e->at on: [n_lines + 1], to be freed. */
 static uint8_t *choose_lines(struct embed *e, uint32_t source, uint32_t n_lines)
 {
-        const struct ls_profile *p = e->page->report->profile;
+        const struct ls_profile *p = e->r->profile;
         uint8_t *wanted = calloc((size_t)n_lines + 2, 1);
         uint32_t last_function = 0;
 
         if (wanted && n_lines <= WHOLE_FILE)
                 memset(wanted + 1, 1, n_lines);
+        while (e->at < e->n_places && e->places[e->at].source < source)
+                e->at++;
         for (; e->at < e->n_places && e->places[e->at].source == source; e->at++) {
                 const struct ls_location *l = &p->locations[e->places[e->at].location];
                 const struct ls_function *f = &p->functions[l->function];
@@ -154,7 +157,7 @@ static const char *notice_of(const struct embed *e, const struct ls_source_text 
 
 static int put_source(struct embed *e, uint32_t source)
 {
-        const struct ls_report *r = e->page->report;
+        const struct ls_report *r = e->r;
         struct ls_source_text t;
         int error = 0;
 
@@ -170,23 +173,33 @@ static int put_source(struct embed *e, uint32_t source)
         if (t.lines)
                 error = put_text(e, source, &t);
         yajl_gen_map_close(e->g);
-        while (e->at < e->n_places && e->places[e->at].source <= source)
-                e->at++;
         ls_source_done(&t);
         return error;
 }
 
-int ls_page_sources_json(const struct ls_page_tables *t, const struct ls_page *page, yajl_gen g)
+static int put_sources(struct embed *e, const struct ls_page_tables *t)
 {
-        struct embed e = { .page = page, .g = g, .left = MOST_TEXT };
-        int error = list_places(&e, t, page->report->profile);
+        int error;
+
+        e->r = t->r;
+        error = list_places(e, t, t->r->profile);
+        for (uint32_t i = 0; !error && i < t->sources.n_old; i++)
+                if (t->sources.of[i] != UINT32_MAX)
+                        error = put_source(e, i);
+        free(e->places);
+        e->places = NULL;
+        return error;
+}
+
+int ls_page_sources_json(const struct ls_page_tables *t, unsigned n_tables, yajl_gen g)
+{
+        struct embed e = { .g = g, .left = MOST_TEXT };
+        int error = 0;
 
         ls_json_key(g, "sources");
         yajl_gen_array_open(g);
-        for (uint32_t i = 0; !error && i < t->sources.n_old; i++)
-                if (t->sources.of[i] != UINT32_MAX)
-                        error = put_source(&e, i);
+        for (unsigned i = 0; !error && i < n_tables; i++)
+                error = put_sources(&e, &t[i]);
         yajl_gen_array_close(g);
-        free(e.places);
         return error;
 }

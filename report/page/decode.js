@@ -73,9 +73,28 @@ function decodeStacks(d) {
         return { n, parent, location };
 }
 
+/* Things of one name in both recordings are one. Changes what refers to them by number. */
+function joinNames(names, change) {
+        const known = new Map(names.map((text, i) => [text, i]).reverse());
+
+        change(i => known.get(names[i]));
+}
+
 function decode(d) {
         const column = i => Uint32Array.from(d.contexts, c => c[i]);
 
+        if (d.base) {
+                joinNames(d.zones, of =>
+                        d.contexts.forEach(c => {
+                                c[2] = of(c[2]);
+                        }),
+                );
+                joinNames(d.modules, of =>
+                        d.functions.forEach(f => {
+                                f[2] = of(f[2]);
+                        }),
+                );
+        }
         return {
                 title: d.title,
                 header: d.header,
@@ -115,6 +134,6 @@ function decode(d) {
                         squares: Float64Array.from(d.time.squares),
                 },
                 cells: decodeCells(d.cells, d.time.buckets),
-                base: d.base ? { title: d.base.title, ...decodeCells(d.base, 1) } : null,
+                base: d.base ? { title: d.base.title, ...decodeCells(d.base, d.base.buckets) } : null,
         };
 }

@@ -297,6 +297,11 @@ class Aggregate {
                         total[key.noline] = self[key.noline];
                         stackTotal = propagate(parent, moved);
                 }
+                if (stackSelf[0]) {
+                        /* samples without a stack */
+                        self[key.group[location[0]]] += stackSelf[0];
+                        total[key.group[location[0]]] += stackSelf[0];
+                }
                 for (let i = 1; i < n; i++) {
                         const g = key.group[location[i]];
 

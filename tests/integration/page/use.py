@@ -187,7 +187,7 @@ def add_to(suite):
             if d["zones"][d["contexts"][context][2]] != "serve":
                 sums[(stack, context)] = sums.get((stack, context), 0) + ticks
         keys = sorted(sums)
-        d["base"] = {"title": "before.data", "n": len(keys), "per_bucket": varints([len(keys)]),
+        d["base"] = {"title": "before.data", "n": len(keys), "buckets": 1, "per_bucket": varints([len(keys)]),
                      "stack": varints([k[0] - (keys[i - 1][0] if i else 0) for i, k in enumerate(keys)]),
                      "context": varints([k[1] for k in keys]), "ticks": varints([sums[k] for k in keys])}
         b = shared.opened(shared.with_data(page, d))
