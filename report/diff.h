@@ -1,6 +1,6 @@
 /* The parts of luasample diff and what they share. diff.c: the command; diff_run.c: opens the recordings; diff_match.c and
- * diff_names.c: what is the same in all of them; diff_rows.c, diff_tree.c: rows; diff_text.c, diff_data.c: output;
- * diff_html.c, diff_join.c: the page. */
+ * diff_names.c: what is the same in all of them; diff_rows.c, diff_tree.c: rows; diff_text.c, diff_data.c, diff_html.c:
+ * output. */
 #ifndef LS_REPORT_DIFF_H
 #define LS_REPORT_DIFF_H
 
@@ -76,8 +76,11 @@ struct ls_diff {
 /* diff_run.c. Returns 0, or the exit status after it said what is wrong. */
 int ls_diff_open(struct ls_diff *d);
 void ls_diff_done(struct ls_diff *d);
+/* Labels, filter, ticks and groups of a run whose profile is open. Returns 0 or -errno. */
+int ls_diff_load(struct ls_diff_run *run, const struct ls_report_options *o);
+void ls_diff_run_done(struct ls_diff_run *run);
 
-/* diff_names.c: numbers the sources, functions and groups of all runs, or just the first two. Return 0 or -ENOMEM. */
+/* diff_names.c: numbers the sources, functions and groups of all runs, or no groups. Return 0 or -ENOMEM. */
 int ls_diff_names(struct ls_diff *d);
 int ls_diff_functions(struct ls_diff *d);
 
@@ -119,10 +122,8 @@ int ls_diff_text(const struct ls_diff *d, FILE *out, int color, unsigned width);
 int ls_diff_markdown(const struct ls_diff *d, FILE *out);
 int ls_diff_json(const struct ls_diff *d, FILE *out);
 int ls_diff_csv(const struct ls_diff *d, FILE *out);
-/* diff_html.c, diff_join.c: the page, of new profiles of both sides; diff_join.c writes what the earlier one has into the
- * later one, where it is not there, and gives the earlier one's cells its ids. Return 0 or -errno. */
+/* diff_html.c: the page. Returns 0 or -errno. */
 int ls_diff_html(const struct ls_diff *d, FILE *out);
-int ls_diff_join(struct ls_diff *two, const struct ls_cell *cells, size_t n, struct ls_cell **ret_cells);
 /* diff_text.c: a value as --normalize has it, "12.34%", "1.234 s", "567"; a sentence on the test. */
 void ls_diff_value(const struct ls_diff *d, double value, int sign, char *buf, size_t size);
 const char *ls_diff_test_text(const struct ls_diff *d);

@@ -1,5 +1,5 @@
-/* luasample diff --html: the page of the later side, with the ticks of the earlier one as its base. The page shows one profile:
- * several recordings of a side are merged first, in a file without a name. Called by diff.c. */
+/* luasample diff --html: the page of the later side, with the earlier one as its base. The page shows one recording of each:
+ * several are merged first, in a file without a name. Called by diff.c. */
 #include "formats/trace_merge.h"
 #include "report/diff.h"
 #include "report/page.h"
@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static int open_merged(const struct ls_diff *d, int side, struct ls_profile **ret)
 {
@@ -18,7 +17,7 @@ static int open_merged(const struct ls_diff *d, int side, struct ls_profile **re
         uint64_t interval_ns;
         const char *why;
         char path[40];
-        int r = in && f ? 0 : -ENOMEM;
+        int r = !in ? -ENOMEM : !f ? -errno : 0;
 
         for (unsigned k = 0; !r && k < d->n_runs; k++)
                 if (d->runs[k].side == side)
@@ -40,84 +39,83 @@ static int open_merged(const struct ls_diff *d, int side, struct ls_profile **re
         return r;
 }
 
-/* A profile of its own, since the later one's tables are added to. */
-static int open_side(const struct ls_diff *d, int side, struct ls_profile **ret)
+/* What the page shows of a side: the recording, or a joint one of its own. */
+struct page_side {
+        struct ls_diff_run own;         /* not used when the side has one recording */
+        const struct ls_diff_run *run;
+        struct ls_report report;
+        char *title;
+};
+
+static int side_init(struct page_side *s, const struct ls_diff *d, int side, FILE *out)
 {
-        const char *path = d->o->files[side][0], *why;
+        int r = 0;
 
-        if (d->n_side[side] > 1 || !strcmp(path, "-"))
-                return open_merged(d, side, ret);
-        return ls_profile_open(path, ret, &why);
-}
-
-static char *title_of(const struct ls_diff *d, int side)
-{
-        char *text;
-
-        if (d->n_side[side] == 1)
-                return strdup(d->o->files[side][0]);
-        return asprintf(&text, "%s and %u more", d->o->files[side][0], d->n_side[side] - 1) < 0 ? NULL : text;
-}
-
-/* Labels, filter and ticks of a side; of the later one after its tables have grown. */
-static int load(struct ls_diff_run *run, const struct ls_report_options *o, unsigned dims)
-{
-        int r;
-
-        ls_labels_free(run->labels);
-        run->labels = NULL;
-        r = ls_labels_new(run->profile, o->full_path, &run->labels);
-        if (!r)
-                r = ls_filter_init(&run->filter, run->profile, run->labels, o);
-        return r ? r : ls_aggregate_new(run->profile, &run->filter, dims, &run->aggregate);
-}
-
-static int write_page(const struct ls_diff *d, struct ls_diff *two, FILE *out)
-{
-        const struct ls_report_options *o = &d->o->o;
-        char *titles[2] = { title_of(d, LS_BEFORE), title_of(d, LS_AFTER) };
-        struct ls_diff_run *before = &two->runs[0], *after = &two->runs[1];
-        struct ls_report r = { .o = o, .out = out };
-        struct ls_page page = { .report = &r, .title = titles[1], .base_title = titles[0] };
-        struct ls_cell *base = NULL;
-        int e = load(before, o, LS_DIM_VMSTATE | LS_DIM_ZONE | LS_DIM_THREAD | LS_DIM_NOLINE);
-
-        if (!e)
-                e = ls_labels_new(after->profile, o->full_path, &after->labels);
-        if (!e)
-                e = ls_diff_functions(two);
-        if (!e)
-                e = ls_diff_join(two, before->aggregate->cells, before->aggregate->n_cells, &base);
-        if (!e)
-                e = load(after, o, 0);
-        if (!e) {
-                r.profile = after->profile;
-                r.labels = after->labels;
-                r.filter = &after->filter;
-                r.aggregate = after->aggregate;
-                page.base = base;
-                page.n_base = before->aggregate->n_cells;
-                e = ls_page_write(&page);
+        for (unsigned k = d->n_runs; k-- > 0;)
+                s->run = d->runs[k].side == side ? &d->runs[k] : s->run;
+        if (d->n_side[side] == 1) {
+                s->title = strdup(s->run->path);
+        } else {
+                if (asprintf(&s->title, "%s and %u more", s->run->path, d->n_side[side] - 1) < 0)
+                        s->title = NULL;
+                r = open_merged(d, side, &s->own.profile);
+                if (!r)
+                        r = ls_diff_load(&s->own, &d->o->o);
+                s->run = &s->own;
         }
-        free(base);
-        free(titles[0]);
-        free(titles[1]);
-        return e;
+        s->report = (struct ls_report){ .o = &d->o->o, .profile = s->run->profile, .labels = s->run->labels,
+                                        .filter = &s->run->filter, .aggregate = s->run->aggregate, .out = out };
+        return r ? r : s->title ? 0 : -ENOMEM;
+}
+
+static void side_done(struct page_side *s)
+{
+        ls_diff_run_done(&s->own);
+        free(s->title);
+}
+
+/* The later one's function for each of the earlier one's, 0 = it has none. */
+static int match_functions(const struct page_side *before, const struct page_side *after, uint32_t **ret)
+{
+        struct ls_diff_run runs[2] = { { .profile = before->run->profile, .labels = before->run->labels },
+                                       { .profile = after->run->profile, .labels = after->run->labels } };
+        struct ls_diff two = { .runs = runs, .n_runs = 2 };
+        uint32_t n = runs[0].profile->n_functions, *same = calloc((size_t)n + 1, sizeof(*same)), *later = NULL;
+        int r = same ? ls_diff_functions(&two) : -ENOMEM;
+
+        if (!r) {
+                later = calloc((size_t)two.n_functions + 1, sizeof(*later));
+                r = later ? 0 : -ENOMEM;
+        }
+        for (uint32_t i = 1; !r && i < runs[1].profile->n_functions; i++)
+                later[runs[1].function_of[i]] = i;
+        for (uint32_t i = 1; !r && i < n; i++)
+                same[i] = later[runs[0].function_of[i]];
+        for (int i = 0; i < 2; i++) {
+                free(runs[i].source_of);
+                free(runs[i].function_of);
+        }
+        free(two.changed);
+        free(later);
+        *ret = same;
+        return r;
 }
 
 int ls_diff_html(const struct ls_diff *d, FILE *out)
 {
-        struct ls_diff two = { .o = d->o, .n_runs = 2, .n_side = { 1, 1 } };
-        int r;
+        struct page_side before = { .run = NULL }, after = { .run = NULL };
+        uint32_t *same = NULL;
+        int r = side_init(&before, d, LS_BEFORE, out);
 
-        two.runs = calloc(2, sizeof(*two.runs));
-        r = two.runs ? open_side(d, LS_BEFORE, &two.runs[0].profile) : -ENOMEM;
         if (!r)
-                r = open_side(d, LS_AFTER, &two.runs[1].profile);
+                r = side_init(&after, d, LS_AFTER, out);
         if (!r)
-                r = write_page(d, &two, out);
-        if (!two.runs)
-                two.n_runs = 0;
-        ls_diff_done(&two);
+                r = match_functions(&before, &after, &same);
+        if (!r)
+                r = ls_page_write(&(struct ls_page){ .report = &after.report, .base = &before.report, .same_function = same,
+                                                     .title = after.title, .base_title = before.title });
+        free(same);
+        side_done(&before);
+        side_done(&after);
         return r;
 }

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Samples of a recording, as the user asked for them. Returns 0 or -errno. */
-static int load(struct ls_diff_run *run, const struct ls_report_options *o)
+int ls_diff_load(struct ls_diff_run *run, const struct ls_report_options *o)
 {
         int r = ls_labels_new(run->profile, o->full_path, &run->labels);
 
@@ -42,7 +41,7 @@ static int open_run(struct ls_diff_run *run, const struct ls_report_options *o)
 
         if (r)
                 return r;
-        r = load(run, o);
+        r = ls_diff_load(run, o);
         if (r) {
                 if (r != -EINVAL)
                         ls_error("diff: %s: %s", run->path, strerror(-r));
@@ -87,20 +86,22 @@ int ls_diff_open(struct ls_diff *d)
         return r ? r : check_intervals(d);
 }
 
+void ls_diff_run_done(struct ls_diff_run *run)
+{
+        free(run->source_of);
+        free(run->function_of);
+        free(run->item_of);
+        ls_grouping_free(run->grouping);
+        ls_aggregate_free(run->aggregate);
+        ls_filter_done(&run->filter);
+        ls_labels_free(run->labels);
+        ls_profile_close(run->profile);
+}
+
 void ls_diff_done(struct ls_diff *d)
 {
-        for (unsigned i = 0; i < d->n_runs; i++) {
-                struct ls_diff_run *run = &d->runs[i];
-
-                free(run->source_of);
-                free(run->function_of);
-                free(run->item_of);
-                ls_grouping_free(run->grouping);
-                ls_aggregate_free(run->aggregate);
-                ls_filter_done(&run->filter);
-                ls_labels_free(run->labels);
-                ls_profile_close(run->profile);
-        }
+        for (unsigned i = 0; i < d->n_runs; i++)
+                ls_diff_run_done(&d->runs[i]);
         for (uint32_t i = 0; d->items && i < d->n_items; i++) {
                 free(d->items[i].name);
                 free(d->items[i].place);
