@@ -44,6 +44,7 @@ struct ls_diff_run {                    /* a recording */
 
 struct ls_diff_item {                   /* a group of all recordings */
         char *name, *place;             /* place: where it is defined, may be NULL */
+        char *unnumbered;               /* the name before it got a number; NULL = it got none */
 };
 
 struct ls_diff_row {

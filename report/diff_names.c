@@ -326,6 +326,45 @@ static int name_items(struct ls_diff *d)
         return 0;
 }
 
+struct named { const char *name; uint32_t at; };
+
+static int by_name(const void *x, const void *y)
+{
+        const struct named *a = x, *b = y;
+        int c = strcmp(a->name, b->name);
+
+        return c ? c : a->at < b->at ? -1 : a->at > b->at;
+}
+
+/* Things of one name that have no place to tell them apart get numbers: "worker", "worker #2". */
+static int number_names(struct ls_diff *d)
+{
+        struct named *sorted = calloc((size_t)d->n_items + 1, sizeof(*sorted));
+        unsigned nth = 1;
+        int r = sorted ? 0 : -ENOMEM;
+
+        for (uint32_t i = 0; !r && i < d->n_items; i++)
+                sorted[i] = (struct named){ d->items[i].name, i };
+        if (!r)
+                qsort(sorted, d->n_items, sizeof(*sorted), by_name);
+        for (uint32_t i = 1; !r && i < d->n_items; i++) {
+                struct ls_diff_item *item = &d->items[sorted[i].at];
+                char *text;
+
+                nth = strcmp(sorted[i].name, sorted[i - 1].name) ? 1 : nth + 1;
+                if (nth == 1)
+                        continue;
+                if (asprintf(&text, "%s #%u", sorted[i].name, nth) < 0) {
+                        r = -ENOMEM;
+                        break;
+                }
+                item->unnumbered = item->name;  /* the next one is compared with it */
+                item->name = text;
+        }
+        free(sorted);
+        return r;
+}
+
 static int number_groups(struct ls_diff *d)
 {
         static const enum ls_match_rule rules[LS_DIFF_PASSES] = { LS_MATCH_ALL };
@@ -369,5 +408,7 @@ int ls_diff_names(struct ls_diff *d)
 
         if (!r)
                 r = number_groups(d);
-        return r ? r : name_items(d);
+        if (!r)
+                r = name_items(d);
+        return r || d->o->o.by[0]->function ? r : number_names(d);
 }

@@ -105,6 +105,7 @@ void ls_diff_done(struct ls_diff *d)
         for (uint32_t i = 0; d->items && i < d->n_items; i++) {
                 free(d->items[i].name);
                 free(d->items[i].place);
+                free(d->items[i].unnumbered);
         }
         free(d->runs);
         free(d->changed);

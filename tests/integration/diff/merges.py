@@ -2,10 +2,13 @@
 import collections
 import os
 import re
+import sys
 
 import support as s
 from made import MS, Program, rows, trace
 from support import check
+
+sys.path.append(os.path.join(s.TESTS, "reader"))
 
 PLAIN = Program([("main", 0, 1), ("parse", 10, 2), ("hash", 30, 3)])
 KEYS = ("function", "module-function", "line", "module", "vmstate", "zone", "zone-path", "thread", "vm", "coroutine",
@@ -161,6 +164,8 @@ def add_to(suite):
         kinds = collections.Counter(r["record"] for r in s.json_of(["dump", "-i", out, "--json"]))
         for kind in ("aggregate", "span", "linecount", "label", "jittrace", "irnames", "text"):
             check(kinds[kind], "no record %s in the merged trace" % kind)
+        import compare
+        compare.compare(out)                    # the second reader says the same of it
         broken = s.tmpfile(".data")
         with open(inputs[2], "rb") as f:
             data = bytearray(f.read())

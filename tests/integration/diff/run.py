@@ -9,13 +9,13 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
 import support
-import compare
+import differences
 import merges
 import outputs
 import page
 
 suite = support.Suite("diff")
-for module in (compare, outputs, page, merges):
+for module in (differences, outputs, page, merges):
     module.add_to(suite)
 
 if __name__ == "__main__":

@@ -138,6 +138,11 @@ def add_to(suite):
             check(len(set(names)) == len(names), "--by %s has a name twice: %s" % (key, names))
         check(set(rows("--by", "thread", a, b)) == {"main", "worker"}, "threads are matched by name")
         check(set(rows("--by", "zone", a, b)) == {"A", "B", "(none)"}, "zones")
+        crowd = [trace(PLAIN, [(["main", "parse"], 100 * i, {"thread": i}) for i in (1, 2, 3)], threads=("w", "w", n))
+                 for n in ("w", "x")]
+        r = rows("--by", "thread", *crowd)
+        check({n: (x["before_ticks"], x["after_ticks"]) for n, x in r.items()} ==
+              {"w": ([100], [100]), "w #2": ([200], [200]), "w #3": ([300], [0]), "x": ([0], [300])}, r)
 
     @suite.test("total", "--total and --tree: time with callees; --tree --inverse: with callers", quick=True)
     def total():
@@ -190,7 +195,7 @@ def add_to(suite):
         text = """
             local function parse(n) local s = 0 for i = 1, n do s = s + i % 7 end return s end
             local function hash(n) local h = 0 for i = 1, n do h = (h * 31 + i) % 65521 end return h end
-            for r = 1, 60 do parse(3e6) hash(@) end"""
+            for r = 1, 40 do parse(3e6) hash(@) end"""
         def recorded(n, extra=""):
             path = s.tmpfile(".lua")
             with open(path, "w") as f:
