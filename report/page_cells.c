@@ -105,12 +105,18 @@ static int find_context(struct pass *s, const struct ls_cell *cell, uint32_t *re
         return 0;
 }
 
+/* Rows of the event that is shown, in what the filters let through. */
+static int is_wanted(const struct pass *s, const struct ls_sample_block *b, uint32_t i)
+{
+        return b->event[i] == LS_EVENT_CPU && ls_filter_wants(s->r->filter, b, i);
+}
+
 static int find_span(void *ctx, const struct ls_sample_block *b)
 {
         struct pass *s = ctx;
 
         for (uint32_t i = 0; i < b->n; i++) {
-                if (b->event[i] != LS_EVENT_CPU || !ls_filter_wants(s->r->filter, b, i))
+                if (!is_wanted(s, b, i))
                         continue;
                 if (b->time_ns[i] < s->first_ns)
                         s->first_ns = b->time_ns[i];
@@ -197,11 +203,9 @@ static int take_block(void *ctx, const struct ls_sample_block *b)
         struct pass *s = ctx;
 
         for (uint32_t i = 0; i < b->n; i++) {
-                if (b->event[i] != LS_EVENT_CPU)
-                        continue;
                 if (!(b->flags[i] & LS_SAMPLE_CONT))
                         end_sample(s);
-                if (ls_filter_wants(s->r->filter, b, i) && take_row(s, b, i))
+                if (is_wanted(s, b, i) && take_row(s, b, i))
                         return -ENOMEM;
         }
         return 0;

@@ -71,6 +71,7 @@ function showControls() {
                         state.width,
                         choose('width'),
                 );
+        $('pick-color').hidden = !!app.profile.base;
         $('pick-width').hidden = !app.profile.base;
 }
 

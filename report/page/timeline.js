@@ -357,7 +357,7 @@ class Timeline {
 
                 if (!time.buckets) return 'no samples';
                 return all
-                        ? 'whole recording \u00b7 drag to select a part, in steps of ' + duration(time.length)
+                        ? 'drag to select a part, in steps of ' + duration(time.length)
                         : at(from) + ' \u2013 ' + at(to) + ' \u00b7 ' + duration((to - from) * time.length);
         }
 }
