@@ -207,7 +207,7 @@ class Timeline {
                         ctx.fillRect(x1 - 1, 0, 2, h);
                         for (const x of [x0, x1]) {
                                 ctx.beginPath();
-                                ctx.roundRect(x - 3.5, h / 2 - 11, 7, 22, 3.5);
+                                ctx.rect(x - 2.5, h / 2 - 10, 5, 20);
                                 ctx.fill();
                         }
                 } else if (this.hoverX >= 0 && !this.drag) {
