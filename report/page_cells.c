@@ -1,7 +1,8 @@
 /* The samples of a page as ticks by time bucket, stack and context. Called by report/page.c.
  *
- * Two passes over the samples: the first finds the times, which give the length of a bucket, the second adds up. Cells
- * are appended, and sorted and merged whenever the array is full: it grows only when that made no room. */
+ * Two passes over the samples: the first finds the times, which give the length of a bucket, the second adds up. A cell is
+ * looked for where it was last (a row of a table by its hash), else appended; so some are there twice. They are sorted and
+ * merged at the end, and whenever the array is full: it grows only when that made no room. */
 #include "report/page.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 
 #define MOST_BUCKETS 1000               /* about a pixel each */
 #define FIRST_CAPACITY 65536
+#define RECENT 65536                    /* cells that are remembered; a power of two */
 
 struct ls_page_context_entry {
         struct ls_page_context key;     /* zeroed, for its padding is compared */
@@ -28,6 +30,7 @@ struct pass {
         uint64_t start_ns;              /* of the recording */
         uint64_t first_ns, last_ns;     /* of the rows that pass the filters */
         struct ls_page_context_entry *last;
+        uint32_t *recent;               /* [RECENT] 1 + index of a cell; 0 = none */
         uint32_t sample_bucket;         /* of the sample that is being read: its rows follow each other */
         uint64_t sample_weight;
 };
@@ -58,12 +61,14 @@ static size_t merge(struct ls_page_cell *cells, size_t n)
         return kept;
 }
 
-static int make_room(struct ls_page_cells *c)
+static int make_room(struct pass *s)
 {
+        struct ls_page_cells *c = s->c;
         size_t capacity = c->capacity ? c->capacity * 2 : FIRST_CAPACITY;
         struct ls_page_cell *bigger;
 
         c->n_cells = merge(c->cells, c->n_cells);
+        memset(s->recent, 0, RECENT * sizeof(*s->recent));
         if (c->n_cells < c->capacity / 2)
                 return 0;
         bigger = realloc(c->cells, capacity * sizeof(*bigger));
@@ -105,12 +110,18 @@ static int find_context(struct pass *s, const struct ls_cell *cell, uint32_t *re
         return 0;
 }
 
+/* Rows of the event that is shown, in what the filters let through. */
+static int is_wanted(const struct pass *s, const struct ls_sample_block *b, uint32_t i)
+{
+        return b->event[i] == LS_EVENT_CPU && ls_filter_wants(s->r->filter, b, i);
+}
+
 static int find_span(void *ctx, const struct ls_sample_block *b)
 {
         struct pass *s = ctx;
 
         for (uint32_t i = 0; i < b->n; i++) {
-                if (b->event[i] != LS_EVENT_CPU || !ls_filter_wants(s->r->filter, b, i))
+                if (!is_wanted(s, b, i))
                         continue;
                 if (b->time_ns[i] < s->first_ns)
                         s->first_ns = b->time_ns[i];
@@ -167,12 +178,28 @@ static void end_sample(struct pass *s)
         s->sample_weight = 0;
 }
 
+static int add(struct pass *s, const struct ls_page_cell *cell)
+{
+        struct ls_page_cells *c = s->c;
+        uint32_t hash = (cell->stack * 0x9e3779b1u ^ cell->context * 0x85ebca6bu ^ cell->bucket * 0xc2b2ae35u) >> 16;
+        uint32_t *slot = &s->recent[hash & (RECENT - 1)];
+
+        if (*slot && by_place(&c->cells[*slot - 1], cell) == 0) {
+                c->cells[*slot - 1].ticks += cell->ticks;
+                return 0;
+        }
+        if (c->n_cells == c->capacity && make_room(s))
+                return -ENOMEM;
+        c->cells[c->n_cells++] = *cell;
+        *slot = c->n_cells <= UINT32_MAX ? (uint32_t)c->n_cells : 0;
+        return 0;
+}
+
 static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
 {
         struct ls_page_cells *c = s->c;
         uint64_t after = bucket_after_start(s, b->time_ns[i]) - c->first_ns / c->bucket_ns;
         uint32_t bucket = after < c->n_buckets ? (uint32_t)after : c->n_buckets - 1, context;
-        struct ls_page_cell *last = c->n_cells ? &c->cells[c->n_cells - 1] : NULL;
         int noline = (b->flags[i] & LS_SAMPLE_NO_LINE) && b->vmstate[i] == LS_VMSTATE_NATIVE;
         int error = find_context(s, &(struct ls_cell){ .zone = b->zone[i], .thread = b->thread[i], .vmstate = b->vmstate[i],
                                                        .noline = (uint8_t)noline }, &context);
@@ -181,15 +208,7 @@ static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
                 return error;
         s->sample_bucket = bucket;
         s->sample_weight += b->weight[i];
-        if (last && last->bucket == bucket && last->stack == b->stack[i] && last->context == context) {
-                last->ticks += b->weight[i];
-                return 0;
-        }
-        if (c->n_cells == c->capacity)
-                error = make_room(c);
-        if (!error && b->weight[i])
-                c->cells[c->n_cells++] = (struct ls_page_cell){ bucket, b->stack[i], context, b->weight[i] };
-        return error;
+        return b->weight[i] ? add(s, &(struct ls_page_cell){ bucket, b->stack[i], context, b->weight[i] }) : 0;
 }
 
 static int take_block(void *ctx, const struct ls_sample_block *b)
@@ -197,11 +216,9 @@ static int take_block(void *ctx, const struct ls_sample_block *b)
         struct pass *s = ctx;
 
         for (uint32_t i = 0; i < b->n; i++) {
-                if (b->event[i] != LS_EVENT_CPU)
-                        continue;
                 if (!(b->flags[i] & LS_SAMPLE_CONT))
                         end_sample(s);
-                if (ls_filter_wants(s->r->filter, b, i) && take_row(s, b, i))
+                if (is_wanted(s, b, i) && take_row(s, b, i))
                         return -ENOMEM;
         }
         return 0;
@@ -227,6 +244,9 @@ int ls_page_cells_init(struct ls_page_cells *c, const struct ls_report *r, int o
         int error;
 
         memset(c, 0, sizeof(*c));
+        s.recent = calloc(RECENT, sizeof(*s.recent));
+        if (!s.recent)
+                return -ENOMEM;
         error = ls_grouping_new(ls_key_find("zone-path", 9), r->profile, r->labels, &c->zones);
         if (!error)
                 error = ls_grouping_new(ls_key_find("thread", 6), r->profile, r->labels, &c->threads);
@@ -240,6 +260,7 @@ int ls_page_cells_init(struct ls_page_cells *c, const struct ls_report *r, int o
                 error = ls_profile_samples(r->profile, columns, take_block, &s);
         if (!error)
                 end_sample(&s);
+        free(s.recent);
         c->n_cells = merge(c->cells, c->n_cells);
         return error ? error : list_contexts(c);
 }

@@ -9,8 +9,8 @@ static void put_infos(const struct ls_profile *p, yajl_gen g)
 {
         static const struct { const char *title, *key; } rows[] = {
                 { "Command", "command" }, { "Host", "host" }, { "Kernel", "kernel" }, { "Runtime", "runtime" },
-                { "Engine", "engine" }, { "Timer", "timer" }, { "Clock", "clock" }, { "Places in compiled code", "jit_leaf" },
-                { "Recorded by luasample", "version" },
+                { "Engine", "engine" }, { "Timer", "timer" }, { "Clock", "clock" },
+                { "Places in compiled code", "jit_leaf" }, { "Recorded by luasample", "version" },
         };
 
         ls_json_key(g, "infos");

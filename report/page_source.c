@@ -80,7 +80,8 @@ static uint8_t *choose_lines(struct embed *e, uint32_t source, uint32_t n_lines)
                 if (l->function == last_function || (f->flags & LS_FUNCF_MAIN) || !f->first_line)
                         continue;
                 last_function = l->function;
-                if (f->first_line <= f->last_line && f->last_line <= n_lines && f->last_line - f->first_line < WHOLE_FUNCTION)
+                if (f->first_line <= f->last_line && f->last_line <= n_lines &&
+                    f->last_line - f->first_line < WHOLE_FUNCTION)
                         mark(wanted, n_lines, f->first_line, f->last_line);
         }
         return wanted;

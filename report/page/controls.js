@@ -71,6 +71,7 @@ function showControls() {
                         state.width,
                         choose('width'),
                 );
+        $('pick-color').hidden = !!app.profile.base;
         $('pick-width').hidden = !app.profile.base;
 }
 
@@ -144,7 +145,7 @@ function toggle(column, value) {
 function showZoom() {
         const { zoom } = app.state,
                 name = f => cut(app.profile.functions[f].name, 60);
-        const first = Math.max(0, zoom.length - 4);
+        const first = Math.max(0, zoom.length - 3);
 
         $('crumbs').replaceChildren(
                 el('button', { type: 'button', disabled: !zoom.length, onclick: () => app.zoom([]) }, 'all'),

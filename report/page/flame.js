@@ -42,6 +42,7 @@ class Flame {
                         w = this.tree.weight[node] || 1;
 
                 this.zoomed = node;
+                this.toBox = true;
                 this.moveTo([x, x + w], animate && !matchMedia('(prefers-reduced-motion: reduce)').matches);
         }
 
@@ -57,7 +58,7 @@ class Flame {
                         this.layOut(t < 1);
                         this.paint();
                         if (t < 1) requestAnimationFrame(step);
-                        else this.moving = null;
+                        else this.end();
                 };
 
                 if (animate) {
@@ -65,16 +66,23 @@ class Flame {
                         requestAnimationFrame(step);
                         return;
                 }
-                this.moving = null;
                 this.view = view;
                 this.layOut();
+                this.end();
+        }
+
+        /* After a movement; toBox: it was to a box, not of the wheel. */
+        end() {
+                this.moving = null;
+                if (this.toBox) this.showZoomed();
+                this.toBox = false;
                 this.draw();
         }
 
         /* keepScroll: in an animation the rows stay where they are. */
         layOut(keepScroll) {
                 const width = this.scroller.clientWidth,
-                        bottom = this.atBottom();
+                        away = this.rowsAway();
 
                 if (!this.tree || !width) return;
                 this.width = width;
@@ -87,19 +95,36 @@ class Flame {
                 this.height = this.levels.length * ROW + 2 * PAD;
                 if (keepScroll) return;
                 $('flame-space').style.height = Math.max(this.height - this.scroller.clientHeight, 0) + 'px';
-                if (app.state.direction === 'flame' && (bottom || !this.wasLaidOut))
-                        this.scroller.scrollTop = this.scroller.scrollHeight;
-                this.wasLaidOut = true;
+                this.goAway(away);
         }
 
-        atBottom() {
-                return this.scroller.scrollTop + this.scroller.clientHeight >= this.scroller.scrollHeight - 4;
+        /* How far the panel is scrolled from the root's edge, in pixels. */
+        rowsAway() {
+                const { scrollTop, scrollHeight, clientHeight } = this.scroller;
+
+                return app.state.direction === 'flame' ? scrollHeight - clientHeight - scrollTop : scrollTop;
+        }
+
+        goAway(pixels) {
+                const { scrollHeight, clientHeight } = this.scroller;
+
+                this.scroller.scrollTop =
+                        app.state.direction === 'flame' ? scrollHeight - clientHeight - pixels : pixels;
         }
 
         turn() {
-                this.layOut(true);
-                this.scroller.scrollTop = app.state.direction === 'flame' ? this.scroller.scrollHeight : 0;
+                this.goAway(0);
+                this.showZoomed();
                 this.draw();
+        }
+
+        /* The box that is zoomed to, with two of its callers, where there is room above it. */
+        showZoomed() {
+                const depth = this.tree.depth[this.zoomed],
+                        rows = Math.floor(this.scroller.clientHeight / ROW);
+
+                if (depth * ROW - this.rowsAway() < ROW || depth * ROW - this.rowsAway() > (rows * ROW) / 3)
+                        this.goAway(depth > rows / 3 ? (depth - 3) * ROW : 0);
         }
 
         /* Top of a level in the panel. */

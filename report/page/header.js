@@ -20,7 +20,7 @@ function quality(profile) {
 function showHeader(profile) {
         const { header, facts } = profile,
                 [kind, text] = quality(profile);
-        const fact = (title, value) => el('span', { class: 'fact', title }, value);
+        const fact = (title, value, kind = '') => el('span', { class: 'fact ' + kind, title }, value);
 
         document.title = cut(header.command || profile.title || 'profile', 80) + ' \u2014 luasample';
         $('command').textContent = cut(header.command || profile.title, 500);
@@ -37,12 +37,12 @@ function showHeader(profile) {
                                   ),
                           ]
                         : []),
+                fact('samples per second of CPU time', rateText(header), 'rate'),
                 fact(
                         'CPU time of the sampled threads',
                         duration(header.cpu_ns) + ' CPU' + (facts.elapsed_ns ? ' in ' + duration(facts.elapsed_ns) : ''),
                 ),
                 fact('samples; one may stand for several ticks', count(header.samples) + ' samples'),
-                fact('samples per second of CPU time', rateText(header)),
         );
         $('quality').className = 'pill ' + kind;
         $('quality').textContent = text;

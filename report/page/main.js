@@ -208,7 +208,7 @@ function start() {
         showHeader(app.profile);
         showShortcuts();
         fillChoices('pick-zone', 'zone', app.profile.zones);
-        fillChoices('pick-thread', 'thread', app.profile.threads);
+        fillChoices('pick-thread', 'thread', app.profile.base ? [] : app.profile.threads);
         splitter('split-rows', '--lower', 'y');
         splitter('split-columns', '--left', 'x');
         app.everByState = new Aggregate(app.profile, {

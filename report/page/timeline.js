@@ -207,7 +207,7 @@ class Timeline {
                         ctx.fillRect(x1 - 1, 0, 2, h);
                         for (const x of [x0, x1]) {
                                 ctx.beginPath();
-                                ctx.roundRect(x - 3.5, h / 2 - 11, 7, 22, 3.5);
+                                ctx.rect(x - 2.5, h / 2 - 10, 5, 20);
                                 ctx.fill();
                         }
                 } else if (this.hoverX >= 0 && !this.drag) {
@@ -357,7 +357,7 @@ class Timeline {
 
                 if (!time.buckets) return 'no samples';
                 return all
-                        ? 'whole recording \u00b7 drag to select a part, in steps of ' + duration(time.length)
+                        ? 'drag to select a part, in steps of ' + duration(time.length)
                         : at(from) + ' \u2013 ' + at(to) + ' \u00b7 ' + duration((to - from) * time.length);
         }
 }

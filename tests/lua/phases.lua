@@ -1,5 +1,6 @@
--- A program of phases, for the page: phases.lua [SECONDS]. Zones "load" (strings and C), "simulate" (compiled numbers),
--- "garbage" (the collector) and "serve" (coroutines), one after the other, each a quarter of the time.
+-- A program of phases, for the page: phases.lua [SECONDS [ZONE,...]]. Zones "load" (strings and C), "simulate" (compiled
+-- numbers), "garbage" (the collector) and "serve" (coroutines), one after the other, each a quarter of the time; or only
+-- those named.
 local zone = require "jit.zone"
 local total = tonumber(arg[1] or 2)
 
@@ -76,7 +77,9 @@ local function serve()
         for i = 1, #clients do assert(coroutine.resume(clients[i], i)) end
 end
 
+local wanted = "," .. (arg[2] or "load,simulate,garbage,serve") .. ","
 local function run(name, work)
+        if not wanted:find("," .. name .. ",", 1, true) then return end
         zone(name)
         until_time(total / 4, work)
         zone()

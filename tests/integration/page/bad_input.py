@@ -2,6 +2,7 @@
 import os
 import sys
 
+import browser
 import numbers_shown
 import shared
 import support as s
@@ -24,7 +25,7 @@ SHOWN = ["</script><img src=x onerror=\"globalThis.hacked = 1\">", "\"'`${global
 
 def need_crafted():
     if not c:
-        raise s.Skip("python3-xxhash is not installed")
+        browser.missing("python3-xxhash is not installed")
 
 
 def hostile_trace():

@@ -1,7 +1,5 @@
 """What the tests of the page share: one recording, its page, and one browser."""
 import functools
-import json
-import re
 
 import browser
 import support as s
@@ -58,17 +56,3 @@ def is_fine(b):
 def text_of(path):
     with open(path, encoding="utf-8") as f:
         return f.read()
-
-
-def data_of(path):
-    """The JSON in a page."""
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text_of(path), re.S).group(1))
-
-
-def with_data(path, data):
-    """The same page with other data."""
-    head, rest = text_of(path).split('id="data">', 1)
-    ret = s.tmpfile(".html")
-    with open(ret, "w", encoding="utf-8") as f:
-        f.write(head + 'id="data">' + json.dumps(data).replace("<", "\\u003c") + rest[rest.index("</script>"):])
-    return ret

@@ -1,5 +1,6 @@
 """The page by mouse and keys. Imported by run.py."""
 import json
+import os
 
 import numbers_shown
 import shared
@@ -177,21 +178,20 @@ def add_to(suite):
 
     @t("use.compare", "ticks of another recording: red and blue, before and after")
     def compare():
-        page = shared.page_of(shared.recording())
-        d = shared.data_of(page)
-        # The other recording is this one without the zone "serve", as one bucket.
-        cells = shared.opened(page).js("(c => [Array.from(c.stack), Array.from(c.context), Array.from(c.ticks)])"
-                                       "(luasamplePage.profile.cells)")
-        sums = {}
-        for stack, context, ticks in zip(*cells):
-            if d["zones"][d["contexts"][context][2]] != "serve":
-                sums[(stack, context)] = sums.get((stack, context), 0) + ticks
-        keys = sorted(sums)
-        d["base"] = {"title": "before.data", "n": len(keys), "buckets": 1, "per_bucket": varints([len(keys)]),
-                     "stack": varints([k[0] - (keys[i - 1][0] if i else 0) for i, k in enumerate(keys)]),
-                     "context": varints([k[1] for k in keys]), "ticks": varints([sums[k] for k in keys])}
-        b = shared.opened(shared.with_data(page, d))
-        check(b.js("luasamplePage.aggregate.base.ticks") == sum(sums.values()), "ticks of the base")
+        before, after = s.tmpfile(".data"), shared.recording()
+        s.record_lua(shared.PHASES, args=("0.8", "load,simulate,garbage"), trace=before).ok()
+        made = s.run([os.path.join(s.build_dir(), "tests", "integration", "page", "page_compare"), before, after])
+        check(made.status == 0, "page_compare: %s" % made.err)
+        page = s.tmpfile(".html")
+        with open(page, "w", encoding="utf-8") as f:
+            f.write(made.out)
+        b = shared.opened(page)
+        for key in ("function", "module"):
+            rows = b.js("luasamplePage.aggregate.rows('%s').map(r => [luasamplePage.profile.key('%s').text(r.group),"
+                        " r.self, r.total, r.baseSelf, r.baseTotal])" % (key, key))
+            for of, trace in ((1, after), (3, before)):
+                want = [(r["name"], r["self_ticks"], r["total_ticks"]) for r in s.rows(trace, "--by", key)]
+                numbers_shown.same(key, [(r[0], *r[of:of + 2]) for r in rows if r[of + 1]], want)
         rows = {r[0]: r[1:] for r in b.js("luasamplePage.table.all.map(r => [r.name, r.change, r.baseTotal])")}
         check(rows["client"][0] > 0.2 and rows["client"][1] == 0, "client: %s" % rows["client"])
         check(rows["make_tree"][0] < 0, "make_tree: %s" % rows["make_tree"])
@@ -206,13 +206,3 @@ def add_to(suite):
         b.key("i")
         shared.is_fine(b)
 
-
-def varints(values):
-    import base64
-    out = bytearray()
-    for v in values:
-        while v > 127:
-            out.append(v & 127 | 128)
-            v >>= 7
-        out.append(v)
-    return base64.b64encode(bytes(out)).decode().rstrip("=")
