@@ -18,6 +18,7 @@ MODULES = [
     "pprof",
     "rows",
     "bad_input",
+    "big",
 ]
 
 suite = support.Suite("export")
