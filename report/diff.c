@@ -186,7 +186,7 @@ static int read_options(int argc, const char **argv, struct ls_diff_options *o)
         return r;
 }
 
-/* Sources whose lines are counted from where their function begins. */
+/* Sources whose lines are not matched by their numbers. */
 static int count_changed(struct ls_diff *d)
 {
         uint8_t *seen = calloc((size_t)d->n_sources + 1, 1);
@@ -202,7 +202,8 @@ static int count_changed(struct ls_diff *d)
                         if (!source || !d->changed[at] || seen[at])
                                 continue;
                         seen[at] = 1;
-                        d->n_changed++;
+                        d->n_changed += d->changed[at] == LS_CHANGED;
+                        d->n_mapped += d->changed[at] == LS_MAPPED;
                 }
         }
         free(seen);

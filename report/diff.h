@@ -1,6 +1,6 @@
-/* The parts of luasample diff and what they share. diff.c: the command; diff_run.c: opens the recordings; diff_match.c and
- * diff_names.c: what is the same in all of them; diff_rows.c, diff_tree.c: rows; diff_text.c, diff_data.c, diff_html.c:
- * output. */
+/* The parts of luasample diff and what they share. diff.c: the command; diff_run.c: opens the recordings; diff_match.c,
+ * diff_names.c and diff_lines.c: what is the same in all of them; diff_rows.c, diff_tree.c: rows; diff_text.c, diff_data.c,
+ * diff_html.c: output. */
 #ifndef LS_REPORT_DIFF_H
 #define LS_REPORT_DIFF_H
 
@@ -29,6 +29,11 @@ struct ls_diff_options {
         double fail_above;              /* percent; below 0 = not asked for */
 };
 
+struct ls_line_map {                    /* the lines of a source in the last recording's text of it */
+        uint32_t *to;                   /* [n] of line i + 1; 0 = not there. NULL = not mapped */
+        uint32_t n;
+};
+
 struct ls_diff_run {                    /* a recording */
         const char *path;
         int side;
@@ -37,6 +42,7 @@ struct ls_diff_run {                    /* a recording */
         struct ls_filter filter;
         struct ls_aggregate *aggregate;
         struct ls_grouping *grouping;
+        struct ls_line_map *lines;      /* by source; NULL = lines are not mapped */
         uint32_t *source_of, *function_of;      /* by source, by function: the number that all recordings share */
         uint32_t *item_of;              /* by group: likewise */
         double per_sample;              /* ticks of a sample of equal weight: counts are ticks over this */
@@ -57,12 +63,18 @@ struct ls_diff_row {
         int significant;
 };
 
+enum ls_diff_change {
+        LS_UNCHANGED,
+        LS_CHANGED,                     /* its text is not the same in all recordings, or not known */
+        LS_MAPPED,                      /* it is not the same, but lines of one are known in the other */
+};
+
 struct ls_diff {
         const struct ls_diff_options *o;
         struct ls_diff_run *runs;       /* those before, then those after */
         unsigned n_runs, n_side[2];
         uint32_t n_sources, n_functions;/* numbers that are shared are less than these */
-        uint8_t *changed;               /* by shared source: its text is not the same in all recordings, or not known */
+        uint8_t *changed;               /* by shared source: enum ls_diff_change */
         struct ls_diff_item *items;
         uint32_t n_items;
         struct ls_diff_row *rows;       /* in the order shown */
@@ -71,7 +83,7 @@ struct ls_diff {
         uint32_t n_rows;
         struct ls_diff_row whole;       /* all samples */
         enum ls_diff_test test;         /* that was used */
-        unsigned n_changed;             /* changed sources that have lines in the rows (--by line) */
+        unsigned n_changed, n_mapped;   /* LS_CHANGED and LS_MAPPED sources that have lines in the rows (--by line) */
 };
 
 /* diff_run.c. Returns 0, or the exit status after it said what is wrong. */
@@ -84,6 +96,12 @@ void ls_diff_run_done(struct ls_diff_run *run);
 /* diff_names.c: numbers the sources, functions and groups of all runs, or no groups. Return 0 or -ENOMEM. */
 int ls_diff_names(struct ls_diff *d);
 int ls_diff_functions(struct ls_diff *d);
+
+/* diff_lines.c: maps the lines of changed sources whose texts can all be had. Returns 0 or -ENOMEM. */
+int ls_diff_lines(struct ls_diff *d);
+void ls_diff_lines_done(struct ls_diff_run *run);
+/* Where the lines of one text are in another: ret[n1], 0 = nowhere. Returns 0 or -ENOMEM. */
+int ls_lines_map(const struct ls_str *a, uint32_t n1, const struct ls_str *b, uint32_t n2, uint32_t *ret);
 
 /* diff_match.c: one thing of one recording. */
 #define LS_DIFF_PASSES 6

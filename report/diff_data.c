@@ -106,6 +106,7 @@ int ls_diff_json(const struct ls_diff *d, FILE *out)
         ls_json_double(g, "alpha", d->o->alpha);
         ls_json_str(g, "filters", filters ? filters : "");
         ls_json_u64(g, "changed_sources", d->n_changed);
+        ls_json_u64(g, "mapped_sources", d->n_mapped);
         put_runs(d, g, LS_BEFORE);
         put_runs(d, g, LS_AFTER);
         ls_json_key(g, "whole");

@@ -159,7 +159,8 @@ static int find_changed(struct ls_diff *d)
                         const struct ls_source *s = &d->runs[k].profile->sources[i];
                         uint32_t at = d->runs[k].source_of[i];
 
-                        d->changed[at] |= !s->text_hash || (text[at] && text[at] != s->text_hash);
+                        if (!s->text_hash || (text[at] && text[at] != s->text_hash))
+                                d->changed[at] = LS_CHANGED;
                         text[at] = s->text_hash;
                 }
         }
@@ -177,17 +178,23 @@ static struct ls_match_item item_function(const struct ls_diff_run *run, uint32_
         return (struct ls_match_item){ .keys = { key_of('f', run->function_of[location_of(run, group)->function]) } };
 }
 
-/* A line of an unchanged text is its number; else it is counted from where its function begins. */
+/* A line of an unchanged text is its number; one of a mapped text, its number in the last one, or one of no other text. Else
+ * it is counted from where its function begins. */
 static uint64_t line_key(const struct ls_diff *d, const struct ls_diff_run *run, const struct ls_location *l)
 {
         const struct ls_function *f = &run->profile->functions[l->function];
-        uint64_t function = key_of('f', run->function_of[l->function]);
+        uint64_t function = key_of('f', run->function_of[l->function]), source = key_of('l', run->source_of[f->source]);
+        const struct ls_line_map *map = run->lines ? &run->lines[f->source] : NULL;
 
         if (f->kind != LS_FUNC_LUA)
                 return function;
-        if (d->changed[run->source_of[f->source]])
+        if (d->changed[run->source_of[f->source]] == LS_CHANGED)
                 return ls_match_key_u64(function, (uint64_t)l->line - f->first_line);
-        return ls_match_key_u64(key_of('l', run->source_of[f->source]), l->line);
+        if (!map || !map->to || !l->line)
+                return ls_match_key_u64(source, l->line);
+        if (l->line <= map->n && map->to[l->line - 1])
+                return ls_match_key_u64(source, map->to[l->line - 1]);
+        return ls_match_key_u64(ls_match_key_u64(source, run->profile->sources[f->source].text_hash), l->line);
 }
 
 static struct ls_match_item item_module(const struct ls_diff_run *run, uint32_t group)
@@ -404,8 +411,11 @@ int ls_diff_functions(struct ls_diff *d)
 
 int ls_diff_names(struct ls_diff *d)
 {
+        const char *by = d->o->o.by[0]->name;
         int r = ls_diff_functions(d);
 
+        if (!r && (!strcmp(by, "line") || !strcmp(by, "trace")))
+                r = ls_diff_lines(d);
         if (!r)
                 r = number_groups(d);
         if (!r)

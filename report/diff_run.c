@@ -88,6 +88,7 @@ int ls_diff_open(struct ls_diff *d)
 
 void ls_diff_run_done(struct ls_diff_run *run)
 {
+        ls_diff_lines_done(run);
         free(run->source_of);
         free(run->function_of);
         free(run->item_of);

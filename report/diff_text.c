@@ -248,6 +248,9 @@ static void put_header(const struct table *t)
         if (d->n_runs == 2)
                 fprintf(t->out, "# Note:     one recording of each side: what runs of one program differ by anyway is not "
                         "known; give several\n");
+        if (d->n_mapped)
+                fprintf(t->out, "# Lines:    %u source%s changed: lines are matched by their text\n", d->n_mapped,
+                        d->n_mapped == 1 ? " has" : "s have");
         if (d->n_changed)
                 fprintf(t->out, "# Lines:    %u source%s not of one known text in all recordings: lines are matched by "
                         "their distance from the start of the function\n", d->n_changed,

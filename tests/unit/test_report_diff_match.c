@@ -1,5 +1,7 @@
-/* Which things of two recordings are the same: report/diff_match.c. */
+/* Which things of two recordings are the same: report/diff_match.c; which lines of two texts: report/diff_lines.c. */
 #include "report/diff.h"
+
+#include <string.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,11 +84,44 @@ static void test_keys(void **state)
         assert_true(ls_match_key(0, "", 0) != 0);
 }
 
+/* Texts as strings of lines that are a letter each. want: the place in b of each line of a, from 1; - = nowhere. */
+static void check_lines(const char *a, const char *b, const char *want)
+{
+        struct ls_str lines[2][32];
+        uint32_t got[32], n[2] = { (uint32_t)strlen(a), (uint32_t)strlen(b) };
+
+        for (uint32_t i = 0; i < 32; i++) {
+                lines[0][i] = (struct ls_str){ i < n[0] ? a + i : "", 1 };
+                lines[1][i] = (struct ls_str){ i < n[1] ? b + i : "", 1 };
+        }
+        assert_int_equal(ls_lines_map(lines[0], n[0], lines[1], n[1], got), 0);
+        for (uint32_t i = 0; i < n[0]; i++)
+                assert_int_equal(got[i], want[i] == '-' ? 0 : want[i] - '0');
+}
+
+static void test_lines(void **state)
+{
+        (void)state;
+        check_lines("abcd", "abcd", "1234");
+        check_lines("abcd", "xyabcd", "3456");          /* added above */
+        check_lines("abcd", "abxcd", "1245");           /* and between */
+        check_lines("abcd", "acd", "1-23");             /* removed */
+        check_lines("abcd", "aXcd", "1234");            /* edited: the neighbours say which it is */
+        check_lines("abcd", "aXYcd", "1-45");           /* two for one: nobody knows which */
+        check_lines("aeeeb", "xaeeeb", "23456");        /* lines that are there many times */
+        check_lines("eaebe", "eaeebe", "12356");
+        check_lines("abc", "cab", "23-");               /* moved: the most that keep their order stay */
+        check_lines("eee", "ee", "12-");
+        check_lines("", "abc", "");
+        check_lines("abc", "", "---");
+        check_lines("abc", "xyz", "123");
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_first), cmocka_unit_test(test_surest_key_first), cmocka_unit_test(test_order),
-                cmocka_unit_test(test_rules), cmocka_unit_test(test_keys),
+                cmocka_unit_test(test_rules), cmocka_unit_test(test_keys), cmocka_unit_test(test_lines),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

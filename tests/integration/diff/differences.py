@@ -1,4 +1,5 @@
 """What differs, what is chance, and what is the same function in two recordings."""
+import os
 import statistics
 
 import support as s
@@ -197,7 +198,8 @@ def add_to(suite):
             local function hash(n) local h = 0 for i = 1, n do h = (h * 31 + i) % 65521 end return h end
             for r = 1, 40 do parse(3e6) hash(@) end"""
         def recorded(n, extra=""):
-            path = s.tmpfile(".lua")
+            path = os.path.join(s.tmpfile(".dir"), "app.lua")
+            os.mkdir(os.path.dirname(path))
             with open(path, "w") as f:
                 f.write(extra + text.replace("@", n))
             return s.record_lua(path).ok().trace
@@ -207,3 +209,9 @@ def add_to(suite):
         check("hash" in r.out, r.out)
         diff("--fail-above", "15%", a, again)
         check(rows(a, b)["hash"]["significant"], "hash does not differ")
+        # both texts are there: the line of hash is one row, under its later number
+        lines = s.json_of(["diff", "--json", "--by", "line", a, b])
+        check(lines["mapped_sources"] == 1 and lines["changed_sources"] == 0, lines)
+        both = [r["name"] for r in lines["rows"] if r["before_ticks"][0] > 50 and r["after_ticks"][0] > 50]
+        check(sorted(both) == ["app.lua:3", "app.lua:4"], lines["rows"])
+        check("matched by their text" in diff("--by", "line", a, b).out, "the header does not tell")
