@@ -36,9 +36,10 @@ static struct ls_match_item source_item(const struct ls_diff_run *run, uint32_t 
 
         item.keys[0] = text ? ls_match_key(text, s->name.s, s->name.len) : 0;
         item.keys[1] = key_str('p', path.len ? path : s->name);
-        item.keys[2] = text;
-        item.keys[3] = ls_match_key('l', run->labels->source[i], strlen(run->labels->source[i]));
-        item.keys[4] = path.len ? key_str('b', last_part(path)) : 0;
+        item.keys[2] = key_str('n', s->name);
+        item.keys[3] = text;
+        item.keys[4] = ls_match_key('l', run->labels->source[i], strlen(run->labels->source[i]));
+        item.keys[5] = path.len ? key_str('b', last_part(path)) : 0;
         return item;
 }
 
@@ -399,7 +400,7 @@ static int number_groups(struct ls_diff *d)
 int ls_diff_functions(struct ls_diff *d)
 {
         static const enum ls_match_rule source_rules[LS_DIFF_PASSES] = {
-                LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_EQUAL, LS_MATCH_ALL, LS_MATCH_ONE };
+                LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_EQUAL, LS_MATCH_ALL, LS_MATCH_ONE };
         static const enum ls_match_rule function_rules[LS_DIFF_PASSES] = {
                 LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_ONE, LS_MATCH_EQUAL };
         int r = number(d, source_item, source_rules, count_sources, sources_of, &d->n_sources);
