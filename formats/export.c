@@ -6,5 +6,6 @@
 const struct ls_exporter *const ls_exporters[] = {
         &ls_export_callgrind,
         &ls_export_collapsed,
+        &ls_export_speedscope,
         NULL,
 };

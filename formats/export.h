@@ -55,6 +55,7 @@ struct ls_exporter {
 
 extern const struct ls_exporter ls_export_collapsed;
 extern const struct ls_exporter ls_export_callgrind;
+extern const struct ls_exporter ls_export_speedscope;
 
 /* All exporters, ended by NULL. */
 extern const struct ls_exporter *const ls_exporters[];
