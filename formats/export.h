@@ -56,6 +56,8 @@ struct ls_exporter {
 extern const struct ls_exporter ls_export_collapsed;
 extern const struct ls_exporter ls_export_callgrind;
 extern const struct ls_exporter ls_export_speedscope;
+extern const struct ls_exporter ls_export_chrome;
+extern const struct ls_exporter ls_export_perf_script;
 
 /* All exporters, ended by NULL. */
 extern const struct ls_exporter *const ls_exporters[];

@@ -32,7 +32,7 @@ static void place(struct ls_timeline *t, uint64_t time_ns, struct ls_timeline_sa
         begin = begin > length ? begin - length : 0;
         s->first = thread->at_ns == UINT64_MAX;
         s->from_ns = s->first ? begin : thread->at_ns;
-        if (!s->first && begin > thread->at_ns && begin - thread->at_ns > t->in->interval_ns / 2) {
+        if (!s->first && begin > thread->at_ns && begin - thread->at_ns > t->in->interval_ns) {
                 s->gap_ns = begin - thread->at_ns;
                 s->from_ns = begin;
         }
@@ -131,6 +131,78 @@ static int describe_frames(struct ls_timeline *t)
         return 0;
 }
 
+static int find_zone_levels(struct ls_timeline *t)
+{
+        const struct ls_profile *p = t->p;
+
+        t->zone_level = calloc((size_t)p->n_zones + 1, 1);
+        for (uint32_t i = 1; t->zone_level && i < p->n_zones; i++) {
+                uint8_t above = t->zone_level[p->zones[i].parent];
+
+                t->zone_level[i] = above <= LS_TIMELINE_ZONES ? above + 1 : above;
+        }
+        return t->zone_level ? 0 : -ENOMEM;
+}
+
+int ls_timeline_zones(const struct ls_timeline *t, uint32_t from, uint32_t to, ls_timeline_zone_fn fn, void *ctx)
+{
+        uint32_t begin[LS_TIMELINE_ZONES];
+        unsigned n = 0;
+        int r = 0;
+
+        while (!r && from != to) {              /* a parent's number is less than its child's */
+                uint32_t *higher = from > to ? &from : &to;
+                unsigned level = t->zone_level[*higher];
+
+                if (level <= LS_TIMELINE_ZONES && higher == &to)
+                        begin[n++] = to;
+                else if (level <= LS_TIMELINE_ZONES)
+                        r = fn(ctx, from, level - 1, 0);
+                *higher = t->p->zones[*higher].parent;
+        }
+        while (!r && n-- > 0)
+                r = fn(ctx, begin[n], t->zone_level[begin[n]] - 1u, 1);
+        return r;
+}
+
+static int give_region(const struct ls_timeline *t, const struct ls_region *begin, uint64_t to_ns, ls_timeline_region_fn fn,
+                       void *ctx)
+{
+        const struct ls_timeline_thread *thread = &t->threads[begin->thread];
+        uint64_t from_ns = begin->time_ns > thread->from_ns ? begin->time_ns : thread->from_ns;
+
+        if (to_ns > thread->to_ns)
+                to_ns = thread->to_ns;
+        return thread->rows && from_ns < to_ns ? fn(ctx, begin->thread, begin->name, from_ns, to_ns) : 0;
+}
+
+int ls_timeline_regions(const struct ls_timeline *t, ls_timeline_region_fn fn, void *ctx)
+{
+        const struct ls_profile *p = t->p;
+        /* Open regions of each thread, the last one first; numbers from 1. */
+        uint32_t *open = calloc((size_t)p->n_threads + 1, sizeof(*open));
+        uint32_t *before = calloc((size_t)p->n_regions + 1, sizeof(*before));
+        int r = open && before ? 0 : -ENOMEM;
+
+        for (uint32_t i = 0; !r && i < p->n_regions; i++) {
+                uint32_t *last = &open[p->regions[i].thread];
+
+                if (p->regions[i].begin) {
+                        before[i + 1] = *last;
+                        *last = i + 1;
+                } else if (*last) {
+                        r = give_region(t, &p->regions[*last - 1], p->regions[i].time_ns, fn, ctx);
+                        *last = before[*last];
+                }
+        }
+        for (uint32_t i = 0; !r && i < p->n_threads; i++)
+                for (; !r && open[i]; open[i] = before[open[i]])
+                        r = give_region(t, &p->regions[open[i] - 1], UINT64_MAX, fn, ctx);
+        free(open);
+        free(before);
+        return r;
+}
+
 int ls_timeline_new(const struct ls_export *in, struct ls_timeline **ret)
 {
         struct ls_timeline *t = calloc(1, sizeof(*t));
@@ -152,6 +224,8 @@ int ls_timeline_new(const struct ls_export *in, struct ls_timeline **ret)
                 }, &t->tree);
         if (!r)
                 r = describe_frames(t);
+        if (!r)
+                r = find_zone_levels(t);
         free(sums.self);
         if (r) {
                 ls_timeline_free(t);
@@ -169,6 +243,7 @@ void ls_timeline_free(struct ls_timeline *t)
         ls_calltree_free(t->tree);
         free(t->threads);
         free(t->frames);
+        free(t->zone_level);
         free(t);
 }
 

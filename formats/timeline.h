@@ -3,7 +3,7 @@
  *
  * A sample stands for the time before it: its ticks times the interval. Laid on the time line of its thread such
  * pieces would overlap, or leave slits, by the jitter of the timer. So each begins where the one before ended, unless
- * more than half an interval lies between them: then the thread did not run, and there is a gap. Lengths are exact. */
+ * more than an interval lies between them: then the thread did not run, and there is a gap. Lengths are exact. */
 #ifndef LS_FORMATS_TIMELINE_H
 #define LS_FORMATS_TIMELINE_H
 
@@ -28,6 +28,7 @@ struct ls_timeline {
         struct ls_calltree *tree;       /* labels are frames */
         struct ls_timeline_thread *threads;     /* [n_threads] of the profile */
         struct ls_timeline_frame *frames;       /* [n_frames] of the export */
+        uint8_t *zone_level;            /* [n_zones] from 1, LS_TIMELINE_ZONES + 1 = too deep */
         uint32_t n_threads, n_frames;   /* that have samples, that are in stacks */
         uint64_t ticks;                 /* of all */
         uint64_t zero_ns;               /* start of the recording, or of the first sample: CLOCK_MONOTONIC */
@@ -63,6 +64,14 @@ struct ls_str ls_timeline_file(const struct ls_timeline *t, uint32_t frame);
 const char *ls_timeline_kind(const struct ls_timeline *t, uint32_t frame);
 /* Visible name of a thread: its own, else its process's, else "thread"; to be freed, NULL = no memory. */
 char *ls_timeline_thread_name(const struct ls_timeline *t, uint32_t thread);
+/* Zones that end and begin when a thread goes from one zone to another: fn for each, innermost first when they end,
+ * outermost first when they begin. level: from 0. Zones deeper than LS_TIMELINE_ZONES are left out. */
+#define LS_TIMELINE_ZONES 64
+typedef int (*ls_timeline_zone_fn)(void *ctx, uint32_t zone, unsigned level, int begins);
+int ls_timeline_zones(const struct ls_timeline *t, uint32_t from, uint32_t to, ls_timeline_zone_fn fn, void *ctx);
+/* Regions of threads that have samples, cut to the time of the samples; in the order in which they end. */
+typedef int (*ls_timeline_region_fn)(void *ctx, uint32_t thread, struct ls_str name, uint64_t from_ns, uint64_t to_ns);
+int ls_timeline_regions(const struct ls_timeline *t, ls_timeline_region_fn fn, void *ctx);
 uint32_t ls_timeline_pid(const struct ls_timeline *t, uint32_t thread);
 
 #endif
