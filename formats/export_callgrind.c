@@ -335,5 +335,7 @@ const struct ls_exporter ls_export_callgrind = {
         .name = "callgrind",
         .suffix = ".callgrind",
         .help = "call graph, for kcachegrind and callgrind_annotate",
+        .prefix = "callgrind.out.",
+        .flags = LS_EXPORT_PARTS,
         .write = callgrind_write,
 };
