@@ -117,12 +117,14 @@ static int put_zone(void *ctx, uint32_t zone, unsigned level, int begins)
         return 0;
 }
 
-static int put_region(void *ctx, uint32_t thread, struct ls_str name, uint64_t from_ns, uint64_t to_ns)
+static int put_region(void *ctx, uint32_t region, uint64_t from_ns, uint64_t to_ns)
 {
         static const struct ls_str unnamed = { "region", 6 };
+        struct chrome *x = ctx;
+        const struct ls_region *g = &x->t->p->regions[region];
 
-        put_end(ctx, "region", thread, name.len ? name : unnamed, 1, from_ns);
-        put_end(ctx, "region", thread, name.len ? name : unnamed, 0, to_ns);
+        put_end(x, "region", g->thread, g->name.len ? g->name : unnamed, 1, from_ns);
+        put_end(x, "region", g->thread, g->name.len ? g->name : unnamed, 0, to_ns);
         return 0;
 }
 

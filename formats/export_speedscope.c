@@ -48,18 +48,13 @@ static int collect(struct speedscope *x)
 static void put_frames(struct speedscope *x)
 {
         const struct ls_timeline *t = x->t;
-        uint32_t next = 1;
 
         ls_js_key_open(&x->j, "shared", '{');
         ls_js_key_open(&x->j, "frames", '[');
-        /* Numbers were given in the order of the nodes, so the next new one is always the next number. */
-        for (uint32_t i = 1; i < t->tree->n; i++) {
-                uint32_t frame = t->tree->nodes[i].label;
+        for (uint32_t i = 0; i < t->n_frames; i++) {
+                uint32_t frame = t->frame_of_number[i];
                 struct ls_str file = ls_timeline_file(t, frame);
 
-                if (t->frames[frame].number != next)
-                        continue;
-                next++;
                 ls_js_open(&x->j, '{');
                 ls_js_key_string(&x->j, "name", t->in->frame_text(t->in->ctx, frame));
                 if (file.len) {

@@ -58,6 +58,12 @@ void ls_js_u64(struct ls_js *j, uint64_t n)
         put_u64(j, n);
 }
 
+void ls_js_minus_one(struct ls_js *j)
+{
+        before_value(j);
+        put(j, "-1", 2);
+}
+
 void ls_js_null(struct ls_js *j)
 {
         before_value(j);

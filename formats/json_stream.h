@@ -20,6 +20,7 @@ void ls_js_close(struct ls_js *j, char bracket);        /* '}' or ']' */
 void ls_js_key(struct ls_js *j, const char *key);       /* plain text of ours */
 
 void ls_js_u64(struct ls_js *j, uint64_t n);
+void ls_js_minus_one(struct ls_js *j);
 void ls_js_null(struct ls_js *j);
 void ls_js_bool(struct ls_js *j, int value);
 /* n thousandths of thousandths as a decimal fraction: nanoseconds as milliseconds. Exact: no floating point. */

@@ -110,13 +110,16 @@ static int describe_frames(struct ls_timeline *t)
         const struct ls_profile *p = t->p;
 
         t->frames = calloc((size_t)t->in->n_frames + 1, sizeof(*t->frames));
-        if (!t->frames)
+        t->frame_of_number = calloc((size_t)t->in->n_frames + 1, sizeof(*t->frame_of_number));
+        if (!t->frames || !t->frame_of_number)
                 return -ENOMEM;
         for (uint32_t i = 1; i < t->tree->n; i++) {
                 struct ls_timeline_frame *f = &t->frames[t->tree->nodes[i].label];
 
-                if (!f->number)
-                        f->number = ++t->n_frames;
+                if (f->number)
+                        continue;
+                t->frame_of_number[t->n_frames] = t->tree->nodes[i].label;
+                f->number = ++t->n_frames;
         }
         for (uint32_t i = p->n_locations; i-- > 1;) {
                 const struct ls_location *l = &p->locations[i];
@@ -165,15 +168,15 @@ int ls_timeline_zones(const struct ls_timeline *t, uint32_t from, uint32_t to, l
         return r;
 }
 
-static int give_region(const struct ls_timeline *t, const struct ls_region *begin, uint64_t to_ns, ls_timeline_region_fn fn,
-                       void *ctx)
+static int give_region(const struct ls_timeline *t, uint32_t region, uint64_t to_ns, ls_timeline_region_fn fn, void *ctx)
 {
+        const struct ls_region *begin = &t->p->regions[region];
         const struct ls_timeline_thread *thread = &t->threads[begin->thread];
         uint64_t from_ns = begin->time_ns > thread->from_ns ? begin->time_ns : thread->from_ns;
 
         if (to_ns > thread->to_ns)
                 to_ns = thread->to_ns;
-        return thread->rows && from_ns < to_ns ? fn(ctx, begin->thread, begin->name, from_ns, to_ns) : 0;
+        return thread->rows && from_ns < to_ns ? fn(ctx, region, from_ns, to_ns) : 0;
 }
 
 int ls_timeline_regions(const struct ls_timeline *t, ls_timeline_region_fn fn, void *ctx)
@@ -191,13 +194,13 @@ int ls_timeline_regions(const struct ls_timeline *t, ls_timeline_region_fn fn, v
                         before[i + 1] = *last;
                         *last = i + 1;
                 } else if (*last) {
-                        r = give_region(t, &p->regions[*last - 1], p->regions[i].time_ns, fn, ctx);
+                        r = give_region(t, *last - 1, p->regions[i].time_ns, fn, ctx);
                         *last = before[*last];
                 }
         }
         for (uint32_t i = 0; !r && i < p->n_threads; i++)
                 for (; !r && open[i]; open[i] = before[open[i]])
-                        r = give_region(t, &p->regions[open[i] - 1], UINT64_MAX, fn, ctx);
+                        r = give_region(t, open[i] - 1, UINT64_MAX, fn, ctx);
         free(open);
         free(before);
         return r;
@@ -243,6 +246,7 @@ void ls_timeline_free(struct ls_timeline *t)
         ls_calltree_free(t->tree);
         free(t->threads);
         free(t->frames);
+        free(t->frame_of_number);
         free(t->zone_level);
         free(t);
 }

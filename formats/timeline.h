@@ -28,6 +28,7 @@ struct ls_timeline {
         struct ls_calltree *tree;       /* labels are frames */
         struct ls_timeline_thread *threads;     /* [n_threads] of the profile */
         struct ls_timeline_frame *frames;       /* [n_frames] of the export */
+        uint32_t *frame_of_number;      /* [n_frames] the frame of number i + 1 */
         uint8_t *zone_level;            /* [n_zones] from 1, LS_TIMELINE_ZONES + 1 = too deep */
         uint32_t n_threads, n_frames;   /* that have samples, that are in stacks */
         uint64_t ticks;                 /* of all */
@@ -70,7 +71,8 @@ char *ls_timeline_thread_name(const struct ls_timeline *t, uint32_t thread);
 typedef int (*ls_timeline_zone_fn)(void *ctx, uint32_t zone, unsigned level, int begins);
 int ls_timeline_zones(const struct ls_timeline *t, uint32_t from, uint32_t to, ls_timeline_zone_fn fn, void *ctx);
 /* Regions of threads that have samples, cut to the time of the samples; in the order in which they end. */
-typedef int (*ls_timeline_region_fn)(void *ctx, uint32_t thread, struct ls_str name, uint64_t from_ns, uint64_t to_ns);
+/* region: where it begins, of the profile's regions. */
+typedef int (*ls_timeline_region_fn)(void *ctx, uint32_t region, uint64_t from_ns, uint64_t to_ns);
 int ls_timeline_regions(const struct ls_timeline *t, ls_timeline_region_fn fn, void *ctx);
 uint32_t ls_timeline_pid(const struct ls_timeline *t, uint32_t thread);
 
