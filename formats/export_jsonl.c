@@ -1,5 +1,6 @@
 /* Exporter "jsonl": a JSON object on a line for each row of samples, in the order of the file, for programs of one's own.
  * Streamed: what a frame, a zone, a thread looks like is made when it is first met. */
+#include "formats/escape.h"
 #include "formats/export.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@ struct jsonl {
         uint64_t start_ns;
         char **frame;                   /* by location, and of leaves without a line by n_locations + function */
         char *vmstate[LS_NVMSTATES];
-        char **zone, **thread, **vm, **coroutine;
+        char **zone, **thread, **coroutine;     /* thread: its three members */
         int failed;
 };
 
@@ -85,6 +86,26 @@ static const char *dim(struct jsonl *s, char **texts, unsigned which, uint32_t i
         return texts[id] ? texts[id] : "null";
 }
 
+/* "process":4242,"thread":4243,"thread_name":"worker" */
+static const char *thread(struct jsonl *s, uint32_t id)
+{
+        const struct ls_thread *t = &s->p->threads[id];
+        char *name = s->thread[id] ? NULL : ls_visible(t->name.s, t->name.len), *quoted;
+
+        if (s->thread[id])
+                return s->thread[id];
+        add_text(s->gen, NULL, name ? name : "");
+        quoted = take(s);
+        if (!name || !quoted || asprintf(&s->thread[id], "\"process\":%u,\"thread\":%u,\"thread_name\":%s",
+                                         s->p->processes[t->process].pid, t->tid, quoted) < 0) {
+                s->thread[id] = NULL;
+                s->failed = 1;
+        }
+        free(name);
+        free(quoted);
+        return s->thread[id] ? s->thread[id] : "";
+}
+
 static void put_stack(struct jsonl *s, uint32_t stack, int noline)
 {
         const struct ls_profile *p = s->p;
@@ -103,12 +124,15 @@ static void put_row(struct jsonl *s, const struct ls_sample_block *b, uint32_t i
         uint64_t after = b->time_ns[i] > s->start_ns ? b->time_ns[i] - s->start_ns : 0;
         int noline = (b->flags[i] & LS_SAMPLE_NO_LINE) && b->vmstate[i] == LS_VMSTATE_NATIVE;
 
-        fprintf(s->out, "{\"time_ns\":%" PRIu64 ",\"weight\":%u,\"continues\":%s,\"vmstate\":%s,\"zone\":%s,\"thread\":%s",
-                after, b->weight[i], b->flags[i] & LS_SAMPLE_CONT ? "true" : "false",
+        fprintf(s->out, "{\"time_ns\":%" PRIu64 ",\"weight\":%u,\"continues\":%s,\"vmstate\":%s,\"zone\":%s,%s", after,
+                b->weight[i], b->flags[i] & LS_SAMPLE_CONT ? "true" : "false",
                 dim(s, s->vmstate, LS_DIM_VMSTATE, b->vmstate[i]), dim(s, s->zone, LS_DIM_ZONE, b->zone[i]),
-                dim(s, s->thread, LS_DIM_THREAD, b->thread[i]));
-        fprintf(s->out, ",\"vm\":%s,\"coroutine\":%s", dim(s, s->vm, LS_DIM_VM, b->vm[i]),
-                b->vm[i] ? dim(s, s->coroutine, LS_DIM_COROUTINE, b->coroutine[i]) : "null");
+                thread(s, b->thread[i]));
+        if (b->vm[i])
+                fprintf(s->out, ",\"vm\":%u,\"coroutine\":%s", s->p->vms[b->vm[i]].number,
+                        dim(s, s->coroutine, LS_DIM_COROUTINE, b->coroutine[i]));
+        else
+                fputs_unlocked(",\"vm\":null,\"coroutine\":null", s->out);
         put_stack(s, b->stack[i], noline);
 }
 
@@ -141,14 +165,12 @@ static int jsonl_write(FILE *out, const struct ls_export *in)
         s.frame = calloc(n_frames + 1, sizeof(*s.frame));
         s.zone = calloc((size_t)p->n_zones + 1, sizeof(*s.zone));
         s.thread = calloc((size_t)p->n_threads + 1, sizeof(*s.thread));
-        s.vm = calloc((size_t)p->n_vms + 1, sizeof(*s.vm));
         s.coroutine = calloc((size_t)p->n_coroutines + 1, sizeof(*s.coroutine));
-        if (s.gen && s.frame && s.zone && s.thread && s.vm && s.coroutine)
+        if (s.gen && s.frame && s.zone && s.thread && s.coroutine)
                 r = in->rows(in, LS_COL_TIME, put_rows, &s);
         free_texts(s.frame, n_frames);
         free_texts(s.zone, p->n_zones);
         free_texts(s.thread, p->n_threads);
-        free_texts(s.vm, p->n_vms);
         free_texts(s.coroutine, p->n_coroutines);
         for (unsigned i = 0; i < LS_NVMSTATES; i++)
                 free(s.vmstate[i]);
@@ -162,6 +184,6 @@ const struct ls_exporter ls_export_jsonl = {
         .suffix = ".jsonl",
         .help = "JSON lines: every row of samples with its time and stack",
         .flags = LS_EXPORT_ROWS,
-        .dims = LS_DIM_VMSTATE | LS_DIM_ZONE | LS_DIM_THREAD | LS_DIM_VM | LS_DIM_COROUTINE,
+        .dims = LS_DIM_VMSTATE | LS_DIM_ZONE | LS_DIM_COROUTINE,
         .write = jsonl_write,
 };

@@ -108,30 +108,34 @@ static int bad(const char *option, const char *value, const char *what)
         return -EINVAL;
 }
 
-/* The place of text in words, which ends with NULL; says the error. */
+/* The place of text in words, which ends with NULL, or -1. */
+static int find_word(const char *text, const char *const *words)
+{
+        for (int i = 0; words[i]; i++)
+                if (!strcmp(text, words[i]))
+                        return i;
+        return -1;
+}
+
+/* The same as ret; says the error. */
 static int one_of(const char *option, const char *text, const char *const *words, int *ret)
 {
         const char *near;
+        char all[256] = "";
+        size_t n = 0;
 
-        for (int i = 0; words[i]; i++) {
-                if (!strcmp(text, words[i])) {
-                        *ret = i;
-                        return 0;
-                }
-        }
+        *ret = find_word(text, words);
+        if (*ret >= 0)
+                return 0;
         near = ls_suggest(text, words);
         if (near) {
                 ls_error("%s: %s '%s' is not known; did you mean '%s'? (luasample %s --help lists all)", command, option,
                          text, near, command);
-        } else {
-                char all[256] = "";
-                size_t n = 0;
-
-                for (int i = 0; words[i] && n < sizeof(all); i++)
-                        n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ",
-                                              words[i]);
-                ls_error("%s: %s '%s' is not known: give %s", command, option, text, all);
+                return -EINVAL;
         }
+        for (int i = 0; words[i] && n < sizeof(all); i++)
+                n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
+        ls_error("%s: %s '%s' is not known: give %s", command, option, text, all);
         return -EINVAL;
 }
 
@@ -271,8 +275,11 @@ static int read_format(const char *text, struct ls_report_options *o, int is_exp
         for (const struct ls_exporter *const *e = ls_exporters; *e && n < 33; e++)
                 words[n++] = (*e)->name;
         words[n] = NULL;
-        if (one_of("--format", text, words, &at))
-                return -EINVAL;
+        at = find_word(text, words);
+        if (at < 0 && ls_suggest(text, words))
+                return one_of("--format", text, words, &at);
+        if (at < 0)
+                return bad("--format", text, "not known (luasample export --list shows all)");
         if ((unsigned)at >= first)
                 o->exporter = ls_exporters[(unsigned)at - first];
         o->json |= !is_export && at == 1;
@@ -392,6 +399,8 @@ static int settle(struct ls_report_options *o)
         int views = o->split + o->tree + o->annotate + (o->exporter && !(o->split && table));
         int frames = o->by[0]->is_frame + (o->by[1] && o->by[1]->is_frame);
 
+        if (o->exporter && settle_exporter(o))
+                return -EINVAL;
         if (views > 1) {
                 ls_error("%s: one view at a time: --split, --tree, --annotate or --format", command);
                 return -EINVAL;
@@ -400,8 +409,6 @@ static int settle(struct ls_report_options *o)
                 ls_error("%s: --json and --format %s exclude each other", command, o->exporter->name);
                 return -EINVAL;
         }
-        if (o->exporter && settle_exporter(o))
-                return -EINVAL;
         if ((o->split || o->tree) && (o->by[1] || !frames)) {
                 ls_error("%s: --%s follows calls: give --by one of function, module-function, line or module",
                          command, o->split ? "split" : "tree");
