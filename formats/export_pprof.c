@@ -2,7 +2,8 @@
  *
  * It is written in one pass over the cells: a location, function, mapping or string becomes an element of the profile when
  * a sample first needs it, with the next number. Each frame is a location of its own with one line (speedscope keeps only
- * the last one), and Lua's frames lie in mapping 1, the runtime, which has all names: so no reader looks for symbols. */
+ * the last one), and Lua's frames lie in mapping 1, the runtime, which has all names: so no reader looks for symbols. Nor
+ * have functions a system name: go tool pprof would take one that equals the name for a mangled one of C++, and shorten it. */
 #include "formats/escape.h"
 #include "formats/export.h"
 #include "formats/gzip.h"
@@ -24,7 +25,7 @@ enum {                                  /* fields of the messages of profile.pro
         MAPPING_HAS_FILENAMES, MAPPING_HAS_LINES,
         LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE,
         LINE_FUNCTION = 1, LINE_LINE,
-        FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE, FUNCTION_START_LINE,
+        FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_FILE = 4, FUNCTION_START_LINE,
 };
 
 #define RUNTIME_MAPPING 1u
@@ -156,7 +157,6 @@ static uint32_t function_id(struct pprof *s, uint32_t function)
         file = f->kind == LS_FUNC_LUA ? source_string(s, f->source) : 0;
         ls_proto_u64(&s->element, FUNCTION_ID, ++s->n_functions);
         ls_proto_u64(&s->element, FUNCTION_NAME, name);
-        ls_proto_u64(&s->element, FUNCTION_SYSTEM_NAME, name);
         ls_proto_u64(&s->element, FUNCTION_FILE, file);
         ls_proto_u64(&s->element, FUNCTION_START_LINE, f->first_line);
         put(s, PROFILE_FUNCTION, &s->element);
