@@ -301,7 +301,7 @@ static int chrome_write(FILE *out, const struct ls_export *in)
                 free(x.open[i].since_ns);
         free(x.open);
         ls_timeline_free(x.t);
-        return r ? r : x.j.failed;
+        return ferror(out) ? 0 : r ? r : x.j.failed;    /* the caller says what is wrong with out */
 }
 
 const struct ls_exporter ls_export_chrome = {

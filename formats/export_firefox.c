@@ -223,10 +223,7 @@ static int put_stack(void *ctx, const void *record)
         struct ls_fx *x = ctx;
         const struct sample *s = record;
 
-        if (s->stack)
-                ls_js_u64(&x->j, ls_fx_row(&x->stacks, s->stack, s->vmstate));
-        else
-                ls_js_null(&x->j);
+        ls_js_u64(&x->j, ls_fx_row(&x->stacks, s->stack, s->vmstate));
         return 0;
 }
 
@@ -455,7 +452,7 @@ static int firefox_write(FILE *out, const struct ls_export *in)
         if (!r)
                 r = put_file(&x);
         done(&x);
-        return r ? r : x.j.failed;
+        return ferror(out) ? 0 : r ? r : x.j.failed;    /* the caller says what is wrong with out */
 }
 
 const struct ls_exporter ls_export_firefox = {

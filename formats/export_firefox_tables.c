@@ -96,8 +96,7 @@ int ls_fx_number_stacks(struct ls_fx *x)
         for (uint32_t i = p->n_stacks; i-- > 1;)
                 if ((x->stacks.caller[i] || x->stacks.vmstates[i]) && p->stacks[i].parent)
                         x->stacks.caller[p->stacks[i].parent] = 1;
-        x->stacks.vmstates[0] = 0;      /* a stack without frames is no row */
-        for (uint32_t i = 1; i < p->n_stacks; i++) {
+        for (uint32_t i = 0; i < p->n_stacks; i++) {    /* stack 0, which is none, is shown as location 0 */
                 x->frames.caller[p->stacks[i].location] |= x->stacks.caller[i];
                 x->frames.vmstates[p->stacks[i].location] |= x->stacks.vmstates[i];
         }

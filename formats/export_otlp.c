@@ -433,7 +433,7 @@ static int otlp_write(FILE *out, const struct ls_export *in)
                 r = s.failed;
         }
         free_tables(&s);
-        return r;
+        return ferror(out) ? 0 : r;     /* the caller says what is wrong with out */
 }
 
 const struct ls_exporter ls_export_otlp = {

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LONGEST_COMM 64                 /* columns */
+
 struct script {
         struct ls_timeline *t;
         FILE *out;
@@ -79,12 +81,16 @@ static const char *frame_text(struct script *x, uint32_t frame)
         return x->frame[frame];
 }
 
-/* A name of one character has two blanks: readers want two characters before the blank at which they split. */
+/* The kernel's names have 15 bytes; readers take time that grows with the square of a name's length. A name of one character
+ * has two blanks after it: readers want two characters before the blank at which they split. */
 static const char *head_text(struct script *x, uint32_t thread)
 {
         if (!x->head[thread]) {
-                char *name = ls_timeline_thread_name(x->t, thread), *comm = name ? without(name, " #") : NULL;
+                char *name = ls_timeline_thread_name(x->t, thread), *comm;
 
+                if (name)
+                        name[ls_fit(name, LONGEST_COMM)] = '\0';
+                comm = name ? without(name, " #") : NULL;
                 if (!comm || asprintf(&x->head[thread], "%s%s %u/%u", comm, comm[0] && comm[1] ? "" : " ",
                                       ls_timeline_pid(x->t, thread), x->t->p->threads[thread].tid) < 0)
                         x->head[thread] = NULL;
@@ -127,8 +133,6 @@ static int put_stack(struct script *x, uint32_t node)
 {
         const struct ls_calltree_node *nodes = x->t->tree->nodes;
 
-        if (!node)
-                fputs_unlocked("\t               0 [unknown] ([unknown])\n", x->out);
         for (; node; node = nodes[node].parent) {
                 const char *text = frame_text(x, nodes[node].label);
 
@@ -211,7 +215,7 @@ static int perf_script_write(FILE *out, const struct ls_export *in)
         free(x.frame);
         free(x.to_ns);
         ls_timeline_free(x.t);
-        return r;
+        return ferror(out) ? 0 : r;     /* the caller says what is wrong with out */
 }
 
 const struct ls_exporter ls_export_perf_script = {

@@ -1,11 +1,16 @@
 /* Exporter "speedscope": the JSON of speedscope.app. A profile for each thread, its stacks in time order with the CPU time
- * of each; speedscope sums them up itself ("Left Heavy"). Stacks that follow each other and are equal are one. */
+ * of each; speedscope sums them up itself ("Left Heavy"). Stacks that follow each other and are equal are one.
+ *
+ * speedscope recurses into its call tree and fails where browsers end that, somewhere below 5000 frames. So the middle of
+ * deep stacks is left out. */
 #include "formats/json_stream.h"
 #include "formats/spool.h"
 #include "formats/timeline.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#define ENDS 1000u                      /* frames at the root, and as many at the leaf, that are never left out */
 
 struct stretch {                        /* samples that follow each other with one stack */
         uint32_t node;
@@ -65,6 +70,11 @@ static void put_frames(struct speedscope *x)
                         ls_js_key_u64(&x->j, "line", t->frames[frame].line);
                 ls_js_close(&x->j, '}');
         }
+        if (ls_timeline_depth(t) > 2 * ENDS) {
+                ls_js_open(&x->j, '{');
+                ls_js_key_string(&x->j, "name", "[middle left out]");
+                ls_js_close(&x->j, '}');
+        }
         ls_js_close(&x->j, ']');
         ls_js_close(&x->j, '}');
 }
@@ -76,8 +86,13 @@ static int put_stack(void *ctx, const void *record)
         uint32_t n = ls_timeline_path(x->t, s->node, x->path);
 
         ls_js_open(&x->j, '[');
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = 0; i < n; i++) {
+                if (i == ENDS && n > 2 * ENDS) {
+                        ls_js_u64(&x->j, x->t->n_frames);
+                        i = n - ENDS;
+                }
                 ls_js_u64(&x->j, x->t->frames[x->t->tree->nodes[x->path[i]].label].number - 1);
+        }
         ls_js_close(&x->j, ']');
         return ferror(x->j.out) ? -EIO : 0;
 }
@@ -177,7 +192,7 @@ static int speedscope_write(FILE *out, const struct ls_export *in)
         free(x.path);
         ls_spool_free(x.spool);
         ls_timeline_free(x.t);
-        return r ? r : x.j.failed;
+        return ferror(out) ? 0 : r ? r : x.j.failed;    /* the caller says what is wrong with out */
 }
 
 const struct ls_exporter ls_export_speedscope = {

@@ -105,6 +105,23 @@ static void find_zero(struct ls_timeline *t)
                 t->zero_realtime_ns = p->clocks[0].realtime_ns + (t->zero_ns - p->clocks[0].monotonic_ns);
 }
 
+/* Samples without a stack are shown as a function too, as in all views: that of location 0. */
+static int add_no_stack(struct ls_timeline *t, uint64_t ticks)
+{
+        struct ls_calltree_node *nodes;
+
+        if (!ticks)
+                return 0;
+        nodes = realloc(t->tree->nodes, ((size_t)t->tree->n + 1) * sizeof(*nodes));
+        if (!nodes)
+                return -ENOMEM;
+        nodes[t->tree->n] = (struct ls_calltree_node){ .label = t->in->frame_of_location[0], .depth = 1, .self = ticks,
+                                                       .total = ticks };
+        t->tree->nodes = nodes;
+        t->tree->node_of_stack[0] = t->tree->n++;
+        return 0;
+}
+
 static int describe_frames(struct ls_timeline *t)
 {
         const struct ls_profile *p = t->p;
@@ -225,6 +242,8 @@ int ls_timeline_new(const struct ls_export *in, struct ls_timeline **ret)
                         .profile = t->p, .self = sums.self, .label_of_location = in->frame_of_location,
                         .want_nodes_of_stacks = 1,
                 }, &t->tree);
+        if (!r)
+                r = add_no_stack(t, sums.self[0]);
         if (!r)
                 r = describe_frames(t);
         if (!r)

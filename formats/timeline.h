@@ -39,7 +39,7 @@ struct ls_timeline {
 
 struct ls_timeline_sample {
         uint32_t thread, stack, zone, ticks;
-        uint32_t node;                  /* of the tree; 0 = a stack without frames */
+        uint32_t node;                  /* of the tree, never 0 */
         uint8_t vmstate;
         uint8_t first;                  /* of its thread */
         uint64_t gap_ns;                /* time before it in which the thread did not run */

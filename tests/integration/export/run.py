@@ -17,6 +17,7 @@ MODULES = [
     "callgrind",
     "pprof",
     "rows",
+    "speedscope",
     "bad_input",
 ]
 
