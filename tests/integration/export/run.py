@@ -18,6 +18,7 @@ MODULES = [
     "pprof",
     "rows",
     "speedscope",
+    "firefox",
     "bad_input",
 ]
 
