@@ -21,6 +21,7 @@ struct chrome {
         struct ls_timeline *t;
         struct ls_js j;
         struct open_frames *open;       /* [n_threads] */
+        uint32_t *ending;               /* room for the deepest stack */
         uint32_t thread;                /* whose zones change */
         uint64_t time_ns;               /* when */
 };
@@ -141,21 +142,24 @@ static int change_zone(struct chrome *x, uint32_t thread, uint32_t zone, uint64_
         return ls_timeline_zones(x->t, from, zone, put_zone, x);
 }
 
-/* Ends the slices of a thread that are not in the path of node, at ns. */
+/* Ends the slices of a thread that are not in the path of node, at ns. The outer ones are written first: of two with the
+ * same times readers take the first to be the outer one. */
 static void end_slices(struct chrome *x, uint32_t thread, uint32_t node, uint64_t ns)
 {
         const struct ls_calltree_node *nodes = x->t->tree->nodes;
         struct open_frames *o = &x->open[thread];
-        uint32_t other = node;
+        uint32_t other = node, n = 0;
 
         while (nodes[other].depth > nodes[o->node].depth)
                 other = nodes[other].parent;
         while (o->node != other) {
-                put_slice(x, thread, o->node, o->since_ns[nodes[o->node].depth], ns);
+                x->ending[n++] = o->node;
                 o->node = nodes[o->node].parent;
                 if (nodes[other].depth > nodes[o->node].depth)
                         other = nodes[other].parent;
         }
+        while (n-- > 0)
+                put_slice(x, thread, x->ending[n], o->since_ns[nodes[x->ending[n]].depth], ns);
 }
 
 static int begin_slices(struct chrome *x, uint32_t thread, uint32_t node, uint64_t ns)
@@ -295,11 +299,13 @@ static int chrome_write(FILE *out, const struct ls_export *in)
 
         if (!r) {
                 x.open = calloc((size_t)in->profile->n_threads + 1, sizeof(*x.open));
-                r = x.open ? put_file(&x) : -ENOMEM;
+                x.ending = malloc(((size_t)ls_timeline_depth(x.t) + 1) * sizeof(*x.ending));
+                r = x.open && x.ending ? put_file(&x) : -ENOMEM;
         }
         for (uint32_t i = 0; x.open && i < in->profile->n_threads; i++)
                 free(x.open[i].since_ns);
         free(x.open);
+        free(x.ending);
         ls_timeline_free(x.t);
         return ferror(out) ? 0 : r ? r : x.j.failed;    /* the caller says what is wrong with out */
 }

@@ -12,6 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(elt) ((elt)->failed = 1)
+#include <uthash.h>
+
 #define PIECE (4u << 20)                /* bytes of the dictionary that are kept in memory */
 
 enum {                                  /* fields */
@@ -41,6 +45,13 @@ static const struct dim { unsigned dim; const char *key; } dims[] = {
 };
 #define N_DIMS (sizeof(dims) / sizeof(dims[0]))
 
+struct known_string {
+        uint32_t id;
+        int failed;
+        UT_hash_handle hh;
+        char text[];
+};
+
 struct otlp {
         const struct ls_export *in;
         const struct ls_profile *p;
@@ -49,8 +60,9 @@ struct otlp {
         struct ls_buf element, inner, value;    /* in the making */
         struct ls_buf sample, packed;
         struct ls_buf *samples;         /* [n_processes] */
+        struct known_string *strings;   /* no string is there twice */
         uint32_t n_strings, n_mappings, n_locations, n_functions, n_stacks, n_attributes;
-        uint32_t key[N_DIMS], thread_id_key, build_id_key, cpu, nanoseconds;    /* strings */
+        uint32_t key[N_DIMS], thread_id_key, cpu, nanoseconds;  /* strings */
         uint32_t frame_type[2];         /* attributes */
         /* Numbers in the dictionary by ours; 0 = not there yet. */
         uint32_t *mapping, *location, *noline, *function, *source, *stack, *noline_stack;
@@ -84,10 +96,27 @@ static void flush_dictionary(struct otlp *s, size_t above)
 
 static uint32_t string(struct otlp *s, const char *text)
 {
-        if (!*text && s->n_strings)
+        size_t n = strlen(text);
+        struct known_string *e;
+
+        HASH_FIND(hh, s->strings, text, n, e);
+        if (e)
+                return e->id;
+        e = calloc(1, sizeof(*e) + n + 1);
+        if (!e) {
+                s->failed = -ENOMEM;
                 return 0;
-        ls_proto_bytes(&s->dictionary, DICT_STRING, text, strlen(text));
-        return s->n_strings++;
+        }
+        memcpy(e->text, text, n);
+        e->id = s->n_strings++;
+        HASH_ADD(hh, s->strings, text, n, e);
+        if (e->failed) {
+                free(e);
+                s->failed = -ENOMEM;
+                return 0;
+        }
+        ls_proto_bytes(&s->dictionary, DICT_STRING, text, n);
+        return e->id;
 }
 
 static uint32_t visible_string(struct otlp *s, struct ls_str text)
@@ -175,9 +204,7 @@ static uint32_t mapping_number(struct otlp *s, uint32_t id)
         if (m->build_id.len && m->build_id.len <= 64) {
                 for (uint32_t i = 0; i < m->build_id.len; i++)
                         sprintf(hex + 2 * i, "%02x", (uint8_t)m->build_id.s[i]);
-                if (!s->build_id_key)
-                        s->build_id_key = string(s, "process.executable.build_id.gnu");
-                build_id = string_attribute(s, s->build_id_key, hex);
+                build_id = string_attribute(s, string(s, "process.executable.build_id.gnu"), hex);
         }
         ls_proto_u64(&s->element, MAPPING_START, m->start);
         ls_proto_u64(&s->element, MAPPING_LIMIT, m->end);
@@ -400,6 +427,12 @@ static void free_tables(struct otlp *s)
         uint32_t *tables[] = { s->mapping, s->location, s->noline, s->function, s->source, s->stack, s->noline_stack,
                                s->thread_id };
 
+        struct known_string *e, *next;
+
+        HASH_ITER(hh, s->strings, e, next) {
+                HASH_DEL(s->strings, e);
+                free(e);
+        }
         for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
                 ls_buf_free(buffers[i]);
         for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)

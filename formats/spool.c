@@ -68,13 +68,12 @@ static uint32_t piece_records(size_t number)
         return number < 6 ? FIRST_PIECE << number : LAST_PIECE;
 }
 
-static int open_file(void)
+static int open_in(const char *dir)
 {
-        const char *dir = getenv("TMPDIR");
         char path[4096];
         int fd, n;
 
-        n = snprintf(path, sizeof(path), "%s/luasample-XXXXXX", dir && *dir ? dir : "/tmp");
+        n = snprintf(path, sizeof(path), "%s/luasample-XXXXXX", dir);
         if (n < 0 || (size_t)n >= sizeof(path))
                 return -ENAMETOOLONG;
         fd = mkostemp(path, O_CLOEXEC);
@@ -82,6 +81,16 @@ static int open_file(void)
                 return -errno;
         unlink(path);
         return fd;
+}
+
+static int open_file(void)
+{
+        const char *dir = getenv("TMPDIR");
+        int fd = dir && *dir ? open_in(dir) : -ENOENT;
+
+        if (fd < 0)
+                fd = open_in("/tmp");
+        return fd == -ENOENT ? -ENOTDIR : fd;   /* what is missing is not the trace */
 }
 
 static int write_piece(struct ls_spool *s, struct stream *t)
