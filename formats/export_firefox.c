@@ -305,7 +305,8 @@ static const struct spool_column { const char *name; ls_spool_fn put; } sample_c
         { "data", put_marker_data },
 };
 
-static void put_columns(struct ls_fx *x, struct ls_spool *spool, uint32_t thread, const struct spool_column *columns, size_t n)
+static void put_columns(struct ls_fx *x, struct ls_spool *spool, uint32_t thread, const struct spool_column *columns,
+                        size_t n)
 {
         ls_js_key_u64(&x->j, "length", ls_spool_count(spool, thread));
         for (size_t i = 0; i < n; i++) {

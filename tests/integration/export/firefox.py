@@ -1,5 +1,5 @@
-"""Format firefox, loaded by the Firefox Profiler's own command line tool (npm @firefox-devtools/profiler-cli), which asks the
-code of the profiler itself for sums. Its daemon is started and asked here, over its socket: the client waits half a second
+"""Format firefox, loaded by the Firefox Profiler's own command line tool (npm @firefox-devtools/profiler-cli), which has the
+code of the profiler sum it up. Its daemon is started and asked here, over its socket: the tool's client waits half a second
 for it, which a loaded machine may not have. Imported by run.py."""
 import json
 import os

@@ -56,7 +56,8 @@ class Decoded:
         path = s.tmpfile(".otlp")
         shared.export(trace, "--experimental", "-o", path, *filters)
         with open(path, "rb") as f:
-            r = s.run([protoc, "-I", HERE, "--decode=otlp.ProfilesData", os.path.join(HERE, "profiles.proto")], input=f.read())
+            r = s.run([protoc, "-I", HERE, "--decode=otlp.ProfilesData", os.path.join(HERE, "profiles.proto")],
+                      input=f.read())
         check(r.status == 0 and r.err == "", "protoc: %d %s" % (r.status, r.err[-300:]))
         self.data = parse(r.out)
         self.tables = one(self.data, "dictionary", {})
@@ -65,11 +66,13 @@ class Decoded:
 
     def check_tables(self):
         for table in ("mapping", "location", "function", "attribute", "stack"):
-            check(self.tables[table + "_table"][0] == {}, "%s 0 is something: %s" % (table, self.tables[table + "_table"][0]))
+            first = self.tables[table + "_table"][0]
+            check(first == {}, "%s 0 is something: %s" % (table, first))
         link, = self.tables["link_table"]
         check(link == {"trace_id": [bytes(16)], "span_id": [bytes(8)]}, "link 0: %s" % link)
         check(self.strings[0] == "" and len(set(self.strings)) == len(self.strings), "strings are there twice")
-        for table, field, other in (("mapping", "filename_strindex", "string"), ("mapping", "attribute_indices", "attribute"),
+        for table, field, other in (("mapping", "filename_strindex", "string"),
+                                    ("mapping", "attribute_indices", "attribute"),
                                     ("location", "mapping_index", "mapping"), ("location", "attribute_indices", "attribute"),
                                     ("function", "name_strindex", "string"), ("function", "filename_strindex", "string"),
                                     ("stack", "location_indices", "location"), ("attribute", "key_strindex", "string")):

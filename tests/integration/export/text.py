@@ -89,10 +89,11 @@ def add_to(suite):
             d = shared.differ(chart(j), {r["name"]: r["self_ticks"] for r in s.rows(trace)})
             check(not d, "%s: %s" % (trace, d))
             check(sum(x["weight"] for x in j["samples"]) == shared.ticks(trace), "weights of %s" % trace)
-        zones = [(e["ph"], e["name"]) for e in loaded(shared.odd("mixed"), ".trace.json")[0]["traceEvents"] if e["ph"] in "be"]
+        events = loaded(shared.odd("mixed"), ".trace.json")[0]["traceEvents"]
+        zones = [(e["ph"], e["name"]) for e in events if e["ph"] in "be"]
         check(zones == [("b", "outer"), ("b", "inner"), ("e", "inner"), ("e", "outer")], "zones: %s" % zones)
 
-    @t("text.perf", "periods of format perf-script sum to report's ticks by stack, as stackcollapse-perf.pl reads them", True)
+    @t("text.perf", "periods of perf-script sum to report's ticks by stack, as stackcollapse-perf.pl reads them", True)
     def perf():
         for k in ("one", "mixed", "deep", "heavy"):
             trace = shared.odd(k)
@@ -127,7 +128,8 @@ def add_to(suite):
         for suffix in (".speedscope.json", ".firefox.json"):
             r = s.run([s.luasample(), "export", "-i", trace, "-o", s.tmpfile(suffix)], env=dict(os.environ, TMPDIR=d))
             check(r.status == 0 and not os.listdir(d), "%s: %d %s %s" % (suffix, r.status, r.err, os.listdir(d)))
-            r = s.run([s.luasample(), "export", "-i", trace, "-o", s.tmpfile(suffix)], env=dict(os.environ, TMPDIR=d + "/no"))
+            r = s.run([s.luasample(), "export", "-i", trace, "-o", s.tmpfile(suffix)],
+                      env=dict(os.environ, TMPDIR=d + "/no"))
             check(r.status == 0 and r.err == "", "TMPDIR that is not there: %d %s" % (r.status, r.err))
         j, _ = loaded(trace, ".speedscope.json")
         got = sum(sum(p["weights"]) for p in j["profiles"]) // 1000000
