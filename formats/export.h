@@ -38,10 +38,12 @@ struct ls_export {
         void *ctx;
         uint32_t n_frames;
         uint64_t interval_ns;
-        unsigned part;                  /* of LS_EXPORT_PARTS with --per-thread: the file's number from 1; 0 = of all threads */
+        const char *event;              /* what passed during a tick: "cpu" */
+        uint64_t from_ns, to_ns;        /* what --time leaves, of CLOCK_MONOTONIC; 0 = open */
+        unsigned part;                  /* of LS_EXPORT_PARTS with --per-thread: number of the file; 0 = all threads */
         uint32_t part_thread;           /* whose part it is */
-        /* What a zone, thread, VM, coroutine, trace or VM state is called, by its one LS_DIM_*; zones with their path. NULL =
-         * none. For dims of the exporter only. */
+        /* What a zone (its path), thread, VM, coroutine, trace or VM state is called, by its one LS_DIM_*; NULL = none. For
+         * dims of the exporter only. */
         const char *(*dim_text)(const struct ls_export *in, unsigned dim, uint32_t id);
         /* Streams the rows; can be called again. columns: LS_COL_*. 0 or -errno. */
         int (*rows)(const struct ls_export *in, unsigned columns, ls_export_rows_fn fn, void *ctx);

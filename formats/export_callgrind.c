@@ -6,8 +6,9 @@
  * which kcachegrind gives up on inclusive costs; only calls of a function to itself are shown, with no cost. A function
  * that is called and is also the root of stacks gets a call from "[root]", so that its sum is whole.
  *
- * Functions of machine code have the object file that they are in: builtins the Lua runtime's. Lua's own are in "Lua". A part holds one thread;
- * it is a file of its own, as callgrind writes it, since callgrind_annotate reads only the first part of a file. */
+ * Functions of machine code have the object file that they are in: builtins the Lua runtime's. Lua's own are in "Lua". A
+ * part holds one thread; it is a file of its own, as callgrind writes it, since callgrind_annotate reads only the first
+ * part of a file. */
 #include "formats/calltree.h"
 #include "formats/escape.h"
 #include "formats/export.h"

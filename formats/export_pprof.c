@@ -1,9 +1,10 @@
 /* Exporter "pprof": profile.proto in gzip, for go tool pprof and what else reads it.
  *
- * It is written in one pass over the cells: a location, function, mapping or string becomes an element of the profile when
- * a sample first needs it, with the next number. Each frame is a location of its own with one line (speedscope keeps only
- * the last one), and Lua's frames lie in mapping 1, the runtime, which has all names: so no reader looks for symbols. Nor
- * have functions a system name: go tool pprof would take one that equals the name for a mangled one of C++, and shorten it. */
+ * It is written in one pass over the cells: a location, function, mapping or string becomes an element of the profile
+ * when a sample first needs it, with the next number. Each frame is a location of its own with one line (speedscope
+ * keeps only the last one), and Lua's frames lie in mapping 1, the runtime, which has all names: so no reader looks for
+ * symbols. Nor have functions a system name: go tool pprof would take one that equals the name for a mangled one of C++,
+ * and shorten it. */
 #include "formats/escape.h"
 #include "formats/export.h"
 #include "formats/gzip.h"
@@ -239,40 +240,49 @@ static void put_type(struct pprof *s, uint32_t field, uint32_t type, uint32_t un
         put(s, field, &s->element);
 }
 
-/* When it was recorded, and how long, from the facts of the recording or its clocks. */
+/* When it was recorded, and how long, from the facts of the recording or its clocks; of it what --time leaves. */
 static void add_times(struct pprof *s, struct ls_buf *b)
 {
         const struct ls_profile *p = s->p;
         uint64_t start = ls_profile_u64(p, "start_realtime_ns", p->n_clocks ? p->clocks[0].realtime_ns : 0);
-        uint64_t elapsed = ls_profile_u64(p, "elapsed_ns", 0);
+        uint64_t from = ls_profile_u64(p, "start_monotonic_ns", p->n_clocks ? p->clocks[0].monotonic_ns : 0);
+        uint64_t elapsed = ls_profile_u64(p, "elapsed_ns", 0), end;
 
         if (!elapsed && p->n_clocks && p->clocks[p->n_clocks - 1].monotonic_ns > p->clocks[0].monotonic_ns)
                 elapsed = p->clocks[p->n_clocks - 1].monotonic_ns - p->clocks[0].monotonic_ns;
+        end = from + elapsed;
+        if (elapsed && end > from && s->in->to_ns && s->in->to_ns < end)
+                end = s->in->to_ns > from ? s->in->to_ns : from;
+        if (elapsed && s->in->from_ns > from && s->in->from_ns <= end) {
+                start += s->in->from_ns - from;
+                from = s->in->from_ns;
+        }
+        elapsed = end - from;
         ls_proto_u64(b, PROFILE_TIME_NANOS, start <= INT64_MAX ? start : 0);
         ls_proto_u64(b, PROFILE_DURATION_NANOS, elapsed <= INT64_MAX ? elapsed : 0);
 }
 
 static void put_head(struct pprof *s)
 {
-        uint32_t cpu, nanoseconds, samples, count, comment, command;
+        uint32_t event, nanoseconds, samples, count, comment, command;
         struct ls_str runtime = ls_profile_str(s->p, "runtime_path");
 
         string(s, "");
         samples = string(s, "samples");
         count = string(s, "count");
-        cpu = string(s, "cpu");
+        event = string(s, s->in->event);
         nanoseconds = string(s, "nanoseconds");
         comment = string(s, "luasample " LS_VERSION);
         command = visible_string(s, ls_profile_str(s->p, "command"));
         put_type(s, PROFILE_SAMPLE_TYPE, samples, count);
-        put_type(s, PROFILE_SAMPLE_TYPE, cpu, nanoseconds);
-        put_type(s, PROFILE_PERIOD_TYPE, cpu, nanoseconds);
+        put_type(s, PROFILE_SAMPLE_TYPE, event, nanoseconds);
+        put_type(s, PROFILE_PERIOD_TYPE, event, nanoseconds);
         put_mapping(s, NULL, runtime.len ? runtime : (struct ls_str){ "Lua", 3 });
         add_times(s, &s->element);
         ls_proto_u64(&s->element, PROFILE_PERIOD, s->in->interval_ns <= INT64_MAX ? s->in->interval_ns : 0);
         ls_proto_u64(&s->element, PROFILE_COMMENT, comment);
         ls_proto_u64(&s->element, PROFILE_COMMENT, command);
-        ls_proto_u64(&s->element, PROFILE_DEFAULT_SAMPLE_TYPE, cpu);
+        ls_proto_u64(&s->element, PROFILE_DEFAULT_SAMPLE_TYPE, event);
         ls_gzip_write(s->gzip, s->element.data, s->element.len);
         s->element.len = 0;
 }

@@ -8,7 +8,7 @@
 
 #include <zlib.h>
 
-#define LEVEL 3                         /* of 9: a pprof file of 300,000 stacks takes 0.4 s, at 6 a third more for 7 % less */
+#define LEVEL 3                         /* of 9 */
 #define WINDOW (15 + 16)                /* bits; + 16 = with gzip's head and end */
 
 struct ls_gzip {

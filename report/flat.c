@@ -230,9 +230,10 @@ struct ls_str ls_group_source(const struct ls_report *r, const struct ls_groupin
         uint32_t source = key->source ? key->source(grouping, group) : 0;
         struct ls_str name = r->profile->sources[source].name;
 
+        if (!source && (!key->function || r->profile->functions[function].kind == LS_FUNC_PSEUDO))
+                return (struct ls_str){ "", 0 };
         if (!source)
-                return !key->function || r->profile->functions[function].kind == LS_FUNC_PSEUDO ? (struct ls_str){ "", 0 }
-                                                                                                : (struct ls_str){ "[C]", 3 };
+                return (struct ls_str){ "[C]", 3 };
         if (name.len && (name.s[0] == '@' || name.s[0] == '='))
                 return (struct ls_str){ name.s + 1, name.len - 1 };
         if (!ls_source_path(&r->profile->sources[source]).len)

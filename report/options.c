@@ -84,7 +84,8 @@ const struct poptOption ls_report_option_table[] = {
 
 const struct poptOption ls_export_option_table[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
-        { "output", 'o', TEXT(output, "FILE", "write to FILE, which appears when it is whole; its suffix picks the format") },
+        { "output", 'o', TEXT(output, "FILE",
+                               "write to FILE, which appears when it is whole; its suffix picks the format") },
         { "format", 0, TEXT(format, export_formats, "what to write (auto: by the suffix of --output)") },
         { "list", 0, FLAG(list, "the formats, with their suffixes") },
         { "per-thread", 0, FLAG(per_thread, "callgrind: a file for each thread, FILE-01, FILE-02, ...") },
@@ -369,7 +370,8 @@ static int settle_exporter(struct ls_report_options *o)
         const struct ls_exporter *e = o->exporter;
 
         if ((e->flags & LS_EXPORT_EXPERIMENTAL) && !o->experimental) {
-                ls_error("%s: the format %s is not settled yet: luasample export --experimental writes it", command, e->name);
+                ls_error("%s: the format %s is not settled yet: luasample export --experimental writes it", command,
+                         e->name);
                 return -EINVAL;
         }
         if (o->by_text && !(e->flags & (LS_EXPORT_BY | LS_EXPORT_TABLE))) {

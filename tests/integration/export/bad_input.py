@@ -25,13 +25,26 @@ def add_to(suite):
                 r = shared.export(shared.odd(kind), "--format", row[0], *experimental(row), binary=True, timeout=30)
                 what = "%s of %s: " % (row[0], kind)
                 check(r.status == 0, what + "status %d: %s" % (r.status, r.err[-300:]))
-                check(r.err == ("luasample: warning: no samples collected\n" if kind == "empty" else ""), what + r.err[-300:])
+                want = "luasample: warning: no samples collected\n" if kind == "empty" else ""
+                check(r.err == want, what + r.err[-300:])
                 if "\0" not in r.out.decode("latin-1"):         # text
                     text = r.out.decode("utf-8")
                     check(not any(ord(c) < 32 and c not in "\r\n\t" or ord(c) in (127, 0x202e) for c in text),
                           what + "control characters")
                     if kind != "names":                             # a name there is "nan"
                         check(not re.search(r"\b(nan|inf|infinity)\b", text.lower()), what + "has no number")
+
+    @t("bad_input.files", "traces of newer versions, and those that must be rejected: exported or refused in one line", True)
+    def files():
+        found = [os.path.join(s.TESTS, "golden", d, f) for d in ("traces", "rejected")
+                 for f in sorted(os.listdir(os.path.join(s.TESTS, "golden", d)))]
+        found = [f for f in found if f.endswith(".lst")]
+        check(len(found) > 10, "no traces: %s" % found)
+        for row in command.formats():
+            for path in found:
+                r = shared.export(path, "--format", row[0], *experimental(row), "-o", s.tmpfile(".out"))
+                check(r.status == 0 or r.status == 1 and r.err.count("\n") == 1,
+                      "%s of %s: %d %s" % (row[0], path, r.status, r.err[-300:]))
 
     @t("bad_input.full", "a full disk: status 1, one line that says so", True)
     def full():
@@ -54,9 +67,10 @@ def add_to(suite):
             f.write("precious")
         for row in command.formats():
             for path in (d, os.path.join(d, "no", "such", "file")):
-                r = s.run([s.luasample(), "export", "-i", shared.odd("one"), "--format", row[0], *experimental(row), "-o", path])
-                check(r.status == 1 and r.err.count("\n") == 1 and path in r.err, "%s: %d %s" % (row[0], r.status, r.err[-300:]))
-            r = s.run([s.luasample(), "export", "-i", s.tmpfile(".none"), "--format", row[0], *experimental(row), "-o", there])
+                r = shared.export(shared.odd("one"), "--format", row[0], *experimental(row), "-o", path)
+                check(r.status == 1 and r.err.count("\n") == 1 and path in r.err,
+                      "%s: %d %s" % (row[0], r.status, r.err[-300:]))
+            r = shared.export(s.tmpfile(".none"), "--format", row[0], *experimental(row), "-o", there)
             check(r.status == 1 and r.err.count("\n") == 1, "no trace: %d %s" % (r.status, r.err))
         with open(there) as f:
             check(f.read() == "precious", "the old file is gone")
@@ -64,7 +78,7 @@ def add_to(suite):
 
     @t("bad_input.parts", "--per-thread where nothing can be written", True)
     def no_parts():
-        r = s.run([s.luasample(), "export", "-i", shared.odd("mixed"), "--format", "callgrind", "--per-thread", "-o", "/no/such/x"])
+        r = shared.export(shared.odd("mixed"), "--format", "callgrind", "--per-thread", "-o", "/no/such/x")
         check(r.status == 1 and r.err.count("\n") == 1 and "/no/such/x-01" in r.err, "%d %s" % (r.status, r.err))
 
     @t("bad_input.reader", "a reader that goes away ends it by SIGPIPE, without a word", True)

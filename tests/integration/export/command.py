@@ -70,18 +70,21 @@ def add_to(suite):
     @t("command.terminal", "binary formats are refused on a terminal, others are not", True)
     def terminal():
         status, shown, err = on_terminal("-i", shared.odd("one"), "--format", "pprof")
-        check(status == 1 and not shown and err.count("\n") == 1 and "-o FILE" in err, "pprof: %d %r %s" % (status, shown, err))
+        check(status == 1 and not shown and err.count("\n") == 1 and "-o FILE" in err,
+              "pprof: %d %r %s" % (status, shown, err))
         status, shown, err = on_terminal("-i", shared.odd("one"), "--format", "collapsed")
         check(status == 0 and shown == b"one 1\r\n" and not err, "collapsed: %d %r %s" % (status, shown, err))
 
     @t("command.filters", "every format obeys the filters", True)
     def filters():
         for name, _, experimental in formats():
-            whole, part, none = (shared.export(shared.odd("mixed"), "--format", name, *["--experimental"] * experimental, *f,
-                                               binary=True) for f in ((), ("--vmstate", "gc"), ("--vmstate", "gc", "--zone", "x")))
+            args = ["--format", name, *["--experimental"] * experimental]
+            whole, part, none = (shared.export(shared.odd("mixed"), *args, *f, binary=True)
+                                 for f in ((), ("--vmstate", "gc"), ("--vmstate", "gc", "--zone", "x")))
             check(whole.status == part.status == 0, name)
             check(whole.out != part.out, name + " does not obey --vmstate")
-            check(none.status == 1 and "no samples left" in none.err, "%s: nothing left: %d %s" % (name, none.status, none.err))
+            check(none.status == 1 and "no samples left" in none.err,
+                  "%s: nothing left: %d %s" % (name, none.status, none.err))
 
     @t("command.pipe", "from stdin, to stdout", True)
     def pipe():

@@ -105,6 +105,9 @@ def add_to(suite):
         check(p["period"] == ["cpu", "nanoseconds", 1000000] and p["default"] == "cpu", "period %s" % p["period"])
         check(p["time"] == "1700000000000000000", "time %s" % p["time"])
         check(p["duration"] == shared.ticks(shared.odd("mixed")) * 1000000 - 20 * 1000000, "duration %s" % p["duration"])
+        part = decode(shared.export(shared.odd("mixed"), "--time", "10ms,35ms", to=".pb.gz").ok().path)
+        check((part["time"], part["duration"]) == ("1700000000010000000", 25000000), "with --time: %s %s" % (
+            part["time"], part["duration"]))
         check(any("luajit odd.lua" in c for c in p["comments"]), "comments %s" % p["comments"])
         files = {m["file"]: m for m in p["mappings"]}
         check(p["mappings"][0]["file"] == "/usr/bin/luajit" and all(m["named"] for m in p["mappings"]), "mapping 1")
@@ -143,8 +146,10 @@ def add_to(suite):
             same, text = tool.top("-diff_base", path, path)
             check(not any(same.values()), "-diff_base with itself: " + text[:400])
         tags = tool("-tags", "-sample_index=samples", shared.export(shared.odd("mixed"), to=".pb.gz").path)
-        for key, n in (("outer;inner", 25), ("outer", 30), ("work #3", 30), ("Garbage Collector", 10), ("worker (4301)", 41)):
-            check(re.search(r"^ +%d(?:\.0)? \( *[\d.]+%%\): %s$" % (n, re.escape(key)), tags, re.M), "-tags: no %s: %s" % (key, tags))
+        for key, n in (("outer;inner", 25), ("outer", 30), ("work #3", 30), ("Garbage Collector", 10),
+                       ("worker (4301)", 41)):
+            check(re.search(r"^ +%d(?:\.0)? \( *[\d.]+%%\): %s$" % (n, re.escape(key)), tags, re.M),
+                  "-tags: no %s: %s" % (key, tags))
         part = shared.export(shared.odd("mixed"), "--vmstate", "gc", to=".pb.gz").path
         less, text = tool.top("-diff_base", part, shared.export(shared.odd("mixed"), to=".pb.gz").path)
         check(sum(less.values()) == shared.ticks(shared.odd("mixed")) - 10, "-diff_base: " + text[:400])

@@ -9,9 +9,9 @@ import shared
 import support as s
 from support import check
 
-VIEWS = [(), ("--by", "line"), ("--by", "module"), ("--by", "vmstate"), ("--by", "thread"), ("--by", "vm"), ("--by", "coroutine"),
-         ("--by", "zone-path"), ("--by", "vmstate,function"), ("--by", "function,line"), ("--by", "thread,vm"), ("--split",),
-         ("--split=callees",), ("--depth", "3"), ("--full-path", "--by", "line")]
+VIEWS = [(), ("--by", "line"), ("--by", "module"), ("--by", "vmstate"), ("--by", "thread"), ("--by", "vm"),
+         ("--by", "coroutine"), ("--by", "zone-path"), ("--by", "vmstate,function"), ("--by", "function,line"),
+         ("--by", "thread,vm"), ("--split",), ("--split=callees",), ("--depth", "3"), ("--full-path", "--by", "line")]
 
 
 def read_csv(text):
@@ -108,7 +108,8 @@ def add_to(suite):
     def jsonl():
         for trace in shared.synthetic():
             compare_jsonl(trace, ())
-        for filters in (("--vmstate", "gc,interpreted"), ("--time", "10%,50%"), ("--thread", "4301"), ("--function", "work")):
+        for filters in (("--vmstate", "gc,interpreted"), ("--time", "10%,50%"), ("--thread", "4301"),
+                        ("--function", "work")):
             compare_jsonl(shared.odd("mixed"), filters)
         compare_jsonl(shared.workers(), ())
 
@@ -119,9 +120,11 @@ def add_to(suite):
         check([r["time_ns"] for r in rows[:3]] == [1000000, 2000000, 3000000], "times")
         native = [r for r in rows if r["stack"][0]["function"] == "memcpy"][0]
         check(native["stack"][1] == {"function": "lpeg.so+0x1234"}, "native frames: %s" % native)
-        check((native["process"], native["thread"], native["thread_name"], native["vm"]) == (4300, 4301, "worker", 1), str(native))
+        got = (native["process"], native["thread"], native["thread_name"], native["vm"])
+        check(got == (4300, 4301, "worker", 1), str(native))
         outside = [r for r in rows if r["stack"][0]["function"] == "[outside Lua]"][0]
         check(outside["vm"] is None and outside["coroutine"] is None and outside["zone"] is None, "outside: %s" % outside)
         two = [r for r in rows if r["continues"]]
-        check(len(two) == 5 and all(r["vmstate"] == "Garbage Collector" and r["weight"] == 2 for r in two), "rows of one sample")
+        check(len(two) == 5 and all(r["vmstate"] == "Garbage Collector" and r["weight"] == 2 for r in two),
+              "rows of one sample")
         check(rows[30]["zone"] == "outer" and rows[30]["coroutine"] == "work #3", "row 30: %s" % rows[30])

@@ -22,6 +22,7 @@ MODULES = [
     "firefox",
     "otlp",
     "bad_input",
+    "big",
 ]
 
 suite = support.Suite("export")
