@@ -17,7 +17,12 @@ MODULES = [
     "callgrind",
     "pprof",
     "rows",
+    "text",
+    "speedscope",
+    "firefox",
+    "otlp",
     "bad_input",
+    "big",
 ]
 
 suite = support.Suite("export")
