@@ -84,8 +84,9 @@ static int show_in(struct ls_report *r, const struct ls_view *view)
 {
         const struct ls_report_options *o = r->o;
         const char *path = o->per_thread ? NULL : o->output;    /* those are several files, and not this one */
+        int use_pager = !o->no_pager && !o->json && !o->exporter && !o->html, end;
         struct ls_output out;
-        int error = ls_output_open(&out, path, o->color, !o->no_pager && !o->json && !o->exporter && !o->html), end;
+        int error = ls_output_open(&out, path, o->color, use_pager);
 
         if (!error && out.file == stdout && !o->per_thread && o->exporter && (o->exporter->flags & LS_EXPORT_BINARY) &&
             isatty(STDOUT_FILENO)) {

@@ -113,7 +113,6 @@ class Mixes {
                 this.self = new Float32Array(p.tree.n * n);
                 this.total = null;
                 this.parent = p.tree.parent;
-                this.empty = new Float32Array(n);
                 for (let i = cells.start[aggregate.from] || 0; i < end; i++)
                         if (aggregate.wanted[cells.context[i]])
                                 this.self[p.tree.nodeOf[cells.stack[i]] * n + mode.ofContext[cells.context[i]]] +=
@@ -127,9 +126,19 @@ class Mixes {
                         this.total = this.total || this.addUp();
                         return this.total.subarray(node * n, node * n + n);
                 }
-                const mix = new Float32Array(n);
+                if (this.tree !== tree) {
+                        this.tree = tree;
+                        this.known = [];
+                }
+                if (!this.known[node]) this.known[node] = this.sumEnds(tree.ends[node]);
+                return this.known[node];
+        }
 
-                for (const end of tree.ends[node]) for (let i = 0; i < n; i++) mix[i] += this.self[end * n + i];
+        sumEnds(ends) {
+                const n = this.n,
+                        mix = new Float32Array(n);
+
+                for (const end of ends) for (let i = 0; i < n; i++) mix[i] += this.self[end * n + i];
                 return mix;
         }
 

@@ -97,6 +97,7 @@ function decode(d) {
         }
         return {
                 title: d.title,
+                noline: d.noline,
                 header: d.header,
                 facts: d.facts,
                 interval: d.interval_ns,

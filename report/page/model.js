@@ -96,7 +96,7 @@ const KEYS = {
                                 func: g => (g === noline ? NO_GROUP : p.locations.func[sample[g]]),
                                 line: g => (g === noline ? 0 : p.locations.line[sample[g]]),
                                 text(g) {
-                                        if (g === noline) return '[line not recorded]';
+                                        if (g === noline) return p.noline;
                                         const f = p.functions[p.locations.func[sample[g]]];
 
                                         return f.kind === KIND_LUA

@@ -100,6 +100,14 @@ def add_to(suite):
         compare_rows(b, trace, *args)
         check("--zone garbage" in b.js("document.getElementById('about-body').textContent"), "the filters are not told")
 
+    @t("numbers.noline", "compiled code without lines, of the engine hook")
+    def noline():
+        trace = s.record_lua(shared.PHASES, "--engine", "hook", "--scope", "none", args=("0.5", "load,simulate")).ok().trace
+        b = shared.opened(shared.page_of(trace))
+        check(b.js("luasamplePage.aggregate.noline !== null"), "all ticks have a line")
+        compare_rows(b, trace)
+        shared.is_fine(b)
+
     @t("numbers.lines", "lines of the source panel are those of --annotate")
     def lines():
         trace = shared.recording()
