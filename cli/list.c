@@ -193,7 +193,9 @@ static void completion_zsh(FILE *out)
 
                 fprintf(out, "        %s) _arguments -s -S \\\n", (*cmd)->name);
                 ls_command_options(*cmd, zsh_option, &list);
-                fprintf(out, "            '*::argument:_normal' ;;\n");
+                /* words that are no options: another command, or files */
+                fprintf(out, "            '%s' ;;\n",
+                        strstr((*cmd)->usage, "CMD") ? "*::argument:_normal" : "*:file:_files");
         }
         fprintf(out, "        help) _describe command commands ;;\n    esac\n}\n_luasample \"$@\"\n");
 }

@@ -122,6 +122,7 @@ struct ls_sample_block {
 };
 #define LS_COL_TIME 1u
 #define LS_COL_TRACE 2u
+#define LS_COL_PLACE 4u                 /* stacks as the file has them: places in machine code are not resolved */
 typedef int (*ls_sample_fn)(void *ctx, const struct ls_sample_block *block);    /* non-zero stops and is returned */
 
 /* Streams all readable sample rows in file order. Can be called again. columns: LS_COL_* beyond the rest. */

@@ -339,7 +339,7 @@ static int move_stacks(struct ls_reader *r, unsigned columns, struct ls_sample_b
 {
         struct ls_sample_buffers *b = r->buffers;
 
-        if (!r->jit_moves)
+        if (!r->jit_moves || (columns & LS_COL_PLACE))
                 return 0;
         if ((columns & LS_COL_TRACE) && s->n > b->trace_rows) {
                 uint32_t *p = realloc(b->trace, s->n * sizeof(*p));

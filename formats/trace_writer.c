@@ -138,6 +138,11 @@ static void update(struct ls_trace_writer *w, unsigned kind, const uint64_t *row
         pending(w, 4);
 }
 
+void ls_trace_keyed(struct ls_trace_writer *w, unsigned kind, const uint64_t *row)
+{
+        update(w, kind, row);
+}
+
 uint32_t ls_trace_row(struct ls_trace_writer *w, unsigned kind, const uint64_t *row)
 {
         uint32_t id = ls_dict_append(&w->dict[kind], row);
@@ -278,9 +283,15 @@ void ls_trace_jittrace(struct ls_trace_writer *w, const struct ls_rec_jittrace *
                 [LS_C_JITTRACE_ADDRESS] = rec->mcode, [LS_C_JITTRACE_SIZE] = rec->mcode_size,
                 [LS_C_JITTRACE_FUNCTION] = rec->jit_id,
         };
-        struct ls_map_row map = { rec->jit_id, size };
 
         ls_trace_row(w, LS_REC_JITTRACE, row);
+        ls_trace_jitmap(w, rec, size);
+}
+
+void ls_trace_jitmap(struct ls_trace_writer *w, const struct ls_rec_jittrace *rec, uint32_t size)
+{
+        struct ls_map_row map = { rec->jit_id, size };
+
         ls_buf_add(&w->map_rows, &map, sizeof(map));
         ls_buf_add(&w->maps, rec, size);
         pending(w, size + 4);

@@ -177,8 +177,7 @@ static int last_time(void *ctx, const struct ls_sample_block *b)
         return 0;
 }
 
-/* When the recording began and how long it was. A trace that still grows does not say: then the samples do. */
-static int find_times(struct ls_profile *p, int need_end, uint64_t *ret_start, uint64_t *ret_elapsed)
+int ls_filter_times(struct ls_profile *p, int need_end, uint64_t *ret_start, uint64_t *ret_elapsed)
 {
         uint64_t start = ls_profile_u64(p, "start_monotonic_ns", 0), elapsed = ls_profile_u64(p, "elapsed_ns", 0);
         uint64_t span[2] = { UINT64_MAX, 0 };
@@ -214,7 +213,7 @@ static uint64_t bound_ns(const struct ls_time_bound *b, uint64_t start, uint64_t
 static int init_time(struct ls_filter *f, struct ls_profile *p, const struct ls_report_options *o)
 {
         uint64_t start = 0, elapsed = 0;
-        int r = find_times(p, o->from.kind == LS_BOUND_PERCENT || o->to.kind == LS_BOUND_PERCENT, &start, &elapsed);
+        int r = ls_filter_times(p, o->from.kind == LS_BOUND_PERCENT || o->to.kind == LS_BOUND_PERCENT, &start, &elapsed);
 
         f->from_ns = bound_ns(&o->from, start, elapsed, 0);
         f->to_ns = bound_ns(&o->to, start, elapsed, UINT64_MAX);

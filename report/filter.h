@@ -32,6 +32,10 @@ int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_la
                    const struct ls_report_options *o);
 void ls_filter_done(struct ls_filter *f);
 
+/* When the recording began and how long it was, which --time counts from. A trace that still grows does not say: then the
+ * samples do. Without need_end *ret_elapsed may be 0. */
+int ls_filter_times(struct ls_profile *p, int need_end, uint64_t *ret_start, uint64_t *ret_elapsed);
+
 /* Whether row i of a block passes. */
 int ls_filter_wants(const struct ls_filter *f, const struct ls_sample_block *b, uint32_t i);
 

@@ -342,7 +342,7 @@ static int flat_json(const struct ls_report *r, yajl_gen g)
 
 static int flat_chosen(const struct ls_report_options *o)
 {
-        return !o->tree && !o->annotate && !o->exporter;
+        return !o->tree && !o->annotate && !o->exporter && !o->html;
 }
 
 const struct ls_view ls_view_flat = {

@@ -23,6 +23,30 @@ yajl_gen ls_json_begin(FILE *out)
         return g;
 }
 
+/* In JSON a '<' can only be in a string, where an escape may stand for it. */
+static void print_script(void *ctx, const char *s, size_t n)
+{
+        while (n) {
+                const char *at = memchr(s, '<', n);
+                size_t plain = at ? (size_t)(at - s) : n;
+
+                fwrite(s, 1, plain, ctx);
+                if (at)
+                        fputs("\\u003c", ctx);
+                s += plain + (at != NULL);
+                n -= plain + (at != NULL);
+        }
+}
+
+yajl_gen ls_json_begin_script(FILE *out)
+{
+        yajl_gen g = yajl_gen_alloc(NULL);
+
+        if (g)
+                yajl_gen_config(g, yajl_gen_print_callback, print_script, out);
+        return g;
+}
+
 void ls_json_end(yajl_gen g)
 {
         yajl_gen_free(g);

@@ -9,6 +9,8 @@
 #include "formats/profile.h"
 
 yajl_gen ls_json_begin(FILE *out);      /* NULL = no memory */
+/* The same in one line and without '<', so that it can stand in a script element of a page. */
+yajl_gen ls_json_begin_script(FILE *out);
 void ls_json_end(yajl_gen g);           /* ends the text with a line end, frees g */
 
 /* A name, and then its value. Strings are made visible first (formats/escape.h), so the text is valid UTF-8. */

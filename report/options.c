@@ -18,7 +18,7 @@ static struct {
         char *event, *zone, *vmstate, *process, *thread, *vm, *time, *region;
         char *words[64];                /* arguments of the VAL_ options: they live as long as the process */
         unsigned n_words;
-        int tree, inverse, whole_file, raw, full_path, json, no_pager, no_regions;
+        int tree, inverse, whole_file, raw, full_path, json, html, no_pager, no_regions;
         int list, per_thread, experimental;
 } raw;
 
@@ -75,6 +75,7 @@ const struct poptOption ls_report_option_table[] = {
           "DIR" },
         { "format", 0, TEXT(format, report_formats, "write for another tool") },
         { "json", 0, FLAG(json, "the view as JSON") },
+        { "html", 0, FLAG(html, "a page for the browser, with flame graph, timeline and sources: --html -o profile.html") },
         { "min", 0, TEXT(min, "PERCENT", "hide what has less (3%; 0 with --json)") },
         { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self)") },
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
@@ -121,8 +122,7 @@ static int find_word(const char *text, const char *const *words)
         return -1;
 }
 
-/* The same as ret; says the error. */
-static int one_of(const char *option, const char *text, const char *const *words, int *ret)
+int ls_options_one_of(const char *option, const char *text, const char *const *words, int *ret)
 {
         const char *near;
         char all[256] = "";
@@ -143,7 +143,7 @@ static int one_of(const char *option, const char *text, const char *const *words
         return -EINVAL;
 }
 
-static int read_by(const char *text, struct ls_report_options *o)
+int ls_options_by(const char *text, struct ls_report_options *o)
 {
         const char *words[16];
         unsigned n = 0;
@@ -162,7 +162,7 @@ static int read_by(const char *text, struct ls_report_options *o)
                         return bad("--by", text, "not known (see --help)");
                 memcpy(word, text, len);
                 word[len] = '\0';
-                if (one_of("--by", word, words, &at))
+                if (ls_options_one_of("--by", word, words, &at))
                         return -EINVAL;
                 if (level && o->by[0] == &ls_keys[at])
                         return bad("--by", text, "named twice");
@@ -173,7 +173,7 @@ static int read_by(const char *text, struct ls_report_options *o)
         }
 }
 
-static int read_min(const char *text, double *ret)
+int ls_options_percent(const char *option, const char *text, double *ret)
 {
         char *end;
         double v = strtod(text, &end);
@@ -181,7 +181,7 @@ static int read_min(const char *text, double *ret)
         if (*end == '%')
                 end++;
         if (end == text || *end || !(v >= 0 && v <= 100))
-                return bad("--min", text, "give a share from 0 to 100, such as 3%");
+                return bad(option, text, "give a share from 0 to 100, such as 3%");
         *ret = v;
         return 0;
 }
@@ -281,7 +281,7 @@ static int read_format(const char *text, struct ls_report_options *o, int is_exp
         words[n] = NULL;
         at = find_word(text, words);
         if (at < 0 && ls_suggest(text, words))
-                return one_of("--format", text, words, &at);
+                return ls_options_one_of("--format", text, words, &at);
         if (at < 0)
                 return bad("--format", text, "not known (luasample export --list shows all)");
         if ((unsigned)at >= first)
@@ -298,8 +298,7 @@ static int add(const char **list, unsigned *n, unsigned max, const char *option,
         return 0;
 }
 
-/* Options with a val: popt hands them over one by one. */
-static int read_one(struct ls_report_options *o, int val, char *arg)
+int ls_options_value(struct ls_report_options *o, int val, char *arg)
 {
         static const char *const sides[] = { "callers", "callees", NULL };
 
@@ -317,12 +316,32 @@ static int read_one(struct ls_report_options *o, int val, char *arg)
                 return add(o->excludes, &o->n_excludes, 16, "--exclude", arg);
         case VAL_SPLIT:
                 o->split = 1;
-                return arg && *arg ? one_of("--split", arg, sides, &o->callees) : 0;
+                return arg && *arg ? ls_options_one_of("--split", arg, sides, &o->callees) : 0;
         case VAL_ANNOTATE:
                 o->annotate = 1;
                 o->annotate_what = arg && *arg ? arg : NULL;
                 return 0;
         }
+        return 0;
+}
+
+int ls_options_filters(struct ls_report_options *o)
+{
+        const char *wrong = raw.event ? ls_events_parse(raw.event, &o->events) : NULL;
+
+        if (wrong)
+                return bad("--event", raw.event, wrong);
+        if ((raw.time && read_time(raw.time, o)) || (raw.vmstate && read_vmstates(raw.vmstate, &o->vmstates)) ||
+            (raw.vm && read_vm(raw.vm)))
+                return -EINVAL;
+        o->zone = raw.zone;
+        o->vmstate = raw.vmstate;
+        o->process = raw.process;
+        o->thread = raw.thread;
+        o->vm = raw.vm;
+        o->time_text = raw.time;
+        o->region = raw.region;
+        o->no_regions = raw.no_regions;
         return 0;
 }
 
@@ -335,15 +354,10 @@ static int read_values(struct ls_report_options *o, int is_export)
         o->by[0] = &ls_keys[0];
         o->depth = 1;
         o->min = -1;
-        const char *wrong = raw.event ? ls_events_parse(raw.event, &o->events) : NULL;
-
-        if (wrong)
-                return bad("--event", raw.event, wrong);
-        if ((raw.by && read_by(raw.by, o)) || (raw.min && read_min(raw.min, &o->min)) ||
-            (raw.depth && read_depth(raw.depth, &o->depth)) || (raw.time && read_time(raw.time, o)) ||
-            (raw.vmstate && read_vmstates(raw.vmstate, &o->vmstates)) || (raw.vm && read_vm(raw.vm)) ||
+        if ((raw.by && ls_options_by(raw.by, o)) || (raw.min && ls_options_percent("--min", raw.min, &o->min)) ||
+            (raw.depth && read_depth(raw.depth, &o->depth)) || ls_options_filters(o) ||
             (raw.format && read_format(raw.format, o, is_export)) ||
-            (raw.sort && one_of("--sort", raw.sort, sorts, &sort)))
+            (raw.sort && ls_options_one_of("--sort", raw.sort, sorts, &sort)))
                 return -EINVAL;
         if (raw.color && ls_parse_color(raw.color, &o->color))
                 return bad("--color", raw.color, "give auto, always or never");
@@ -351,21 +365,14 @@ static int read_values(struct ls_report_options *o, int is_export)
         o->sort_given = raw.sort != NULL;
         o->input = raw.input ? raw.input : "luasample.data";
         o->output = raw.output;
-        o->zone = raw.zone;
-        o->vmstate = raw.vmstate;
-        o->process = raw.process;
-        o->thread = raw.thread;
-        o->vm = raw.vm;
-        o->time_text = raw.time;
-        o->region = raw.region;
         o->tree = raw.tree;
         o->inverse = raw.inverse;
         o->whole_file = raw.whole_file;
         o->raw = raw.raw;
         o->full_path = raw.full_path;
         o->json |= raw.json;
+        o->html = raw.html;
         o->no_pager = raw.no_pager;
-        o->no_regions = raw.no_regions;
         o->list = raw.list;
         o->per_thread = raw.per_thread;
         o->experimental = raw.experimental;
@@ -406,13 +413,13 @@ static int settle_exporter(struct ls_report_options *o)
 static int settle(struct ls_report_options *o)
 {
         int table = o->exporter && (o->exporter->flags & LS_EXPORT_TABLE);
-        int views = o->split + o->tree + o->annotate + (o->exporter && !(o->split && table));
+        int views = o->split + o->tree + o->annotate + o->html + (o->exporter && !(o->split && table));
         int frames = o->by[0]->is_frame + (o->by[1] && o->by[1]->is_frame);
 
         if (o->exporter && settle_exporter(o))
                 return -EINVAL;
         if (views > 1) {
-                ls_error("%s: one view at a time: --split, --tree, --annotate or --format", command);
+                ls_error("%s: one view at a time: --split, --tree, --annotate, --html or --format", command);
                 return -EINVAL;
         }
         if (o->events.n > 1 && (views || o->by[1] || o->depth > 1)) {
@@ -421,6 +428,15 @@ static int settle(struct ls_report_options *o)
         }
         if (o->exporter && o->json) {
                 ls_error("%s: --json and --format %s exclude each other", command, o->exporter->name);
+                return -EINVAL;
+        }
+        if (o->html && (o->json || raw.format || o->by_text || o->depth > 1)) {
+                ls_error("%s: --html excludes --%s: the page has all of it", command,
+                         o->json ? "json" : raw.format ? "format" : o->by_text ? "by" : "depth");
+                return -EINVAL;
+        }
+        if (o->html && (!o->output || !strcmp(o->output, "-")) && isatty(STDOUT_FILENO)) {
+                ls_error("%s: --html writes a page, and stdout is a terminal: name a file, such as -o profile.html", command);
                 return -EINVAL;
         }
         if ((o->split || o->tree) && (o->by[1] || !frames)) {
@@ -447,6 +463,11 @@ static int settle(struct ls_report_options *o)
         if (o->min < 0)
                 o->min = o->json || o->exporter ? 0 : 3;
         return 0;
+}
+
+void ls_options_of(const char *name)
+{
+        command = name;
 }
 
 /* The format of luasample export: as said, else by the name of the file. */
@@ -476,7 +497,7 @@ int ls_report_options_read(const struct ls_command *cmd, int argc, const char **
         memset(o, 0, sizeof(*o));
         o->command = command = cmd->name;
         while (!r && (val = ls_options_next(cmd, ctx)) > 0)
-                r = read_one(o, val, poptGetOptArg(ctx));
+                r = ls_options_value(o, val, poptGetOptArg(ctx));
         if (r || val == -2)
                 r = LS_EXIT_USAGE + 1;
         else if (val == -3)

@@ -33,7 +33,7 @@ struct ls_report_options {
         unsigned n_source_dirs;
         const struct ls_exporter *exporter;     /* --format, or by the suffix of --output; NULL = a view */
         int list, per_thread, experimental;     /* of exporters */
-        int json;
+        int json, html;
         /* look */
         double min;                     /* percent; below 0 = not given */
         int raw, full_path;
@@ -58,5 +58,16 @@ extern const struct poptOption ls_export_option_table[];
 /* Reads the command line of a command whose options are among these tables. Returns 0, else the status to exit with + 1
  * (help was shown, or an error was said). The strings belong to the process. */
 int ls_report_options_read(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret);
+
+/* For commands whose table is their own but includes ls_filter_option_table. Errors are said in the name of the command that
+ * ls_options_of was told, which lives as long as the process; the others return 0 or -EINVAL. */
+void ls_options_of(const char *name);
+int ls_options_value(struct ls_report_options *o, int val, char *arg);  /* for each val that popt returns: takes arg */
+int ls_options_filters(struct ls_report_options *o);                    /* after the last */
+int ls_options_by(const char *text, struct ls_report_options *o);
+int ls_options_percent(const char *option, const char *text, double *ret);
+/* The place of text in words, which ends with NULL. */
+int ls_options_one_of(const char *option, const char *text, const char *const *words, int *ret);
+#define LS_OPTIONS_OWN 64               /* vals of a command's own table are from here on */
 
 #endif

@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct ls_view *const views[] = { &ls_view_beside, &ls_view_flat, &ls_view_tree, &ls_view_annotate };
+static const struct ls_view *const views[] = { &ls_view_beside, &ls_view_flat, &ls_view_tree, &ls_view_annotate,
+                                                &ls_view_page };
 
 static const struct ls_view *find_view(const struct ls_report_options *o)
 {
@@ -29,7 +30,7 @@ static int show_nothing(const struct ls_report *r)
 
                 if (error)
                         return error;
-        } else if (!r->o->json) {
+        } else if (!r->o->json && !r->o->html) {
                 ls_say_no_samples(r);
                 return 0;
         }
@@ -71,6 +72,10 @@ static int show(const struct ls_report *r, const struct ls_view *view)
                 error = show_json(r, view);
                 return error || !empty ? error : show_nothing(r);
         }
+        if (view->is_document) {
+                error = view->text(r);
+                return error || !empty ? error : show_nothing(r);
+        }
         ls_header_text(r);
         return empty ? show_nothing(r) : view->text(r);
 }
@@ -80,8 +85,9 @@ static int show_in(struct ls_report *r, const struct ls_view *view)
 {
         const struct ls_report_options *o = r->o;
         const char *path = o->per_thread ? NULL : o->output;    /* those are several files, and not this one */
+        int use_pager = !o->no_pager && !o->json && !o->exporter && !o->html, end;
         struct ls_output out;
-        int error = ls_output_open(&out, path, o->color, !o->no_pager && !o->json && !o->exporter), end;
+        int error = ls_output_open(&out, path, o->color, use_pager);
 
         if (!error && out.file == stdout && !o->per_thread && o->exporter && (o->exporter->flags & LS_EXPORT_BINARY) &&
             isatty(STDOUT_FILENO)) {

@@ -23,13 +23,14 @@ struct ls_report {                      /* what all views get */
 
 struct ls_view {
         const char *name;
+        int is_document;                /* text is all of the output, also when no sample is left; it has no json */
         int (*chosen)(const struct ls_report_options *o);
         unsigned (*dims)(const struct ls_report_options *o);
         int (*text)(const struct ls_report *r);                 /* 0 or -errno */
         int (*json)(const struct ls_report *r, yajl_gen g);     /* adds its members to the open object */
 };
 
-extern const struct ls_view ls_view_beside, ls_view_flat, ls_view_tree, ls_view_annotate;
+extern const struct ls_view ls_view_beside, ls_view_flat, ls_view_tree, ls_view_annotate, ls_view_page;
 
 /* header.c: command, rate, samples, losses, filters; lines that start with '#', or the members of an object. */
 void ls_header_text(const struct ls_report *r);

@@ -17,6 +17,10 @@ MODULES = [
     "callgrind",
     "pprof",
     "rows",
+    "text",
+    "speedscope",
+    "firefox",
+    "otlp",
     "bad_input",
     "big",
 ]

@@ -1,0 +1,465 @@
+/* Exporter "firefox": the processed format of the Firefox Profiler, which Perfetto reads too. Version 61 is the first with
+ * all tables shared by the threads, as they are here; later ones change what luasample does not use, and the profiler
+ * brings it up to date when it loads the file.
+ *
+ * A column is an array, so the samples of a thread are written several times over: they wait in a spool. */
+#include "formats/export_firefox.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GECKO_VERSION 29                /* of the format that this one was once made from */
+#define PROCESSED_VERSION 61
+
+enum { MARKER_ZONE, MARKER_REGION };
+
+static const struct { const char *name, *description; } marker_kinds[] = {
+        [MARKER_ZONE] = { "zone", "A zone of jit.zone: begins and ends at the first and last sample in it." },
+        [MARKER_REGION] = { "region", "A region between luasample.start() and luasample.stop()." },
+};
+
+struct sample { uint32_t stack, ticks; uint64_t to_ns; uint8_t vmstate; };
+struct marker { uint64_t from_ns, to_ns; uint32_t string, kind; };
+
+/* All times are counted from the start of the recording, in ms. */
+static void put_ms(struct ls_fx *x, uint64_t ns)
+{
+        ls_js_millionths(&x->j, ns > x->t->zero_ns ? ns - x->t->zero_ns : 0);
+}
+
+static int end_zone(void *ctx, uint32_t zone, unsigned level, int begins)
+{
+        struct ls_fx *x = ctx;
+        uint64_t *since = x->zone_since[x->thread];
+        struct marker m = { .from_ns = since[level], .to_ns = x->time_ns, .kind = MARKER_ZONE };
+
+        if (begins) {
+                since[level] = x->time_ns;
+                return 0;
+        }
+        m.string = ls_fx_zone_string(x, zone);
+        return ls_spool_add(x->markers, x->thread, &m);
+}
+
+static int change_zone(struct ls_fx *x, uint32_t thread, uint32_t zone, uint64_t ns)
+{
+        uint32_t from = x->zones[thread];
+
+        if (from == zone)
+                return 0;
+        if (!x->zone_since[thread])
+                x->zone_since[thread] = calloc(LS_TIMELINE_ZONES, sizeof(**x->zone_since));
+        if (!x->zone_since[thread])
+                return -ENOMEM;
+        x->zones[thread] = zone;
+        x->thread = thread;
+        x->time_ns = ns;
+        return ls_timeline_zones(x->t, from, zone, end_zone, x);
+}
+
+static int add_sample(void *ctx, const struct ls_timeline_sample *s)
+{
+        struct ls_fx *x = ctx;
+        struct sample sample = { .stack = s->stack, .ticks = s->ticks, .to_ns = s->to_ns,
+                                 .vmstate = s->vmstate < LS_NVMSTATES ? s->vmstate : 0 };
+        int r = change_zone(x, s->thread, s->zone, s->from_ns);
+
+        x->stacks.vmstates[s->stack] |= (uint8_t)(1u << sample.vmstate);
+        return r ? r : ls_spool_add(x->samples, s->thread, &sample);
+}
+
+static int add_region(void *ctx, uint32_t region, uint64_t from_ns, uint64_t to_ns)
+{
+        struct ls_fx *x = ctx;
+        struct marker m = { .from_ns = from_ns, .to_ns = to_ns, .kind = MARKER_REGION };
+
+        m.string = ls_fx_region_string(x, region);
+        return ls_spool_add(x->markers, x->p->regions[region].thread, &m);
+}
+
+static int collect(struct ls_fx *x)
+{
+        int r = ls_fx_number_files(x);
+
+        if (!r)
+                r = ls_timeline_each(x->t, add_sample, x);
+        for (uint32_t i = 0; !r && i < x->p->n_threads; i++)
+                r = change_zone(x, i, 0, x->t->threads[i].to_ns);
+        if (!r)
+                r = ls_fx_number_stacks(x);
+        return r ? r : ls_timeline_regions(x->t, add_region, x);
+}
+
+static void put_category(struct ls_fx *x, const char *name, const char *color)
+{
+        ls_js_open(&x->j, '{');
+        ls_js_key_string(&x->j, "name", name);
+        ls_js_key_string(&x->j, "color", color);
+        ls_js_key_open(&x->j, "subcategories", '[');
+        ls_js_string(&x->j, "Other");
+        ls_js_close(&x->j, ']');
+        ls_js_close(&x->j, '}');
+}
+
+static void put_categories(struct ls_fx *x)
+{
+        static const char *const names[] = {
+#define LS_VMSTATE(letter, NAME, name, label) label,
+#include "formats/wire/vmstates.def"
+#undef LS_VMSTATE
+        };
+        static const char *const colors[LS_NVMSTATES] = {
+                [LS_VMSTATE_NATIVE] = "green", [LS_VMSTATE_INTERPRETED] = "yellow", [LS_VMSTATE_C] = "blue",
+                [LS_VMSTATE_GC] = "orange", [LS_VMSTATE_JIT] = "magenta",
+        };
+
+        ls_js_key_open(&x->j, "categories", '[');
+        put_category(x, "Other", "grey");
+        for (unsigned i = 0; i < LS_NVMSTATES; i++)
+                put_category(x, names[i], colors[i]);
+        put_category(x, "Lua", "lightblue");
+        put_category(x, "Native", "purple");
+        ls_js_close(&x->j, ']');
+}
+
+static void put_marker_schema(struct ls_fx *x)
+{
+        ls_js_key_open(&x->j, "markerSchema", '[');
+        for (size_t i = 0; i < sizeof(marker_kinds) / sizeof(marker_kinds[0]); i++) {
+                ls_js_open(&x->j, '{');
+                ls_js_key_string(&x->j, "name", marker_kinds[i].name);
+                ls_js_key_string(&x->j, "chartLabel", "{marker.name}");
+                ls_js_key_string(&x->j, "tooltipLabel", "{marker.name}");
+                ls_js_key_string(&x->j, "tableLabel", "{marker.name}");
+                ls_js_key_string(&x->j, "description", marker_kinds[i].description);
+                ls_js_key_open(&x->j, "display", '[');
+                ls_js_string(&x->j, "marker-chart");
+                ls_js_string(&x->j, "marker-table");
+                ls_js_string(&x->j, "timeline-overview");
+                ls_js_close(&x->j, ']');
+                ls_js_key_open(&x->j, "fields", '[');
+                ls_js_close(&x->j, ']');
+                ls_js_close(&x->j, '}');
+        }
+        ls_js_close(&x->j, ']');
+}
+
+static void put_fact(struct ls_fx *x, const char *key, const char *info)
+{
+        struct ls_str s = ls_profile_str(x->p, info);
+
+        if (!s.len)
+                return;
+        ls_js_key(&x->j, key);
+        ls_js_text(&x->j, s);
+}
+
+static void put_extra(struct ls_fx *x)
+{
+        static const struct { const char *label, *info; } facts[] = {
+                { "Lua", "runtime" }, { "Engine", "engine" }, { "Timer", "timer" }, { "Host", "host" },
+        };
+
+        ls_js_key_open(&x->j, "extra", '[');
+        ls_js_open(&x->j, '{');
+        ls_js_key_string(&x->j, "label", "Recording");
+        ls_js_key_open(&x->j, "entries", '[');
+        for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+                if (!ls_profile_str(x->p, facts[i].info).len)
+                        continue;
+                ls_js_open(&x->j, '{');
+                ls_js_key_string(&x->j, "label", facts[i].label);
+                ls_js_key_string(&x->j, "format", "string");
+                put_fact(x, "value", facts[i].info);
+                ls_js_close(&x->j, '}');
+        }
+        ls_js_close(&x->j, ']');
+        ls_js_close(&x->j, '}');
+        ls_js_close(&x->j, ']');
+}
+
+static void put_meta(struct ls_fx *x)
+{
+        struct ls_js *j = &x->j;
+
+        ls_js_key_open(j, "meta", '{');
+        ls_js_key_u64(j, "version", GECKO_VERSION);
+        ls_js_key_u64(j, "preprocessedProfileVersion", PROCESSED_VERSION);
+        ls_js_key_string(j, "product", "luasample");
+        ls_js_key_string(j, "importedFrom", "luasample " LS_VERSION);
+        ls_js_key(j, "interval");
+        ls_js_millionths(j, x->t->in->interval_ns);
+        ls_js_key(j, "startTime");
+        ls_js_millionths(j, x->t->zero_realtime_ns);
+        ls_js_key_u64(j, "startTimeAsClockMonotonicNanosecondsSinceBoot", x->t->zero_ns);
+        ls_js_key_u64(j, "profilingStartTime", 0);
+        ls_js_key(j, "profilingEndTime");
+        put_ms(x, x->t->to_ns + x->t->in->interval_ns); /* a sample at the very end would be outside */
+        ls_js_key_u64(j, "processType", 0);
+        ls_js_key_u64(j, "stackwalk", 1);
+        ls_js_key_bool(j, "debug", 0);
+        ls_js_key_bool(j, "symbolicated", 1);
+        ls_js_key_bool(j, "symbolicationNotSupported", 1);
+        ls_js_key_bool(j, "sourceCodeIsNotOnSearchfox", 1);
+        put_fact(x, "arguments", "command");
+        put_fact(x, "oscpu", "kernel");
+        if (ls_profile_u64(x->p, "cpus", 0))
+                ls_js_key_u64(j, "logicalCPUs", ls_profile_u64(x->p, "cpus", 0));
+        ls_js_key_open(j, "sampleUnits", '{');
+        ls_js_key_string(j, "time", "ms");
+        ls_js_key_string(j, "eventDelay", "ms");
+        ls_js_key_string(j, "threadCPUDelta", "ns");
+        ls_js_close(j, '}');
+        put_categories(x);
+        put_marker_schema(x);
+        put_extra(x);
+        ls_js_close(j, '}');
+}
+
+static int put_stack(void *ctx, const void *record)
+{
+        struct ls_fx *x = ctx;
+        const struct sample *s = record;
+
+        ls_js_u64(&x->j, ls_fx_row(&x->stacks, s->stack, s->vmstate));
+        return 0;
+}
+
+static int put_sample_time(void *ctx, const void *record)
+{
+        put_ms(ctx, ((const struct sample *)record)->to_ns);
+        return 0;
+}
+
+static int put_weight(void *ctx, const void *record)
+{
+        struct ls_fx *x = ctx;
+
+        ls_js_millionths(&x->j, ls_timeline_ns(x->t, ((const struct sample *)record)->ticks));
+        return 0;
+}
+
+static int put_cpu(void *ctx, const void *record)
+{
+        struct ls_fx *x = ctx;
+
+        ls_js_u64(&x->j, ls_timeline_ns(x->t, ((const struct sample *)record)->ticks));
+        return 0;
+}
+
+static int put_marker_name(void *ctx, const void *record)
+{
+        ls_js_u64(&((struct ls_fx *)ctx)->j, ((const struct marker *)record)->string);
+        return 0;
+}
+
+static int put_marker_start(void *ctx, const void *record)
+{
+        put_ms(ctx, ((const struct marker *)record)->from_ns);
+        return 0;
+}
+
+static int put_marker_end(void *ctx, const void *record)
+{
+        put_ms(ctx, ((const struct marker *)record)->to_ns);
+        return 0;
+}
+
+static int put_marker_phase(void *ctx, const void *record)
+{
+        (void)record;
+        ls_js_u64(&((struct ls_fx *)ctx)->j, 1);        /* an interval */
+        return 0;
+}
+
+static int put_marker_category(void *ctx, const void *record)
+{
+        (void)record;
+        ls_js_u64(&((struct ls_fx *)ctx)->j, LS_FX_OTHER);
+        return 0;
+}
+
+static int put_marker_data(void *ctx, const void *record)
+{
+        struct ls_fx *x = ctx;
+
+        ls_js_open(&x->j, '{');
+        ls_js_key_string(&x->j, "type", marker_kinds[((const struct marker *)record)->kind].name);
+        ls_js_close(&x->j, '}');
+        return 0;
+}
+
+static const struct spool_column { const char *name; ls_spool_fn put; } sample_columns[] = {
+        { "stack", put_stack },
+        { "time", put_sample_time },
+        { "weight", put_weight },
+        { "threadCPUDelta", put_cpu },
+}, marker_columns[] = {
+        { "name", put_marker_name },
+        { "startTime", put_marker_start },
+        { "endTime", put_marker_end },
+        { "phase", put_marker_phase },
+        { "category", put_marker_category },
+        { "data", put_marker_data },
+};
+
+static void put_columns(struct ls_fx *x, struct ls_spool *spool, uint32_t thread, const struct spool_column *columns,
+                        size_t n)
+{
+        ls_js_key_u64(&x->j, "length", ls_spool_count(spool, thread));
+        for (size_t i = 0; i < n; i++) {
+                ls_js_key_open(&x->j, columns[i].name, '[');
+                if (!x->error && ferror(x->j.out))
+                        x->error = -EIO;
+                if (!x->error)
+                        x->error = ls_spool_each(spool, thread, columns[i].put, x);
+                ls_js_close(&x->j, ']');
+        }
+}
+
+/* Threads are known by their tid: one that was used again gets a number behind it. */
+static void put_tid(struct ls_fx *x, uint32_t tid, uint32_t nth)
+{
+        char text[32];
+
+        ls_js_key(&x->j, "tid");
+        if (nth == 0) {
+                ls_js_u64(&x->j, tid);
+                return;
+        }
+        snprintf(text, sizeof(text), "%u.%u", tid, nth);
+        ls_js_string(&x->j, text);
+}
+
+static void put_thread(struct ls_fx *x, uint32_t thread, uint32_t nth)
+{
+        const struct ls_thread *th = &x->p->threads[thread];
+        const struct ls_process *process = &x->p->processes[th->process];
+        char *name = ls_timeline_thread_name(x->t, thread), pid[16];
+
+        snprintf(pid, sizeof(pid), "%u", process->pid);
+        ls_js_open(&x->j, '{');
+        ls_js_key_string(&x->j, "name", name ? name : "");
+        ls_js_key_bool(&x->j, "isMainThread", process->pid == th->tid);
+        ls_js_key(&x->j, "processName");
+        ls_js_text(&x->j, process->name);
+        ls_js_key_string(&x->j, "processType", "default");
+        ls_js_key_string(&x->j, "pid", pid);
+        put_tid(x, th->tid, nth);
+        ls_js_key_u64(&x->j, "processStartupTime", 0);
+        ls_js_key(&x->j, "processShutdownTime");
+        ls_js_null(&x->j);
+        ls_js_key(&x->j, "registerTime");
+        put_ms(x, x->t->threads[thread].from_ns);
+        ls_js_key(&x->j, "unregisterTime");
+        ls_js_null(&x->j);
+        ls_js_key_open(&x->j, "pausedRanges", '[');
+        ls_js_close(&x->j, ']');
+        ls_js_key_bool(&x->j, "showMarkersInTimeline", 1);
+        ls_js_key_open(&x->j, "samples", '{');
+        ls_js_key_string(&x->j, "weightType", "tracing-ms");
+        put_columns(x, x->samples, thread, sample_columns, sizeof(sample_columns) / sizeof(sample_columns[0]));
+        ls_js_close(&x->j, '}');
+        ls_js_key_open(&x->j, "markers", '{');
+        put_columns(x, x->markers, thread, marker_columns, sizeof(marker_columns) / sizeof(marker_columns[0]));
+        ls_js_close(&x->j, '}');
+        ls_js_close(&x->j, '}');
+        free(name);
+}
+
+struct numbered { uint32_t tid, thread; };
+
+static int by_tid(const void *a, const void *b)
+{
+        const struct numbered *x = a, *y = b;
+
+        if (x->tid != y->tid)
+                return x->tid < y->tid ? -1 : 1;
+        return x->thread < y->thread ? -1 : x->thread > y->thread;
+}
+
+static int put_threads(struct ls_fx *x)
+{
+        struct numbered *sorted = calloc((size_t)x->p->n_threads + 1, sizeof(*sorted));
+        uint32_t *nth = calloc((size_t)x->p->n_threads + 1, sizeof(*nth));
+        uint32_t n = 0;
+
+        ls_js_key_open(&x->j, "threads", '[');
+        for (uint32_t i = 0; sorted && nth && i < x->p->n_threads; i++)
+                if (x->t->threads[i].rows)
+                        sorted[n++] = (struct numbered){ x->p->threads[i].tid, i };
+        if (n)
+                qsort(sorted, n, sizeof(*sorted), by_tid);
+        for (uint32_t i = 1; i < n; i++)
+                if (sorted[i].tid == sorted[i - 1].tid)
+                        nth[sorted[i].thread] = nth[sorted[i - 1].thread] + 1;
+        for (uint32_t i = 0; n && i < x->p->n_threads; i++)
+                if (x->t->threads[i].rows)
+                        put_thread(x, i, nth[i]);
+        if (sorted && nth && !n)        /* a profile has a thread */
+                put_thread(x, 0, 0);
+        ls_js_close(&x->j, ']');
+        if (!sorted || !nth)
+                x->error = -ENOMEM;
+        free(sorted);
+        free(nth);
+        return x->error;
+}
+
+static int put_file(struct ls_fx *x)
+{
+        int r;
+
+        ls_js_open(&x->j, '{');
+        put_meta(x);                    /* first: by it readers know the format */
+        ls_fx_put_libs(x);
+        ls_fx_put_shared(x);
+        r = put_threads(x);
+        ls_js_close(&x->j, '}');
+        putc_unlocked('\n', x->j.out);
+        return r;
+}
+
+static void done(struct ls_fx *x)
+{
+        for (uint32_t i = 0; x->zone_since && i < x->p->n_threads; i++)
+                free(x->zone_since[i]);
+        free(x->zone_since);
+        free(x->zones);
+        ls_fx_free_numbers(x);
+        ls_spool_free(x->samples);
+        ls_spool_free(x->markers);
+        ls_timeline_free(x->t);
+}
+
+static int firefox_write(FILE *out, const struct ls_export *in)
+{
+        struct ls_fx x = { .p = in->profile, .j.out = out };
+        size_t n = in->profile->n_threads;
+        int r = ls_timeline_new(in, &x.t);
+
+        if (!r)
+                r = ls_spool_new((uint32_t)n, sizeof(struct sample), &x.samples);
+        if (!r)
+                r = ls_spool_new((uint32_t)n, sizeof(struct marker), &x.markers);
+        if (!r) {
+                x.zones = calloc(n + 1, sizeof(*x.zones));
+                x.zone_since = calloc(n + 1, sizeof(*x.zone_since));
+                x.stacks.vmstates = calloc((size_t)x.p->n_stacks + 1, 1);
+                r = x.zones && x.zone_since && x.stacks.vmstates ? collect(&x) : -ENOMEM;
+        }
+        if (!r)
+                r = put_file(&x);
+        done(&x);
+        return ferror(out) ? 0 : r ? r : x.j.failed;    /* the caller says what is wrong with out */
+}
+
+const struct ls_exporter ls_export_firefox = {
+        .name = "firefox",
+        .suffix = ".firefox.json",
+        .help = "threads, VM states, zones and regions, for the Firefox Profiler and Perfetto",
+        .flags = LS_EXPORT_ROWS,
+        .write = firefox_write,
+};

@@ -1,0 +1,52 @@
+/* The inside of exporter "firefox": export_firefox.c reads the samples and writes meta and threads,
+ * export_firefox_tables.c numbers and writes the tables that threads share. */
+#ifndef LS_FORMATS_EXPORT_FIREFOX_H
+#define LS_FORMATS_EXPORT_FIREFOX_H
+
+#include "formats/json_stream.h"
+#include "formats/spool.h"
+#include "formats/timeline.h"
+
+/* Categories: one for each VM state, which the frame that ran has, and others for its callers. The first is the grey one
+ * that the format asks for. */
+enum { LS_FX_OTHER, LS_FX_VMSTATES, LS_FX_LUA = LS_FX_VMSTATES + LS_NVMSTATES, LS_FX_NATIVE, LS_FX_CATEGORIES };
+
+#define LS_FX_CALLER 0xffu              /* in place of a VM state: the frame called another */
+
+struct ls_fx_row { uint32_t id; uint8_t vmstate; };     /* of the frame table, a location; of the stack table, a stack */
+
+struct ls_fx_numbers {                  /* rows of a table, by id: first that of a caller, then one for each VM state */
+        uint8_t *caller, *vmstates;     /* [n] whether there is such a row; bits */
+        uint32_t *first;                /* [n] number of its first row */
+        struct ls_fx_row *rows;
+        uint32_t n_rows;
+};
+
+struct ls_fx {
+        struct ls_timeline *t;
+        const struct ls_profile *p;
+        struct ls_js j;
+        struct ls_spool *samples, *markers;     /* by thread */
+        struct ls_fx_numbers stacks, frames;
+        /* Sources and modules of the functions that are there; numbers from 1. */
+        uint32_t *source_number, *lib_number, *sources, *libs;
+        uint32_t n_sources, n_libs;
+        uint32_t *zones;                /* [n_threads] where the thread was last */
+        uint64_t **zone_since;          /* [n_threads] start of the zone on each level */
+        uint32_t thread;                /* whose zone changes, */
+        uint64_t time_ns;               /* and when */
+        int error;
+};
+
+/* 0 or -errno. The second when all samples were seen: bits in stacks.vmstates say what there is. */
+int ls_fx_number_files(struct ls_fx *x);
+int ls_fx_number_stacks(struct ls_fx *x);
+uint32_t ls_fx_row(const struct ls_fx_numbers *n, uint32_t id, uint8_t vmstate);
+void ls_fx_put_libs(struct ls_fx *x);
+void ls_fx_put_shared(struct ls_fx *x);
+/* Indexes of the string table. */
+uint32_t ls_fx_zone_string(const struct ls_fx *x, uint32_t zone);
+uint32_t ls_fx_region_string(const struct ls_fx *x, uint32_t region);
+void ls_fx_free_numbers(struct ls_fx *x);
+
+#endif

@@ -1,0 +1,58 @@
+/* JSON as a stream of bytes, without line ends and without memory of its own, for exports of millions of numbers. Used
+ * by the exporters that write JSON; the views of report/ use yajl (report/json.h). The caller keeps to the order of JSON
+ * and checks the file for errors. */
+#ifndef LS_FORMATS_JSON_STREAM_H
+#define LS_FORMATS_JSON_STREAM_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "formats/profile.h"
+
+struct ls_js {
+        FILE *out;
+        int comma;                      /* something stands before the next value */
+        int failed;                     /* -ENOMEM while a string was made visible; what follows is still sound JSON */
+};
+
+void ls_js_open(struct ls_js *j, char bracket);         /* '{' or '[' */
+void ls_js_close(struct ls_js *j, char bracket);        /* '}' or ']' */
+void ls_js_key(struct ls_js *j, const char *key);       /* plain text of ours */
+
+void ls_js_u64(struct ls_js *j, uint64_t n);
+void ls_js_minus_one(struct ls_js *j);
+void ls_js_null(struct ls_js *j);
+void ls_js_bool(struct ls_js *j, int value);
+/* n thousandths of thousandths as a decimal fraction: nanoseconds as milliseconds. Exact: no floating point. */
+void ls_js_millionths(struct ls_js *j, uint64_t n);
+void ls_js_thousandths(struct ls_js *j, uint64_t n);
+/* Arbitrary bytes, made visible (formats/escape.h), so the text is valid UTF-8. */
+void ls_js_text(struct ls_js *j, struct ls_str text);
+void ls_js_string(struct ls_js *j, const char *text);
+
+/* A key and its value. */
+static inline void ls_js_key_u64(struct ls_js *j, const char *key, uint64_t n)
+{
+        ls_js_key(j, key);
+        ls_js_u64(j, n);
+}
+
+static inline void ls_js_key_string(struct ls_js *j, const char *key, const char *text)
+{
+        ls_js_key(j, key);
+        ls_js_string(j, text);
+}
+
+static inline void ls_js_key_bool(struct ls_js *j, const char *key, int value)
+{
+        ls_js_key(j, key);
+        ls_js_bool(j, value);
+}
+
+static inline void ls_js_key_open(struct ls_js *j, const char *key, char bracket)
+{
+        ls_js_key(j, key);
+        ls_js_open(j, bracket);
+}
+
+#endif

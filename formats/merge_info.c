@@ -1,0 +1,212 @@
+/* INFO of a merged trace: what is counted is added up, what describes is kept, or listed where the inputs differ. Called by
+ * trace_merge.c when all samples are written. */
+#include "formats/merge.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LISTED_MOST 8                   /* different values of a text that are listed */
+
+enum how {
+        SAME,                           /* kept when all inputs agree */
+        SUM, SUM_TICKS,                 /* ticks are of the merged trace's interval */
+        LEAST, MOST,
+        MOST_OR_NONE,                   /* 0 means without a limit */
+        OWN,                            /* set below, or by the writer */
+};
+
+static const struct { const char *key; enum how how; } rules[] = {
+        { "asked_interval_ns", OWN }, { "interval_ns", OWN }, { "start_realtime_ns", OWN }, { "start_monotonic_ns", OWN },
+        { "elapsed_ns", OWN }, { "complete", OWN }, { "samples", OWN }, { "ticks", OWN },
+        { "cpus", MOST }, { "native_bytes", MOST }, { "exit_status", MOST }, { "private_args", MOST },
+        { "depth", MOST_OR_NONE },
+        { "cpu_ns", SUM }, { "process_cpu_ns", SUM }, { "sample_ticks", SUM_TICKS }, { "signals", SUM }, { "threads", SUM },
+        { "threads_unrecorded", SUM }, { "vms", SUM }, { "vms_walk", SUM }, { "own_handler_ns", SUM },
+        { "own_hook_ns", SUM },
+        { "own_start_ns", SUM }, { "recorder_cpu_ns", SUM }, { "app_profiler_ns", SUM }, { "private_source", SUM },
+        { "dropped_chunks", SUM }, { "dropped_ticks", SUM_TICKS },
+/* Losses are of ticks where their unit or their sentence says so. */
+#define LS_LOSS(NAME, key, unit, label) { "lost." key, #unit[0] == 't' || !strncmp(label, "ticks", 5) ? SUM_TICKS : SUM },
+#include "formats/wire/losses.def"
+#undef LS_LOSS
+};
+
+static enum how rule_of(const char *key)
+{
+        for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+                if (!strcmp(rules[i].key, key))
+                        return rules[i].how;
+        return SAME;
+}
+
+static const struct ls_info *find(const struct ls_profile *p, const char *key)
+{
+        for (uint32_t i = 0; i < p->n_infos; i++)
+                if (strlen(key) == p->infos[i].key.len && !memcmp(p->infos[i].key.s, key, p->infos[i].key.len))
+                        return &p->infos[i];
+        return NULL;
+}
+
+static uint64_t join_two(enum how how, uint64_t a, uint64_t b)
+{
+        switch (how) {
+        case LEAST:
+                return a < b ? a : b;
+        case MOST_OR_NONE:
+                return !a || !b ? 0 : a > b ? a : b;
+        case MOST:
+                return a > b ? a : b;
+        default:
+                return a + b;
+        }
+}
+
+static void join_numbers(struct ls_merge *m, const struct ls_merge_input *in, unsigned n, const char *key, enum how how)
+{
+        uint64_t all = 0;
+        unsigned had = 0;
+
+        for (unsigned i = 0; i < n; i++) {
+                const struct ls_info *info = find(in[i].profile, key);
+                uint64_t v = info && info->is_u64 ? info->u64 : 0;
+
+                if (!info || !info->is_u64)
+                        continue;
+                if (how == SUM_TICKS)
+                        v *= in[i].scale;
+                if (how == SAME && had && v != all)
+                        return;
+                all = !had ? v : how == SAME ? all : join_two(how, all, v);
+                had++;
+        }
+        if (had)
+                ls_trace_info_u64(m->w, key, all);
+}
+
+/* "luajit a.lua; luajit b.lua": each value once, in the order of the inputs. */
+static void join_texts(struct ls_merge *m, const struct ls_merge_input *in, unsigned n, const char *key)
+{
+        struct ls_str seen[LISTED_MOST];
+        unsigned n_seen = 0, more = 0;
+        char *text = NULL;
+        size_t size;
+        FILE *f = open_memstream(&text, &size);
+
+        for (unsigned i = 0; f && i < n; i++) {
+                const struct ls_info *info = find(in[i].profile, key);
+                unsigned k = 0;
+
+                if (!info || info->is_u64)
+                        continue;
+                while (k < n_seen && (seen[k].len != info->str.len || memcmp(seen[k].s, info->str.s, seen[k].len)))
+                        k++;
+                if (k < n_seen)
+                        continue;
+                if (n_seen == LISTED_MOST) {
+                        more++;
+                        continue;
+                }
+                seen[n_seen++] = info->str;
+                fprintf(f, "%s%s", n_seen > 1 ? "; " : "", info->str.s);
+        }
+        if (f && more)
+                fprintf(f, "; %u more", more);
+        if (f && !fclose(f))
+                ls_trace_info_str(m->w, key, text);
+        free(text);
+}
+
+/* Totals that each input has, said or not, and when the whole began and ended. */
+static void add_own(struct ls_merge *m, const struct ls_merge_input *in, unsigned n)
+{
+        uint64_t start = UINT64_MAX, end = 0, realtime = 0, samples = 0, ticks = 0, complete = 1;
+
+        for (unsigned i = 0; i < n; i++) {
+                const struct ls_profile *p = in[i].profile;
+                uint64_t from = in[i].start_ns + in[i].shift_ns, to = in[i].end_ns + in[i].shift_ns;
+
+                if (from < start) {
+                        start = from;
+                        realtime = ls_profile_u64(p, "start_realtime_ns", 0);
+                }
+                end = to > end ? to : end;
+                samples += ls_profile_u64(p, "samples", p->recorded_samples);
+                ticks += ls_profile_u64(p, "ticks", p->recorded_ticks) * in[i].scale;
+                complete &= ls_profile_u64(p, "complete", 0);
+        }
+        ls_trace_info_u64(m->w, "asked_interval_ns", m->interval_ns);
+        ls_trace_info_u64(m->w, "start_monotonic_ns", start);
+        if (realtime)
+                ls_trace_info_u64(m->w, "start_realtime_ns", realtime);
+        ls_trace_info_u64(m->w, "elapsed_ns", end - start);
+        ls_trace_info_u64(m->w, "samples", samples);
+        ls_trace_info_u64(m->w, "ticks", ticks);
+        ls_trace_info_u64(m->w, "complete", complete);
+}
+
+static void notice(struct ls_merge *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void notice(struct ls_merge *m, const char *fmt, ...)
+{
+        char *text;
+        va_list ap;
+        int n;
+
+        va_start(ap, fmt);
+        n = vasprintf(&text, fmt, ap);
+        va_end(ap);
+        if (n < 0)
+                return;
+        ls_trace_notice(m->w, text);
+        free(text);
+}
+
+/* What readers of the merged trace cannot see of its inputs. */
+static void add_notices(struct ls_merge *m, const struct ls_merge_input *in, unsigned n)
+{
+        if (n > 1)
+                notice(m, "merged from %u recordings", n);
+        for (unsigned i = 0; i < n; i++) {
+                uint64_t ticks = 0;
+
+                if (in[i].boot != in[0].boot)
+                        notice(m, "%s: of another boot or machine than %s: its times were moved by %" PRId64 " ms",
+                               in[i].name, in[0].name, (int64_t)in[i].shift_ns / 1000000);
+                if (in[i].scale != 1)
+                        notice(m, "%s: recorded every %" PRIu64 " ns: each of its ticks counts as %" PRIu64, in[i].name,
+                               in[i].profile->interval_ns, in[i].scale);
+                for (uint32_t k = 0; k < in[i].profile->n_damages; k++)
+                        ticks += in[i].profile->damages[k].ticks;
+                if (in[i].profile->n_damages)
+                        notice(m, "%s: %u chunks were damaged, with %" PRIu64 " ticks or more", in[i].name,
+                               in[i].profile->n_damages, ticks);
+                if (!in[i].profile->complete)
+                        notice(m, "%s: had no end: it was still being written, or was cut off", in[i].name);
+        }
+}
+
+void ls_merge_info(struct ls_merge *m, const struct ls_merge_input *in, unsigned n)
+{
+        for (unsigned i = 0; i < n; i++) {
+                const struct ls_profile *p = in[i].profile;
+
+                for (uint32_t k = 0; k < p->n_infos; k++) {
+                        const char *key = p->infos[k].key.s;
+                        int done = strlen(key) != p->infos[k].key.len;  /* a zero inside: no key of ours */
+
+                        for (unsigned before = 0; !done && before < i; before++)
+                                done = find(in[before].profile, key) != NULL;
+                        if (done || rule_of(key) == OWN)
+                                continue;
+                        if (p->infos[k].is_u64)
+                                join_numbers(m, in, n, key, rule_of(key));
+                        else
+                                join_texts(m, in, n, key);
+                }
+        }
+        add_own(m, in, n);
+        add_notices(m, in, n);
+}

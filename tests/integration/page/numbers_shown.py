@@ -1,0 +1,125 @@
+"""The numbers of the page are those of report --json, of the whole and of a part. Imported by run.py."""
+import collections
+import json
+
+import shared
+import support as s
+from support import check
+
+ROWS = """(key => { const a = luasamplePage.aggregate, k = luasamplePage.profile.key(key);
+        return a.rows(key).map(r => [k.text(r.group), r.self, r.total]); })(%s)"""
+
+
+def same(what, got, want):
+    got, want = collections.Counter(got), collections.Counter(want)
+    check(got == want, "%s: only on the page: %s; only in report: %s" % (
+        what, list((got - want).items())[:5], list((want - got).items())[:5]))
+
+
+def compare_rows(b, trace, *args):
+    """Functions, lines and modules by self and total; states, zones and threads by their ticks."""
+    for key in ("function", "line", "module"):
+        want = [(r["name"], r["self_ticks"], r["total_ticks"]) for r in s.rows(trace, "--by", key, *args)]
+        same(key, [tuple(r) for r in b.js(ROWS % json.dumps(key))], want)
+    for key, column, names in (("vmstate", "state", "states.map(s => s.label)"), ("zone-path", "zone", "zones"),
+                               ("thread", "thread", "threads")):
+        got = b.js("(n => Array.from(luasamplePage.aggregate.sumBy(%s, n.length)).map((v, i) => [n[i], v]))"
+                   "(luasamplePage.profile.%s)" % (json.dumps(column), names))
+        want = [(r["name"], r["self_ticks"]) for r in s.rows(trace, "--by", key, *args)]
+        same(key, [(n, v) for n, v in got if v], want)
+
+
+def tree_paths(nodes, value):
+    """{path: (total, self)} from nodes in an order in which parents come first."""
+    paths, ret = {}, {}
+    for n in nodes:
+        paths[n["id"]] = paths.get(n["parent"], ()) + (value(n),)
+        ret[paths[n["id"]]] = (n["total_ticks"], n["self_ticks"])
+    return ret
+
+
+PAGE_TREE = """(() => { const t = luasamplePage.tree, names = luasamplePage.profile.functions, ret = [], todo = [0];
+        while (todo.length) {
+                const n = todo.pop();
+                if (n) ret.push({ id: n, parent: t.parent[n], name: names[t.func[n]].name, total_ticks: t.total[n],
+                                  self_ticks: t.self[n] });
+                todo.push(...t.children(n));
+        }
+        return ret; })()"""
+
+
+def compare_trees(b, trace, *args):
+    for inverse in (False, True):
+        b.js("luasamplePage.set({ tree: %s })" % json.dumps("inverse" if inverse else "calls"))
+        j = s.json_of(["report", "-i", trace, "--tree", "--json", "--min", "0", *(["--inverse"] if inverse else []), *args])
+        want, got = tree_paths(j["nodes"], lambda n: n["name"]), tree_paths(b.js(PAGE_TREE), lambda n: n["name"])
+        check(len(want) > 3, "a tree of %d nodes" % len(want))
+        same("inverse tree" if inverse else "tree", got.items(), want.items())
+
+
+def add_to(suite):
+    t = suite.test
+
+    @t("numbers.whole", "rows, states, zones, threads as report --json has them")
+    def whole():
+        trace = shared.recording()
+        b = shared.opened(shared.page_of(trace))
+        compare_rows(b, trace)
+        h = s.json_of(["report", "-i", trace, "--json"])["header"]
+        check(abs(b.js("luasamplePage.aggregate.effective") - h["effective_samples"]) < 0.01, "effective samples differ")
+        check(b.js("luasamplePage.aggregate.samples") == h["samples"], "samples differ")
+        shared.is_fine(b)
+
+    @t("numbers.tree", "the flame graph and its inverse are report --tree")
+    def tree():
+        compare_trees(shared.opened(shared.page_of(shared.recording())), shared.recording())
+
+    @t("numbers.shown", "what is written: the first rows, the header")
+    def shown():
+        trace = shared.recording()
+        b = shared.opened(shared.page_of(trace))
+        b.key("u")                      # ticks
+        rows = s.rows(trace, "--by", "function")
+        for i, r in enumerate(rows[:5]):
+            text = b.js("Array.from(document.querySelectorAll('.tr')[%d].children, e => e.textContent)" % i)
+            ticks = [int(text[k].replace("\u202f", "")) for k in (0, 2)]
+            want = [r["self_ticks"], r["total_ticks"]]
+            check(ticks == want and abs(float(text[1]) - 100 * r["margin"]) <= 0.051, "row %d: %s, not %s" % (i, text, r))
+            names = [q["name"] for q in rows if [q["self_ticks"], q["total_ticks"]] == want]
+            check(text[3] in names, "row %d: %s" % (i, text))
+        h = s.json_of(["report", "-i", trace, "--json"])["header"]
+        facts = b.js("document.querySelector('header').innerText").replace("\u202f", "")
+        for part in ("asked 1000 Hz", "achieved %.0f Hz" % h["achieved_rate_hz"], "%d samples" % h["samples"]):
+            check(part in facts, "no %r in %r" % (part, facts))
+        check(h["command"] in b.js("document.getElementById('command').textContent"), "the command is not shown")
+
+    @t("numbers.filters", "filters of the command line are obeyed")
+    def filters():
+        trace, args = shared.recording(), ("--zone", "garbage", "--vmstate", "gc,native")
+        b = shared.opened(shared.page_of(trace, *args))
+        compare_rows(b, trace, *args)
+        check("--zone garbage" in b.js("document.getElementById('about-body').textContent"), "the filters are not told")
+
+    @t("numbers.noline", "compiled code without lines, of the engine hook")
+    def noline():
+        trace = s.record_lua(shared.PHASES, "--engine", "hook", "--scope", "none", args=("0.5", "load,simulate")).ok().trace
+        b = shared.opened(shared.page_of(trace))
+        check(b.js("luasamplePage.aggregate.noline !== null"), "all ticks have a line")
+        compare_rows(b, trace)
+        shared.is_fine(b)
+
+    @t("numbers.lines", "lines of the source panel are those of --annotate")
+    def lines():
+        trace = shared.recording()
+        b = shared.opened(shared.page_of(trace))
+        j = s.json_of(["report", "-i", trace, "--annotate", "--json", "--min", "0"])
+        want = {l["line"]: l["self_ticks"] for f in j["files"] if f["source"] == shared.PHASES for l in f["lines"]}
+        b.js("luasamplePage.set({ unit: 'ticks' }); luasamplePage.select(luasamplePage.profile.functions"
+             ".findIndex(f => f.name === 'make_tree'))")
+        got = b.js("Array.from(document.querySelectorAll('#source-body .line'), e => [Number(e.dataset.line),"
+                   " e.children[0].textContent, e.querySelector('code').textContent])")
+        same("lines", [(n, int(v.replace("\u202f", ""))) for n, v, _ in got if v], want.items())
+        with open(s.LUA + "/" + shared.PHASES, encoding="utf-8") as f:
+            check([text for _, _, text in got] == f.read().split("\n")[:-1], "the text of the source differs")
+        place = b.js("document.getElementById('source-place').textContent")
+        check(shared.PHASES + ":" in place, "the place is %r" % place)
