@@ -295,7 +295,7 @@ static const struct spool_column { const char *name; ls_spool_fn put; } sample_c
         { "stack", put_stack },
         { "time", put_sample_time },
         { "weight", put_weight },
-        { "threadCPUDelta", put_cpu },
+        { "threadCPUDelta", put_cpu },          /* the last: of CPU time only */
 }, marker_columns[] = {
         { "name", put_marker_name },
         { "startTime", put_marker_start },
@@ -360,7 +360,8 @@ static void put_thread(struct ls_fx *x, uint32_t thread, uint32_t nth)
         ls_js_key_bool(&x->j, "showMarkersInTimeline", 1);
         ls_js_key_open(&x->j, "samples", '{');
         ls_js_key_string(&x->j, "weightType", "tracing-ms");
-        put_columns(x, x->samples, thread, sample_columns, sizeof(sample_columns) / sizeof(sample_columns[0]));
+        put_columns(x, x->samples, thread, sample_columns,
+                    sizeof(sample_columns) / sizeof(sample_columns[0]) - (strcmp(x->t->in->event, "cpu") != 0));
         ls_js_close(&x->j, '}');
         ls_js_key_open(&x->j, "markers", '{');
         put_columns(x, x->markers, thread, marker_columns, sizeof(marker_columns) / sizeof(marker_columns[0]));
