@@ -178,6 +178,22 @@ def add_to(suite):
         finally:
             fx.close()
 
+    @t("firefox.perf", "the Firefox Profiler imports format perf-script: a sample for each tick of these traces")
+    def perf():
+        for trace in (shared.golden("threads"), shared.golden("recursion")):
+            path = s.tmpfile(".linux-perf.txt")
+            shared.export(trace, "-o", path).ok()
+            fx, got = Profiler(path), {}
+            try:
+                for handle, _, _, _ in fx.threads():
+                    for f in fx.functions(handle):
+                        name = f["name"].split("!")[-1]
+                        got[name] = got.get(name, 0) + round(f["selfSamples"])
+            finally:
+                fx.close()
+            d = shared.differ(got, {r["name"]: r["self_ticks"] for r in s.rows(trace)})
+            check(not d, d)
+
     @t("firefox.rejects", "the tests can fail: what is no profile is not loaded")
     def rejects():
         path = s.tmpfile(".json")
