@@ -16,7 +16,7 @@ ROWS = 1000000
 
 class Profiler:
     def __init__(self, path):
-        tool = os.path.join(s.npm_dir(), "node_modules", "@firefox-devtools", "profiler-cli", "dist", "profiler-cli.js")
+        tool = os.path.join(shared.required(s.npm_dir), "node_modules", "@firefox-devtools", "profiler-cli", "dist", "profiler-cli.js")
         self.dir = s.tmpfile(".fx")
         os.mkdir(self.dir)
         self.process = s.Started([s.need("node"), tool, "--daemon", path, "--session", "x"],
