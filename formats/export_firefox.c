@@ -20,7 +20,8 @@ static const struct { const char *name, *description; } marker_kinds[] = {
         [MARKER_REGION] = { "region", "A region between luasample.start() and luasample.stop()." },
 };
 
-struct sample { uint32_t stack, ticks; uint64_t to_ns; uint8_t vmstate; };
+/* Without padding: they go to a file as they are. */
+struct sample { uint64_t to_ns; uint32_t stack, ticks, vmstate, zero; };
 struct marker { uint64_t from_ns, to_ns; uint32_t string, kind; };
 
 /* All times are counted from the start of the recording, in ms. */
@@ -63,7 +64,7 @@ static int add_sample(void *ctx, const struct ls_timeline_sample *s)
 {
         struct ls_fx *x = ctx;
         struct sample sample = { .stack = s->stack, .ticks = s->ticks, .to_ns = s->to_ns,
-                                 .vmstate = s->vmstate < LS_NVMSTATES ? s->vmstate : 0 };
+                                 .vmstate = s->vmstate < LS_NVMSTATES ? s->vmstate : 0u };
         int r = change_zone(x, s->thread, s->zone, s->from_ns);
 
         x->stacks.vmstates[s->stack] |= (uint8_t)(1u << sample.vmstate);
@@ -223,7 +224,7 @@ static int put_stack(void *ctx, const void *record)
         struct ls_fx *x = ctx;
         const struct sample *s = record;
 
-        ls_js_u64(&x->j, ls_fx_row(&x->stacks, s->stack, s->vmstate));
+        ls_js_u64(&x->j, ls_fx_row(&x->stacks, s->stack, (uint8_t)s->vmstate));
         return 0;
 }
 
