@@ -239,7 +239,7 @@ static void put_stack_frames(struct chrome *x)
 static void put_sample(struct chrome *x, uint32_t thread, uint32_t node, uint64_t ns, uint32_t ticks)
 {
         ls_js_open(&x->j, '{');
-        ls_js_key_string(&x->j, "name", "cpu");
+        ls_js_key_string(&x->j, "name", x->t->in->event);
         ls_js_key_u64(&x->j, "cpu", 0);
         put_ids(x, thread);
         put_time(x, "ts", ns - x->t->zero_ns);

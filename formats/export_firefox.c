@@ -20,7 +20,8 @@ static const struct { const char *name, *description; } marker_kinds[] = {
         [MARKER_REGION] = { "region", "A region between luasample.start() and luasample.stop()." },
 };
 
-struct sample { uint32_t stack, ticks; uint64_t to_ns; uint8_t vmstate; };
+/* Without padding: they go to a file as they are. */
+struct sample { uint64_t to_ns; uint32_t stack, ticks, vmstate, zero; };
 struct marker { uint64_t from_ns, to_ns; uint32_t string, kind; };
 
 /* All times are counted from the start of the recording, in ms. */
@@ -63,7 +64,7 @@ static int add_sample(void *ctx, const struct ls_timeline_sample *s)
 {
         struct ls_fx *x = ctx;
         struct sample sample = { .stack = s->stack, .ticks = s->ticks, .to_ns = s->to_ns,
-                                 .vmstate = s->vmstate < LS_NVMSTATES ? s->vmstate : 0 };
+                                 .vmstate = s->vmstate < LS_NVMSTATES ? s->vmstate : 0u };
         int r = change_zone(x, s->thread, s->zone, s->from_ns);
 
         x->stacks.vmstates[s->stack] |= (uint8_t)(1u << sample.vmstate);
@@ -223,7 +224,7 @@ static int put_stack(void *ctx, const void *record)
         struct ls_fx *x = ctx;
         const struct sample *s = record;
 
-        ls_js_u64(&x->j, ls_fx_row(&x->stacks, s->stack, s->vmstate));
+        ls_js_u64(&x->j, ls_fx_row(&x->stacks, s->stack, (uint8_t)s->vmstate));
         return 0;
 }
 
@@ -295,7 +296,7 @@ static const struct spool_column { const char *name; ls_spool_fn put; } sample_c
         { "stack", put_stack },
         { "time", put_sample_time },
         { "weight", put_weight },
-        { "threadCPUDelta", put_cpu },
+        { "threadCPUDelta", put_cpu },          /* the last: of CPU time only */
 }, marker_columns[] = {
         { "name", put_marker_name },
         { "startTime", put_marker_start },
@@ -360,7 +361,8 @@ static void put_thread(struct ls_fx *x, uint32_t thread, uint32_t nth)
         ls_js_key_bool(&x->j, "showMarkersInTimeline", 1);
         ls_js_key_open(&x->j, "samples", '{');
         ls_js_key_string(&x->j, "weightType", "tracing-ms");
-        put_columns(x, x->samples, thread, sample_columns, sizeof(sample_columns) / sizeof(sample_columns[0]));
+        put_columns(x, x->samples, thread, sample_columns,
+                    sizeof(sample_columns) / sizeof(sample_columns[0]) - (strcmp(x->t->in->event, "cpu") != 0));
         ls_js_close(&x->j, '}');
         ls_js_key_open(&x->j, "markers", '{');
         put_columns(x, x->markers, thread, marker_columns, sizeof(marker_columns) / sizeof(marker_columns[0]));

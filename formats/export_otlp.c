@@ -1,7 +1,7 @@
 /* Exporter "otlp": OpenTelemetry profiles, a ProfilesData message of opentelemetry-proto 1.11.0, package
  * opentelemetry.proto.profiles.v1development. That package may still change, hence --experimental.
  *
- * A ResourceProfiles for each process, with one profile of CPU time; a sample for each stack, VM state, zone, thread and VM,
+ * A ResourceProfiles for each process, with one profile of time; a sample for each stack, VM state, zone, thread and VM,
  * with the sum of its time and no timestamps. What a sample refers to becomes an element of the dictionary when first
  * needed. The dictionary is written in pieces as it grows: a reader joins the pieces of such a message. */
 #include "formats/escape.h"
@@ -62,7 +62,7 @@ struct otlp {
         struct ls_buf *samples;         /* [n_processes] */
         struct known_string *strings;   /* no string is there twice */
         uint32_t n_strings, n_mappings, n_locations, n_functions, n_stacks, n_attributes;
-        uint32_t key[N_DIMS], thread_id_key, cpu, nanoseconds;  /* strings */
+        uint32_t key[N_DIMS], thread_id_key, event, nanoseconds;        /* strings */
         uint32_t frame_type[2];         /* attributes */
         /* Numbers in the dictionary by ours; 0 = not there yet. */
         uint32_t *mapping, *location, *noline, *function, *source, *stack, *noline_stack;
@@ -181,7 +181,7 @@ static void put_keys(struct otlp *s)
         for (size_t i = 0; i < N_DIMS; i++)
                 s->key[i] = string(s, dims[i].key);
         s->thread_id_key = string(s, "thread.id");
-        s->cpu = string(s, "cpu");
+        s->event = string(s, s->in->event);
         s->nanoseconds = string(s, "nanoseconds");
         s->frame_type[0] = string_attribute(s, type, "lua");
         s->frame_type[1] = string_attribute(s, type, "native");
@@ -373,7 +373,7 @@ static void add_profile_facts(struct otlp *s, struct ls_buf *profile)
         uint64_t start = ls_profile_u64(s->p, "start_realtime_ns", 0);
 
         for (int i = 0; i < 2; i++) {
-                ls_proto_u64(&s->inner, TYPE_TYPE, s->cpu);
+                ls_proto_u64(&s->inner, TYPE_TYPE, s->event);
                 ls_proto_u64(&s->inner, TYPE_UNIT, s->nanoseconds);
                 ls_proto_message(profile, i ? PROFILE_PERIOD_TYPE : PROFILE_SAMPLE_TYPE, &s->inner);
         }

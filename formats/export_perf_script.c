@@ -106,8 +106,8 @@ static int put_head(struct script *x, uint32_t thread, uint64_t ns, uint64_t per
 
         if (!head)
                 return -ENOMEM;
-        fprintf(x->out, "%s %" PRIu64 ".%09" PRIu64 ": %" PRIu64 " cpu-clock:\n", head, ns / 1000000000, ns % 1000000000,
-                period);
+        fprintf(x->out, "%s %" PRIu64 ".%09" PRIu64 ": %" PRIu64 " %s-clock:\n", head, ns / 1000000000, ns % 1000000000,
+                period, x->t->in->event);
         return 0;
 }
 

@@ -148,7 +148,7 @@ static int put_file(struct speedscope *x)
 
         ls_js_open(&x->j, '{');
         ls_js_key_string(&x->j, "$schema", "https://www.speedscope.app/file-format-schema.json");
-        ls_js_key_string(&x->j, "exporter", "luasample@" LS_VERSION);
+        ls_js_key_string(&x->j, "exporter", "luasample " LS_VERSION);
         if (command.len) {
                 ls_js_key(&x->j, "name");
                 ls_js_text(&x->j, command);

@@ -101,8 +101,11 @@ static void find_zero(struct ls_timeline *t)
         t->zero_ns = start < first ? start : first;
         if (t->to_ns < t->zero_ns)
                 t->to_ns = t->zero_ns;
-        if (p->n_clocks)                /* modulo 2^64: the zero may be before the first of them */
+        /* Modulo 2^64: the zero may be before the instant at which both clocks were read. */
+        if (p->n_clocks)
                 t->zero_realtime_ns = p->clocks[0].realtime_ns + (t->zero_ns - p->clocks[0].monotonic_ns);
+        else if (start != UINT64_MAX && ls_profile_u64(p, "start_realtime_ns", 0))
+                t->zero_realtime_ns = ls_profile_u64(p, "start_realtime_ns", 0) + (t->zero_ns - start);
 }
 
 /* Samples without a stack are shown as a function too, as in all views: that of location 0. */

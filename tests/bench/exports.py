@@ -12,7 +12,9 @@ SECONDS, MIB = 5, 500                   # targets for 10 million samples, of the
 TRACES = [("default", []),
           ("wide: 1,000,000 stacks, depth 50, 60 threads", ["--stacks", "1000000", "--depth", "50", "--threads", "60"])]
 FORMATS = [("collapsed", [], True), ("pprof", [], True), ("callgrind", [], True), ("csv", [], False),
-           ("jsonl", ["--time", "0,5%"], False)]
+           ("jsonl", ["--time", "0,5%"], False), ("speedscope", [], False), ("firefox", [], False),
+           ("chrome", ["--time", "0,5%"], False), ("perf-script", ["--time", "0,5%"], False),
+           ("otlp", ["--experimental"], False)]
 
 
 def timed(trace, *args):

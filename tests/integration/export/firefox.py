@@ -16,7 +16,7 @@ ROWS = 1000000
 
 class Profiler:
     def __init__(self, path):
-        tool = os.path.join(s.npm_dir(), "node_modules", "@firefox-devtools", "profiler-cli", "dist", "profiler-cli.js")
+        tool = os.path.join(shared.required(s.npm_dir), "node_modules", "@firefox-devtools", "profiler-cli", "dist", "profiler-cli.js")
         self.dir = s.tmpfile(".fx")
         os.mkdir(self.dir)
         self.process = s.Started([s.need("node"), tool, "--daemon", path, "--session", "x"],
@@ -177,6 +177,22 @@ def add_to(suite):
             s.check_near("CPU ms", cpu, shared.ticks(trace), 0.05 * shared.ticks(trace) + 2)
         finally:
             fx.close()
+
+    @t("firefox.perf", "the Firefox Profiler imports format perf-script: a sample for each tick of these traces")
+    def perf():
+        for trace in (shared.golden("threads"), shared.golden("recursion")):
+            path = s.tmpfile(".linux-perf.txt")
+            shared.export(trace, "-o", path).ok()
+            fx, got = Profiler(path), {}
+            try:
+                for handle, _, _, _ in fx.threads():
+                    for f in fx.functions(handle):
+                        name = f["name"].split("!")[-1]
+                        got[name] = got.get(name, 0) + round(f["selfSamples"])
+            finally:
+                fx.close()
+            d = shared.differ(got, {r["name"]: r["self_ticks"] for r in s.rows(trace)})
+            check(not d, d)
 
     @t("firefox.rejects", "the tests can fail: what is no profile is not loaded")
     def rejects():

@@ -52,7 +52,7 @@ def one(message, field, default=0):
 
 class Decoded:
     def __init__(self, trace, *filters):
-        protoc = s.need("protoc")
+        protoc = shared.required(s.need, "protoc")
         path = s.tmpfile(".otlp")
         shared.export(trace, "--experimental", "-o", path, *filters)
         with open(path, "rb") as f:

@@ -125,7 +125,7 @@ _open = []
 def speedscope():
     """One Chromium for all tests of a run."""
     if not _open:
-        s.npm_dir()
+        shared.required(s.npm_dir)
         _open.append(Speedscope())
     return _open[0]
 

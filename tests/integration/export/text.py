@@ -78,7 +78,7 @@ def add_to(suite):
 
     @t("text.schemas", "speedscope's own schema, and one of the Chrome trace events that are used")
     def schemas():
-        own = os.path.join(s.npm_dir(), "node_modules", "speedscope", "dist", "release", "file-format-schema.json")
+        own = os.path.join(shared.required(s.npm_dir), "node_modules", "speedscope", "dist", "release", "file-format-schema.json")
         fits(own, [loaded(shared.odd(k), ".speedscope.json")[1] for k in ODD])
         fits(os.path.join(HERE, "chrome-trace.schema.json"), [loaded(shared.odd(k), ".trace.json")[1] for k in ODD])
 
