@@ -10,6 +10,7 @@ const struct ls_command *const ls_commands[] = {
         &ls_cmd_report,
         &ls_cmd_dump,
         &ls_cmd_info,
+        &ls_cmd_stack,
         &ls_cmd_doctor,
         NULL,
 };

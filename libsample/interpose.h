@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "libsample/inject/environment.h"
+#include "libsample/inject/objects.h"
 
 /* How the agent came in, kept by preload.c for the next image of the same process. */
 struct ls_preload {
@@ -41,6 +42,8 @@ void ls_note_shell(pid_t pid, char *const argv[]);
 /* vm_library.c: looks for lua_newstate in what is loaded and patches the first that has it; sends what is new of the
  * mappings. in_constructor: no other thread runs yet. Cheap when nothing was loaded since. Normal context. */
 void ls_vm_library_scan(int in_constructor);
+/* Fills ls_lua from this object. Normal context. */
+void ls_vm_library_resolve(const struct ls_object *object);
 
 /* mappings.c: sends a MAPPING for each executable segment that was not sent yet, if this thread may write now. */
 void ls_mappings_send(void);

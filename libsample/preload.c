@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include "libsample/thread.h"
 #include "libsample/inject/objects.h"
 #include "libsample/interpose.h"
+#include "libsample/view.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -151,6 +153,15 @@ static void start(const struct ls_env_memory *memory)
         ls_vm_library_scan(1);
 }
 
+/* Started only to be asked how its LuaJIT lays out VMs. The program's own code must not run. */
+static void answer_probe(void)
+{
+        const char *fd = getenv(LS_PROBE_VARIABLE);
+
+        if (fd)
+                _exit(luasample_probe(atoi(fd)) ? 1 : 0);
+}
+
 __attribute__((constructor(101))) static void come_up(void)
 {
         int saved = errno;
@@ -166,6 +177,8 @@ __attribute__((constructor(101))) static void come_up(void)
         if (ls_env_memory_parse(text, &memory) == 0) {
                 ls_preload.where = memory;
                 start(&memory);
+        } else {
+                answer_probe();
         }
         if (ls_agent.shm)
                 atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_now_ns() - began);

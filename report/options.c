@@ -17,7 +17,7 @@ static struct {
         char *event, *zone, *vmstate, *thread, *vm, *time, *region;
         char *words[64];                /* arguments of the VAL_ options: they live as long as the process */
         unsigned n_words;
-        int tree, inverse, whole_file, raw, full_path, json, no_pager, no_regions;
+        int tree, stacks, inverse, whole_file, raw, full_path, json, no_pager, no_regions;
 } raw;
 
 #define FLAG(name, help) POPT_ARG_NONE, &raw.name, 0, help, NULL
@@ -52,6 +52,7 @@ const struct poptOption ls_report_option_table[] = {
         { "split", 0, POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, VAL_SPLIT,
           "second level: callers of each function, or its callees", "callers|callees" },
         { "tree", 0, FLAG(tree, "call tree") },
+        { "stacks", 0, FLAG(stacks, "each stack by itself, as luasample stack shows them") },
         { "annotate", 0, POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, VAL_ANNOTATE,
           "source listing with shares, of all hot files or of one file or function", "FILE|FUNCTION" },
         { "whole-file", 0, FLAG(whole_file, "with --annotate: all lines, not just those around hot ones") },
@@ -313,6 +314,7 @@ static int read_values(struct ls_report_options *o)
         o->time_text = raw.time;
         o->region = raw.region;
         o->tree = raw.tree;
+        o->stacks = raw.stacks;
         o->inverse = raw.inverse;
         o->whole_file = raw.whole_file;
         o->raw = raw.raw;
@@ -326,11 +328,11 @@ static int read_values(struct ls_report_options *o)
 /* Options that contradict each other, and defaults that follow from others. */
 static int settle(struct ls_report_options *o)
 {
-        int views = o->split + o->tree + o->annotate + (o->exporter != NULL);
+        int views = o->split + o->tree + o->stacks + o->annotate + (o->exporter != NULL);
         int frames = o->by[0]->is_frame + (o->by[1] && o->by[1]->is_frame);
 
         if (views > 1) {
-                ls_error("%s: one view at a time: --split, --tree, --annotate or --format", command);
+                ls_error("%s: one view at a time: --split, --tree, --stacks, --annotate or --format", command);
                 return -EINVAL;
         }
         if (o->events.n > 1 && (views || o->by[1] || o->depth > 1)) {

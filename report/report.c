@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct ls_view *const views[] = { &ls_view_beside, &ls_view_flat, &ls_view_tree, &ls_view_annotate };
+static const struct ls_view *const views[] = { &ls_view_stacks, &ls_view_beside, &ls_view_flat, &ls_view_tree, &ls_view_annotate };
 
 static const struct ls_view *find_view(const struct ls_report_options *o)
 {
