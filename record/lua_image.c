@@ -43,6 +43,10 @@ static int open_mapped(pid_t pid, const struct mapped *m)
         char path[PATH_MAX + 64];
         int fd;
 
+        if (!pid) {                     /* it has ended */
+                fd = open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+                return fd < 0 ? -errno : fd;
+        }
         snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", (int)pid, m->low, m->high);
         fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd >= 0)
@@ -72,15 +76,6 @@ static int wanted_address(int fd, uint64_t *ret)
         return -EINVAL;
 }
 
-static int same_file(int fd, pid_t pid)
-{
-        char path[64];
-        struct stat a, b;
-
-        snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-        return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 /* Whether a file holds the LuaJIT. Returns 1 and keeps it open in ret. */
 static int look_at(pid_t pid, const struct mapped *m, uint64_t start, struct ls_lua_image *ret)
 {
@@ -96,7 +91,7 @@ static int look_at(pid_t pid, const struct mapped *m, uint64_t start, struct ls_
                 snprintf(ret->path, sizeof(ret->path), "%s", m->path);
                 if (ls_elf_contains(fd, (uint64_t)st.st_size, "luaJIT_setmode")) {
                         ret->base = start - wanted;
-                        ret->is_program = same_file(fd, pid);
+                        ret->is_program = *facts.interpreter != 0;
                         ret->fd = fd;
                         ret->other_lua = 0;
                         return 1;
@@ -107,17 +102,14 @@ static int look_at(pid_t pid, const struct mapped *m, uint64_t start, struct ls_
         return 0;
 }
 
-int ls_lua_image_find(pid_t pid, struct ls_lua_image *ret)
+int ls_lua_image_find(pid_t pid, FILE *f, struct ls_lua_image *ret)
 {
         static struct mapped m;
-        char path[64], line[PATH_MAX + 128], last[PATH_MAX] = "";
+        char line[PATH_MAX + 128], last[PATH_MAX] = "";
         uint64_t start = 0;             /* of the file's first byte */
         int found = 0;
-        FILE *f;
 
         *ret = (struct ls_lua_image){ .fd = -1 };
-        snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-        f = fopen(path, "re");
         if (!f)
                 return errno == ENOENT ? -ESRCH : -errno;
         while (!found && fgets(line, sizeof(line), f)) {
@@ -158,6 +150,17 @@ static int owner(pid_t pid, uid_t *ret_uid, gid_t *ret_gid)
         *ret_uid = uid;
         *ret_gid = gid;
         return seen >= 2 ? 0 : -ESRCH;
+}
+
+static int owner_of_file(int fd, uid_t *ret_uid, gid_t *ret_gid)
+{
+        struct stat st;
+
+        if (fstat(fd, &st))
+                return -errno;
+        *ret_uid = st.st_uid;
+        *ret_gid = st.st_gid;
+        return 0;
 }
 
 static int same_namespace(pid_t pid)
@@ -236,18 +239,18 @@ static int wait_for(pid_t child)
         return -ETIME;
 }
 
-int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int *ret_fd)
+int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int core_fd, int *ret_fd)
 {
         char agent[PATH_MAX];
         int agent_fd;
         uid_t uid = 0;
         gid_t gid = 0;
         pid_t child;
-        int err = owner(pid, &uid, &gid), answer;
+        int err = pid ? owner(pid, &uid, &gid) : owner_of_file(core_fd, &uid, &gid), answer;
 
         if (err)
                 return err;
-        if (uid == 0 && geteuid() == 0 && !same_namespace(pid))
+        if (pid && uid == 0 && geteuid() == 0 && !same_namespace(pid))
                 return -EXDEV;
         err = ls_agent_path(agent, sizeof(agent));
         if (err)

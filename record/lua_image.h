@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 struct ls_lua_image {
@@ -15,12 +16,14 @@ struct ls_lua_image {
         int other_lua;                  /* there is none, but this file has another Lua in it */
 };
 
-/* Returns 0; -ENOENT: there is no LuaJIT in it; -ESRCH; -EACCES: its files or its memory map may not be read. */
-int ls_lua_image_find(pid_t pid, struct ls_lua_image *ret);
+/* pid: 0 = it has ended. maps: its mappings in the form of /proc/PID/maps, taken; NULL = errno says why there are none. Returns 0;
+ * -ENOENT: there is no LuaJIT in it; -ESRCH; -EACCES: its files or its memory map may not be read. */
+int ls_lua_image_find(pid_t pid, FILE *maps, struct ls_lua_image *ret);
 void ls_lua_image_done(struct ls_lua_image *image);
 
-/* Asks a copy of it (libsample/probe_entry.c). The answer is in the file *ret_fd. As its user: code of the file runs. Returns 0;
+/* Asks a copy of it (libsample/probe_entry.c). The answer is in the file *ret_fd. As its user (that of
+ * the core file when pid is 0): code of the file runs. Returns 0;
  * -EXDEV: it belongs to another container's root, and would run as ours; -ETIME; or -errno. */
-int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int *ret_fd);
+int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int core_fd, int *ret_fd);
 
 #endif

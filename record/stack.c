@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "libsample/outside/now.h"
+#include "libsample/outside/remote.h"
 #include "record/drain.h"
 #include "record/lua_image.h"
 #include "record/memory.h"
@@ -29,9 +30,10 @@
 #define LOOK_MS     250                 /* the reader is given up then: the process must go on */
 #define PREPARE_MS  30000
 
-static struct { char *output; int json, no_native; } raw;
+static struct { char *output, *core; int json, no_native; } raw;
 
 const struct poptOption ls_stack_option_table[] = {
+        { "core", 'c', POPT_ARG_STRING, &raw.core, 0, "of a process that has ended: of this core file", "FILE" },
         { "output", 'o', POPT_ARG_STRING, &raw.output, 0, "keep what was read as a trace in FILE", "FILE" },
         { "json", 0, POPT_ARG_NONE, &raw.json, 0, "as JSON", NULL },
         { "no-native", 0, POPT_ARG_NONE, &raw.no_native, 0, "Lua frames only", NULL },
@@ -39,8 +41,9 @@ const struct poptOption ls_stack_option_table[] = {
 };
 
 struct stack {
-        pid_t pid;
+        pid_t pid;                      /* of a core file: 0 */
         char name[32];
+        struct ls_core core;
         struct ls_lua_image image;
         struct ls_memory memory;
         struct ls_now *now;
@@ -50,6 +53,11 @@ struct stack {
         uint64_t stopped_ns;
         int trace_fd;
 };
+
+static pid_t pid_of(const struct stack *s)
+{
+        return s->pid ? s->pid : s->core.pid;
+}
 
 static uint64_t now_ns(void)
 {
@@ -77,7 +85,7 @@ static void read_name(struct stack *s)
 /* One line for what went wrong with this process. Returns LS_EXIT_FAIL. */
 static int say(const struct stack *s, int err)
 {
-        int pid = (int)s->pid;
+        int pid = (int)pid_of(s);
 
         switch (err) {
         case -ESRCH:
@@ -107,6 +115,9 @@ static int say(const struct stack *s, int err)
                 ls_error("stack: %s, the LuaJIT of process %d, cannot be loaded here to see how it lays out its VMs", s->image.path,
                          pid);
                 break;
+        case -EPIPE:
+                ls_error("stack: what is in the memory of process %d (%s) makes no sense", pid, s->name);
+                break;
         default:
                 ls_error("stack: process %d (%s): %s", pid, s->name, strerror(-err));
         }
@@ -116,9 +127,9 @@ static int say(const struct stack *s, int err)
 static int say_no_luajit(const struct stack *s)
 {
         if (s->image.other_lua)
-                ls_error("stack: process %d (%s) has a Lua other than LuaJIT: %s", (int)s->pid, s->name, s->image.path);
+                ls_error("stack: process %d (%s) has a Lua other than LuaJIT: %s", (int)pid_of(s), s->name, s->image.path);
         else
-                ls_error("stack: process %d (%s) has no LuaJIT in it, or one that exports no lua_newstate", (int)s->pid, s->name);
+                ls_error("stack: process %d (%s) has no LuaJIT in it, or one that exports no lua_newstate", (int)pid_of(s), s->name);
         return LS_EXIT_FAIL;
 }
 
@@ -134,10 +145,10 @@ static int read_command_line(int argc, const char **argv, struct stack *s)
         extra = pid ? poptGetArg(ctx) : NULL;
         if (val < -1) {
                 status = val == -3 ? 0 : LS_EXIT_USAGE;
-        } else if (!pid || extra) {
-                ls_error("stack: give the number of one process: luasample stack PID");
+        } else if (raw.core ? pid != NULL : !pid || extra) {
+                ls_error("stack: give the number of one process: luasample stack PID; or --core FILE");
                 status = LS_EXIT_USAGE;
-        } else {
+        } else if (pid) {
                 n = strtol(pid, &end, 10);
                 if (end == pid || *end || n < 1 || n > 1 << 22) {
                         ls_error("stack: '%s' is not the number of a process", pid);
@@ -212,12 +223,30 @@ static void fill_threads(struct stack *s)
         }
 }
 
+static void fill_from_core(struct stack *s)
+{
+        struct ls_now *n = s->now;
+
+        for (unsigned i = 0; i < s->core.n_threads && i < LS_NOW_THREADS; i++) {
+                const struct user_regs_struct *r = &s->core.threads[i].regs;
+
+                n->threads[n->n_threads++] = (struct ls_now_thread){ .tid = s->core.threads[i].tid, .ip = r->rip, .sp = r->rsp,
+                        .bp = r->rbp, .bx = r->rbx, .dx = r->rdx, .r12 = r->r12, .r13 = r->r13, .r14 = r->r14, .r15 = r->r15 };
+        }
+        s->stop.n = s->core.n_threads;
+        s->stop.more = s->core.more_threads;
+}
+
 /* The only time in which the process stands still. */
 static int look(struct stack *s)
 {
         int nice = getpriority(PRIO_PROCESS, 0), err;
         uint64_t began;
 
+        if (!s->pid) {
+                fill_from_core(s);
+                return write(s->go[1], "", 1) == 1 ? await_reader(s, PREPARE_MS) : -EPIPE;
+        }
         setpriority(PRIO_PROCESS, 0, -20);
         began = now_ns();
         err = ls_stop_begin(&s->stop, s->pid);
@@ -239,14 +268,14 @@ static int prepare(struct stack *s)
         const struct ls_record_options o = { .interval_ns = LS_DEFAULT_INTERVAL_NS, .ring_size = LS_DEFAULT_RING,
                 .engine = LS_ENGINE_WALK, .events = LS_RECORD_CPU, .no_source = 1,
                 .native_bytes = raw.no_native ? 0 : LS_MAX_NATIVE / 4 };
-        int err = ls_lua_image_find(s->pid, &s->image), answer;
+        int err = ls_lua_image_find(s->pid, ls_remote_maps(), &s->image), answer;
 
         if (err)
                 return err;
         s->now = mmap(NULL, sizeof(*s->now), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (s->now == MAP_FAILED)
                 return -errno;
-        err = ls_lua_image_probe(&s->image, s->pid, &answer);
+        err = ls_lua_image_probe(&s->image, s->pid, s->core.fd, &answer);
         if (!err)
                 err = ls_memory_init(&s->memory, &o);
         if (err)
@@ -268,13 +297,15 @@ static void put_facts(const struct stack *s, struct ls_trace_writer *w)
         ls_trace_event(w, LS_EVENT_CPU, LS_DEFAULT_INTERVAL_NS);
         ls_trace_clocks(w, now_ns(), (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec, 0);
         ls_trace_info_str(w, "command", s->name);
-        ls_trace_info_u64(w, "pid", (uint64_t)s->pid);
+        ls_trace_info_u64(w, "pid", (uint64_t)pid_of(s));
         ls_trace_info_str(w, "runtime", s->now->version);
         ls_trace_info_str(w, "runtime_path", s->image.path);
         ls_trace_info_u64(w, "start_realtime_ns", (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec);
         ls_trace_info_u64(w, "vms", s->now->vms);
         ls_trace_info_u64(w, "threads", s->stop.n);
         ls_trace_info_u64(w, "stopped_ns", s->stopped_ns);
+        if (raw.core)
+                ls_trace_info_str(w, "core_file", raw.core);
         ls_trace_info_u64(w, "complete", 1);
         if (s->stop.more)
                 ls_trace_notice(w, "there are more threads than were read");
@@ -294,15 +325,18 @@ static int write_trace(struct stack *s)
         struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
                                       .ctx = &translate };
         struct ls_trace_writer *w;
+        char maps[64];
         int err = ls_trace_writer_open(s->trace_fd, LS_DEFAULT_INTERVAL_NS, &w);
 
         if (err)
                 return err;
         cfg.writer = w;
-        cfg.process = ls_trace_process(w, (uint32_t)s->pid, ls_trace_string(w, s->name, strlen(s->name)));
+        cfg.process = ls_trace_process(w, (uint32_t)pid_of(s), ls_trace_string(w, s->name, strlen(s->name)));
         memset(&translate, 0, sizeof(translate));
         memset(&drain, 0, sizeof(drain));
         err = ls_translate_init(&translate, &cfg);
+        snprintf(maps, sizeof(maps), "/proc/self/fd/%d", s->core.maps_fd);
+        translate.mappings.maps = raw.core ? maps : NULL;
         if (!err)
                 err = ls_drain_init(&drain, &s->memory, &sink);
         if (!err) {
@@ -330,6 +364,22 @@ static int show(const struct stack *s)
         return LS_EXIT_FAIL;
 }
 
+/* Returns -1, or the status to exit with. */
+static int open_core(struct stack *s)
+{
+        int err = ls_core_open(raw.core, &s->core);
+
+        if (err == -ENOEXEC)
+                ls_error("stack: %s is no core file of an x86-64 process", raw.core);
+        else if (err)
+                ls_error("stack: cannot read %s: %s", raw.core, strerror(-err));
+        if (err)
+                return LS_EXIT_FAIL;
+        snprintf(s->name, sizeof(s->name), "%s", s->core.name);
+        ls_remote_of_core(&s->core);
+        return -1;
+}
+
 static int stack_run(int argc, const char **argv)
 {
         static struct stack s = { .image.fd = -1, .memory.fd = -1, .trace_fd = -1 };
@@ -338,7 +388,12 @@ static int stack_run(int argc, const char **argv)
         if (status >= 0)
                 return status;
         signal(SIGPIPE, SIG_IGN);
-        read_name(&s);
+        if (raw.core && (status = open_core(&s)) >= 0)
+                return status;
+        if (s.pid) {
+                ls_remote_of_process(s.pid);
+                read_name(&s);
+        }
         err = prepare(&s);
         if (err == -ENOENT)
                 return say_no_luajit(&s);
@@ -367,7 +422,7 @@ static int stack_run(int argc, const char **argv)
 const struct ls_command ls_cmd_stack = {
         .name = "stack",
         .summary = "show where a running process is now: its threads and coroutines",
-        .usage = "[-o FILE] [--json] PID",
+        .usage = "[-o FILE] [--json] PID | --core FILE",
         .options = ls_stack_option_table,
         .run = stack_run,
 };

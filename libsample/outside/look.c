@@ -13,6 +13,7 @@
 #include "libsample/handler/sources.h"
 #include "libsample/jit.h"
 #include "libsample/outside/mirror.h"
+#include "libsample/outside/remote.h"
 #include "libsample/pages.h"
 #include "libsample/view.h"
 #include "libsample/zones.h"
@@ -61,6 +62,7 @@ int ls_look_image(struct ls_shm *shm, pid_t pid)
         shm_copy.want_text = shm->want_text;
         shm_copy.generation = generation;
         ls_agent = (struct ls_agent){ .shm = &shm_copy, .generation = &generation, .pid = (int)pid };
+        ls_remote_of_process(pid);
         r = ls_mirror_open(pid);
         return r ? r : ls_mirror_look(read_view, NULL);
 }
@@ -70,13 +72,11 @@ int ls_look_image(struct ls_shm *shm, pid_t pid)
 static struct { uintptr_t low, high; } ranges[RANGES_MOST];     /* of the process's memory, when it was opened */
 static unsigned n_ranges;
 
-static void read_ranges(pid_t pid)
+static void read_ranges(void)
 {
-        char path[64], line[512];
-        FILE *f;
+        char line[512];
+        FILE *f = ls_remote_maps();
 
-        snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-        f = fopen(path, "re");
         n_ranges = 0;
         while (f && n_ranges < RANGES_MOST && fgets(line, sizeof line, f)) {
                 unsigned long low, high;
@@ -92,7 +92,7 @@ static void read_ranges(pid_t pid)
 
 int ls_look_foreign(struct ls_shm *shm, pid_t pid)
 {
-        read_ranges(pid);
+        read_ranges();
         shm_copy.native = shm->native;
         shm_copy.native_bytes = shm->native_bytes;
         shm_copy.interval_ns = shm->interval_ns;

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "libsample/agent.h"
@@ -17,7 +16,7 @@
 #include "libsample/handler/sample.h"
 #include "libsample/handler/tick.h"
 #include "libsample/outside/look.h"
-#include "libsample/outside/mirror.h"
+#include "libsample/outside/remote.h"
 #include "libsample/view.h"
 
 #define BLOCK      (64u << 10)          /* bytes that are read at once */
@@ -29,13 +28,6 @@
 
 static struct ls_probe_answer answer;
 static char block[BLOCK];
-
-static int remote_read(pid_t pid, uint64_t at, void *to, size_t n)
-{
-        struct iovec here = { to, n }, there = { (void *)(uintptr_t)at, n };
-
-        return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)n ? 0 : -1;
-}
 
 static int read_answer(struct ls_now *n)
 {
@@ -58,12 +50,12 @@ static int read_answer(struct ls_now *n)
 }
 
 /* Whether there is a VM whose global_State is at this address. */
-static int is_vm(pid_t pid, uint64_t global)
+static int is_vm(uint64_t global)
 {
         uint64_t main = global - ls_vm_facts.main_before;
         char L[LS_L_CFRAME + 8];
 
-        return remote_read(pid, main, L, sizeof L) == 0 && LS_READ(uint8_t, L, LS_GC_TYPE) == LS_T_THREAD &&
+        return ls_remote_memory(main, L, sizeof L) == 0 && LS_READ(uint8_t, L, LS_GC_TYPE) == LS_T_THREAD &&
                LS_READ(uint64_t, L, LS_L_GLREF) == global && !(LS_READ(uint64_t, L, LS_L_STACK) & 7) &&
                LS_READ(uint64_t, L, LS_L_STACK);
 }
@@ -86,12 +78,12 @@ static void search_range(struct ls_now *n, uint64_t low, uint64_t high)
         for (uint64_t at = low; at < high; at += BLOCK) {
                 size_t size = high - at < BLOCK ? (size_t)(high - at) : BLOCK;
 
-                if (remote_read(n->pid, at, block, size))
+                if (ls_remote_memory(at, block, size))
                         continue;
                 for (size_t i = 0; i + 8 <= size; i += 8) {
                         uint64_t global = at + i - ls_vm_facts.main_offset;
 
-                        if (LS_READ(uint64_t, block, i) == global - ls_vm_facts.main_before && is_vm(n->pid, global))
+                        if (LS_READ(uint64_t, block, i) == global - ls_vm_facts.main_before && is_vm(global))
                                 add_vm(n, global);
                 }
         }
@@ -100,12 +92,10 @@ static void search_range(struct ls_now *n, uint64_t low, uint64_t high)
 /* All private writable memory. */
 static int find_vms(struct ls_now *n)
 {
-        char path[64], line[512], rights[8];
+        char line[512], rights[8];
         uint64_t left = SEARCH_MOST;
-        FILE *f;
+        FILE *f = ls_remote_maps();
 
-        snprintf(path, sizeof path, "/proc/%d/maps", (int)n->pid);
-        f = fopen(path, "re");
         if (!f)
                 return -errno;
         while (left && fgets(line, sizeof line, f)) {
@@ -134,7 +124,7 @@ void ls_now_prepare(struct ls_now *n)
 /* Objects of a VM, read in blocks: what lies beside an object is most often another. */
 static struct kept { uint64_t at; char *bytes; } kept[BLOCKS];
 
-static const char *object_at(pid_t pid, uint64_t at, size_t size)
+static const char *object_at(uint64_t at, size_t size)
 {
         uint64_t first = at & ~(uint64_t)(BLOCK - 1);
         struct kept *k = &kept[(first / BLOCK * UINT64_C(0x9e3779b97f4a7c15) >> 40) % BLOCKS];
@@ -142,14 +132,14 @@ static const char *object_at(pid_t pid, uint64_t at, size_t size)
         if (!at || at & 7)
                 return NULL;
         if (at - first + size > BLOCK)
-                return remote_read(pid, at, block, size) ? NULL : block;
+                return ls_remote_memory(at, block, size) ? NULL : block;
         if (k->at == first)
                 return k->bytes + (at - first);
         if (!k->bytes && !(k->bytes = malloc(BLOCK)))
                 return NULL;
         k->at = 0;
-        if (remote_read(pid, first, k->bytes, BLOCK)) { /* a smaller mapping: only what is asked for */
-                if (remote_read(pid, at, k->bytes + (at - first), size))
+        if (ls_remote_memory(first, k->bytes, BLOCK)) { /* a smaller mapping: only what is asked for */
+                if (ls_remote_memory(at, k->bytes + (at - first), size))
                         return NULL;
                 return k->bytes + (at - first);
         }
@@ -162,16 +152,16 @@ static uint32_t found_vm[LS_NOW_COROUTINES];
 static unsigned n_found;
 
 /* Notes the suspended coroutines of a VM. Returns 0 when it came to the list's end. */
-static int find_coroutines(struct ls_now *n, uint32_t slot, uint64_t until_ns)
+static int find_coroutines(uint32_t slot, uint64_t until_ns)
 {
         const char *global = atomic_load(&ls_vms[slot].global), *o;
         uint64_t at;
         unsigned steps = 0;
 
-        if (!ls_vm_facts.objects_offset || remote_read(n->pid, (uintptr_t)global + ls_vm_facts.objects_offset, &at, 8))
+        if (!ls_vm_facts.objects_offset || ls_remote_memory((uintptr_t)global + ls_vm_facts.objects_offset, &at, 8))
                 return 1;
         while (at && at != (uintptr_t)ls_vms[slot].main) {
-                if ((++steps % 1024 == 0 && ls_now_ns() > until_ns) || !(o = object_at(n->pid, at, 16)))
+                if ((++steps % 1024 == 0 && ls_now_ns() > until_ns) || !(o = object_at(at, 16)))
                         return 1;
                 if (LS_READ(uint8_t, o, LS_GC_TYPE) == LS_T_THREAD && LS_READ(uint8_t, o, STATUS) == 1) {
                         if (n_found == LS_NOW_COROUTINES)
@@ -200,7 +190,7 @@ void ls_now_look(struct ls_now *n, uint64_t budget_ns)
                         n->unread++;
         }
         for (uint32_t i = 0; i < n->vms; i++)
-                n->more |= (uint32_t)find_coroutines(n, i, until);
+                n->more |= (uint32_t)find_coroutines(i, until);
         for (unsigned i = 0; i < n_found && threads && looks[0]; i++) {
                 if (ls_look_coroutine(looks[0], &ls_vms[found_vm[i]], (const lua_State *)(uintptr_t)found[i], time_ns))
                         n->unread++;

@@ -5,6 +5,7 @@ Needs the build directory in LUASAMPLE_BUILD (default build/)."""
 import contextlib
 import json
 import os
+import random
 import re
 import signal
 import sys
@@ -221,6 +222,44 @@ def others_may_run(path):
             return False
         path = os.path.dirname(path)
     return True
+
+
+def core_of(p):
+    """A core file: the kernel's where it writes one to the directory, else gdb's."""
+    path = s.tmpfile(".core")
+    r = s.run([s.need("gcore"), "-o", path, str(p.p.pid)])
+    written = "%s.%d" % (path, p.p.pid)
+    check(os.path.exists(written), "gcore wrote nothing: %s" % (r.out + r.err)[-300:])
+    return written
+
+
+@suite.test("core", "a core file: as the process was; a damaged one is one line")
+def core():
+    with program("busy") as p:
+        path = core_of(p)
+    found = json.loads(s.run([s.luasample(), "stack", "--json", "--core", path]).ok().out)["stacks"]
+    threads = [x for x in found if x["state"] == "Compiled"]
+    check(len(threads) == 1 and "busy" in functions(threads[0]), "threads: %s" % found)
+    check([n for n in functions(threads[0]) if n.startswith("main chunk@")], "no main chunk: %s" % found)
+    check(sum(x["times"] for x in found if x["state"] == "suspended") == 3, "coroutines: %s" % found)
+    with open(path, "rb") as f:
+        good = f.read()
+    random.seed(7)
+    notes = len(good) - 20000           # gdb's are at the end
+    for i in range(60):
+        bad = bytearray(good)
+        for _ in range(random.choice((1, 8, 64))):
+            at = random.choice((random.randrange(4096), random.randrange(notes, len(bad)), random.randrange(len(bad))))
+            bad[at] = random.randrange(256)
+        with open(path, "wb") as f:
+            f.write(bad[:random.randrange(len(bad))] if i % 4 == 0 else bad)
+        r = s.run([s.luasample(), "stack", "--core", path])
+        check(r.status in (0, 1) and len(r.err.splitlines()) <= 1 + (r.status == 0), "status %d, %r" % (r.status, r.err))
+    for text, pattern in (("", "is no core file"), ("text\n", "is no core file")):
+        with open(path, "w") as f:
+            f.write(text)
+        r = s.run([s.luasample(), "stack", "--core", path])
+        check(r.status == 1 and pattern in r.err, "%d %r" % (r.status, r.err))
 
 
 @suite.test("repeated", "a hundred times: the process is as before, and prints what it would have")
