@@ -13,6 +13,7 @@ const struct ls_command *const ls_commands[] = {
         &ls_cmd_merge,
         &ls_cmd_dump,
         &ls_cmd_info,
+        &ls_cmd_stack,
         &ls_cmd_doctor,
         NULL,
 };

@@ -7,6 +7,7 @@
 
 #include "libsample/agent.h"
 #include "libsample/inject/environment.h"
+#include "libsample/inject/objects.h"
 
 /* How the agent came in, kept by preload.c for the next image of the same process and for children. */
 struct ls_preload {
@@ -64,6 +65,8 @@ void ls_note_shell(pid_t pid, char *const argv[]);
 void ls_vm_library_scan(int in_constructor);
 /* In a forked child: no other thread scans. */
 void ls_vm_library_after_fork(void);
+/* Fills ls_lua from this object. Normal context. */
+void ls_vm_library_resolve(const struct ls_object *object);
 
 /* interpose_exec.c: the environment of a child that is to run file, with the agent in it when the child can hold it, and can
  * find the recorder; else env itself. *made is for ls_env_done; when there is something in it the child is on its way.

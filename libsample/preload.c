@@ -4,14 +4,25 @@
 #include "libsample/real.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libsample/agent.h"
 #include "libsample/handler/tick.h"
 #include "libsample/inject/objects.h"
 #include "libsample/interpose.h"
+#include "libsample/view.h"
 
 struct ls_preload ls_preload;
+
+/* Started only to be asked how its LuaJIT lays out VMs. The program's own code must not run. */
+static void answer_probe(void)
+{
+        const char *fd = getenv(LS_PROBE_VARIABLE);
+
+        if (fd)
+                _exit(luasample_probe(atoi(fd)) ? 1 : 0);
+}
 
 __attribute__((constructor(101))) static void come_up(void)
 {
@@ -27,6 +38,8 @@ __attribute__((constructor(101))) static void come_up(void)
         ls_env_remove_agent(environ, ls_preload.library, text);
         if (ls_env_memory_parse(text, &memory) == 0)
                 ls_process_start(&memory);
+        else
+                answer_probe();
         if (ls_process_is_known())
                 ls_vm_library_scan(1);
         if (memory.after_exec == 'c')

@@ -17,4 +17,17 @@ struct ls_view {
         const char (*builtins)[40];
 };
 
+/* What luasample_probe writes for a process that reads another one without an agent in it (outside/now.c): how the LuaJIT
+ * that is loaded beside the agent lays out its VMs. */
+struct ls_probe_answer {
+        uint32_t size;
+        int32_t error;                  /* 0, or why there is nothing: -ENOENT no LuaJIT, -EPROTO a check failed */
+        uint64_t base;                  /* where that LuaJIT is loaded: addresses in facts are relative to it */
+        struct ls_vm_facts facts;
+        char builtins[256][40];
+        char why[120];                  /* the check that failed */
+};
+int luasample_probe(int fd);            /* probe_entry.c */
+#define LS_PROBE_VARIABLE "LUASAMPLE_PROBE"     /* a descriptor: the agent answers there, and ends the process */
+
 #endif

@@ -140,7 +140,7 @@ static int protection_of(const struct ls_object *object, const void *addr)
         return PROT_READ | PROT_EXEC;
 }
 
-static void resolve(const struct ls_object *object)
+void ls_vm_library_resolve(const struct ls_object *object)
 {
 #define LS_LUA(ret, name, args) ls_lua.name = (ret (*) args)ls_object_symbol(object, #name, NULL);
 #include "libsample/lua_api.def"
@@ -153,7 +153,7 @@ static void take_over(const struct ls_object *object, int single_threaded)
 {
         for (int i = 0; i < NPATCHES; i++)
                 patches[i].target = ls_object_symbol(object, patches[i].name, &patches[i].size);
-        resolve(object);
+        ls_vm_library_resolve(object);
         ls_patch_install(patches, NPATCHES, protection_of(object, patches[NEWSTATE].target), single_threaded);
         if (patches[PROFILE_START].original)
                 ls_lua.luaJIT_profile_start = (void (*)(lua_State *, const char *,

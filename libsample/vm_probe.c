@@ -231,7 +231,33 @@ static void find_main(const lua_State *L)
         ls_vm_facts.vmstate_offset = ls_vm_facts.main_offset - 8;
         if (!ls_vm_facts.main_offset)
                 failed("the main thread is not in the global state");
+        ls_vm_facts.main_before = (unsigned)(probe->global - (const char *)L);
         memset(probe->maybe_cur_L, 1, sizeof probe->maybe_cur_L - 1);
+}
+
+/* The word that holds the newest object, whichever that is. Without it only the coroutines that run are found from outside. */
+static void find_objects(lua_State *L)
+{
+        const char *newest[3];
+        uint8_t maybe[GLOBAL_WORDS];
+        unsigned found = 0;
+
+        memset(maybe, 1, sizeof maybe);
+        for (unsigned n = 0; n < 3; n++) {
+                ls_lua.lua_createtable(L, 0, 0);
+                newest[n] = ls_lua.lua_topointer(L, -1);
+                for (unsigned i = 0; i < GLOBAL_WORDS; i++)
+                        if (LS_READ(const char *, probe->global, i * 8) != newest[n])
+                                maybe[i] = 0;
+        }
+        for (unsigned i = 0; i < GLOBAL_WORDS; i++)
+                if (maybe[i] && LS_READ(const char *, newest[2], 0) == newest[1]) {
+                        ls_vm_facts.objects_offset = i * 8;
+                        found++;
+                }
+        if (found != 1)
+                ls_vm_facts.objects_offset = 0;
+        ls_lua.lua_settop(L, -4);
 }
 
 static void no_hook(lua_State *L, struct lua_Debug *ar)
@@ -331,6 +357,7 @@ static int run(lua_State *L)
         if (probe->why)
                 return 0;
         check_table(L);
+        find_objects(L);
         check_ops(L);
         check_more_ops(L);
         find_hookmask(L);

@@ -6,5 +6,6 @@
 
 extern const struct ls_command ls_cmd_record;
 extern const struct ls_command ls_cmd_doctor;
+extern const struct ls_command ls_cmd_stack;
 
 #endif

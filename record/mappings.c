@@ -194,11 +194,11 @@ static void read_maps(struct ls_mappings *m)
 
         clock_gettime(CLOCK_MONOTONIC, &t);
         now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-        if (!m->pid || (m->maps_read_ns && now - m->maps_read_ns < 1000000000u))
+        if ((!m->pid && !m->maps) || (m->maps_read_ns && now - m->maps_read_ns < 1000000000u))
                 return;
         m->maps_read_ns = now;
         snprintf(file, sizeof(file), "/proc/%d/maps", m->pid);
-        f = fopen(file, "re");
+        f = fopen(m->maps ? m->maps : file, "re");
         missing = malloc(n + 1);
         if (!f || !missing)
                 goto out;

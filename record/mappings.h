@@ -37,6 +37,7 @@ struct ls_mappings {
         uint32_t n_memory, cap_memory;
         struct ls_trace_writer *writer;
         int pid;                        /* whose /proc/PID/maps helps out; 0 = none */
+        const char *maps;               /* this file in its place; NULL = none */
         uint64_t maps_read_ns;
         /* Told of each change: what lies from start to end is something else now, or nothing. May be NULL. */
         void (*changed)(void *ctx, uint64_t start, uint64_t end);

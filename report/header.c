@@ -207,10 +207,35 @@ static void put_notices(const struct ls_report *r)
         }
 }
 
+/* Of luasample stack: nothing was recorded, a process was looked at. */
+static void put_stopped(const struct ls_report *r)
+{
+        char *name = info_text(r->profile, "command", "?"), *runtime = info_text(r->profile, "runtime", "LuaJIT");
+        char took[32], *core = ls_profile_str(r->profile, "core_file").len ? info_text(r->profile, "core_file", "?") : NULL;
+
+        fputs(ls_dim(r), r->out);
+        if (core)
+                put_line(r, "Process:", "%" PRIu64 " (%s), %s, from %s", ls_profile_u64(r->profile, "pid", 0), name ? name : "?",
+                         runtime ? runtime : "", core);
+        else
+                put_line(r, "Process:", "%" PRIu64 " (%s), %s, stopped for %s", ls_profile_u64(r->profile, "pid", 0), name ? name : "?",
+                 runtime ? runtime : "", ls_duration_text(ls_profile_u64(r->profile, "stopped_ns", 0), took, sizeof(took)));
+        put_damage(r);
+        put_notices(r);
+        fprintf(r->out, "#%s\n", ls_plain(r));
+        free(name);
+        free(runtime);
+        free(core);
+}
+
 void ls_header_text(const struct ls_report *r)
 {
         struct ls_facts f;
 
+        if (ls_profile_u64(r->profile, "stopped_ns", 0) || ls_profile_str(r->profile, "core_file").len) {
+                put_stopped(r);
+                return;
+        }
         ls_facts_init(&f, r->profile);
         fputs(ls_dim(r), r->out);
         put_info(r, "Command:", "command");

@@ -18,7 +18,7 @@ static struct {
         char *event, *zone, *vmstate, *process, *thread, *vm, *time, *region;
         char *words[64];                /* arguments of the VAL_ options: they live as long as the process */
         unsigned n_words;
-        int tree, inverse, whole_file, raw, full_path, json, html, no_pager, no_regions;
+        int tree, stacks, inverse, whole_file, raw, full_path, json, html, no_pager, no_regions;
         int list, per_thread, experimental;
 } raw;
 
@@ -68,6 +68,7 @@ const struct poptOption ls_report_option_table[] = {
         { "split", 0, POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, VAL_SPLIT,
           "second level: callers of each function, or its callees", "callers|callees" },
         { "tree", 0, FLAG(tree, "call tree") },
+        { "stacks", 0, FLAG(stacks, "each stack by itself, as luasample stack shows them") },
         { "annotate", 0, POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, VAL_ANNOTATE,
           "source listing with shares, of all hot files or of one file or function", "FILE|FUNCTION" },
         { "whole-file", 0, FLAG(whole_file, "with --annotate: all lines, not just those around hot ones") },
@@ -366,6 +367,7 @@ static int read_values(struct ls_report_options *o, int is_export)
         o->input = raw.input ? raw.input : "luasample.data";
         o->output = raw.output;
         o->tree = raw.tree;
+        o->stacks = raw.stacks;
         o->inverse = raw.inverse;
         o->whole_file = raw.whole_file;
         o->raw = raw.raw;
@@ -413,13 +415,13 @@ static int settle_exporter(struct ls_report_options *o)
 static int settle(struct ls_report_options *o)
 {
         int table = o->exporter && (o->exporter->flags & LS_EXPORT_TABLE);
-        int views = o->split + o->tree + o->annotate + o->html + (o->exporter && !(o->split && table));
+        int views = o->split + o->tree + o->stacks + o->annotate + o->html + (o->exporter && !(o->split && table));
         int frames = o->by[0]->is_frame + (o->by[1] && o->by[1]->is_frame);
 
         if (o->exporter && settle_exporter(o))
                 return -EINVAL;
         if (views > 1) {
-                ls_error("%s: one view at a time: --split, --tree, --annotate, --html or --format", command);
+                ls_error("%s: one view at a time: --split, --tree, --stacks, --annotate, --html or --format", command);
                 return -EINVAL;
         }
         if (o->events.n > 1 && (views || o->by[1] || o->depth > 1)) {

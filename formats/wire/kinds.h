@@ -66,6 +66,9 @@ enum ls_name_rank {
 #define LS_SAMPLE_NO_LINE     0x10 /* compiled ticks without a line: the leaf's line is not known (--scope f or none) */
 #define LS_SAMPLE_OFF_CPU     0x20 /* wall time in which the thread did not run: it was blocked, or waited for a processor */
 
+#define LS_SAMPLE_BLOCKED     0x40 /* luasample stack: the thread was blocked in the kernel */
+#define LS_SAMPLE_SUSPENDED   0x80 /* luasample stack: a coroutine that nobody runs */
+
 /* Line checks in compiled code: LuaJIT's modes l and f, or none. */
 enum ls_scope { LS_SCOPE_LINE, LS_SCOPE_FUNCTION, LS_SCOPE_NONE };
 

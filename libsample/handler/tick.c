@@ -54,7 +54,7 @@ LS_HANDLER uint64_t ls_own_ns(uint64_t since_ns, uint64_t cpu_ns)
 
 LS_HANDLER void ls_ticks_take(struct ls_sampler *s, struct ls_ticks *t)
 {
-        t->sum = t->event = 0;
+        t->sum = t->event = t->flags = 0;
         for (int i = 0; i < LS_NVMSTATES; i++) {
                 t->weight[i] = atomic_exchange_explicit(&s->pending[i], 0, memory_order_relaxed);
                 t->sum += t->weight[i];
@@ -389,6 +389,20 @@ int ls_tick_look(struct ls_thread *t, const struct ls_regs *regs, struct ls_tick
         state = vmstate_of(*(const volatile int32_t *)(r.global + ls_vm_facts.vmstate_offset));
         ticks->weight[state] = ticks->sum;
         return walk(t, &r, regs, state, ticks);
+}
+
+int ls_tick_look_suspended(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L, struct ls_ticks *ticks)
+{
+        struct ls_sampler *s = t->sampler;
+        struct ls_walk *w = &s->walks[s->current];
+        struct ls_moment m = { .vm = vm, .L = L, .whole = 1, .jit_offset = LS_JIT_NO_OFFSET };
+
+        ls_guard_begin(&w->guard);
+        w->trusted = 0;
+        if (ls_walk_saved(w, L) || !w->n)
+                return -1;
+        ticks->weight[LS_VMSTATE_C] = ticks->sum;
+        return ls_sample_send(t, &m, ticks);
 }
 
 LS_HANDLER void ls_tick_rest(struct ls_sampler *s, uint64_t since_ns, uint64_t cpu)

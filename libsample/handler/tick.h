@@ -14,6 +14,7 @@ struct ls_ticks {                       /* time that a sample stands for */
         uint32_t weight[LS_NVMSTATES];
         uint32_t sum, delayed;
         uint8_t event;                  /* enum ls_event_kind; 0 = CPU */
+        uint8_t flags;                  /* LS_SAMPLE_* that its sample gets */
         uint64_t time_ns, cpu_ns;       /* CLOCK_MONOTONIC and the thread's CPU clock at the last tick */
 };
 
@@ -73,6 +74,9 @@ LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context);
  * VM state is filled in. t: what that process keeps for the thread. regs: ip and sp are known, the others 0. Returns 0; 1 = its
  * VM is outside of the marked regions; -1 = the stack could not be read, or not sent. */
 int ls_tick_look(struct ls_thread *t, const struct ls_regs *regs, struct ls_ticks *ticks);
+
+/* Sends the stack of L, a coroutine of vm that nobody runs, read from another process. Returns 0 or -1. */
+int ls_tick_look_suspended(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L, struct ls_ticks *ticks);
 
 /* After a sample that took the time since since_ns (CLOCK_MONOTONIC; cpu: the thread's CPU clock then). One that took a large
  * part of the interval, such as of a stack of ten thousand frames at 50 us, is paid for before the next stack is read: the

@@ -41,6 +41,8 @@ struct ls_vm_facts {
         char version[48];               /* "LuaJIT 2.1.0-beta3" */
         unsigned main_offset;           /* in global_State: mainthref */
         unsigned vmstate_offset, cur_L_offset, jit_base_offset;
+        unsigned main_before;           /* bytes from the main lua_State to its global_State: they are allocated as one */
+        unsigned objects_offset;        /* list of all collectable objects; 0 = not known */
         unsigned hookmask_offset;       /* uint8_t hookmask; dispatchmode is the byte behind it */
         const char *resume_return[4];   /* return addresses of Lua's own resumes in the C stack; NULL-ended */
         uint8_t op_fori, op_fnew, op_tsets, op_gset;    /* numbers of these instructions */

@@ -8,10 +8,12 @@
 
 #include "libsample/agent.h"
 #include "libsample/handler/coroutines.h"
+#include "libsample/handler/native.h"
 #include "libsample/handler/names.h"
 #include "libsample/handler/sources.h"
 #include "libsample/jit.h"
 #include "libsample/outside/mirror.h"
+#include "libsample/outside/remote.h"
 #include "libsample/pages.h"
 #include "libsample/view.h"
 #include "libsample/zones.h"
@@ -61,8 +63,43 @@ int ls_look_image(struct ls_shm *shm, pid_t pid)
         shm_copy.small_size = shm->small_size;
         shm_copy.generation = generation;
         ls_agent = (struct ls_agent){ .shm = &shm_copy, .generation = &generation, .pid = (int)pid };
+        ls_remote_of_process(pid);
         r = ls_mirror_open(pid);
         return r ? r : ls_mirror_look(read_view, NULL);
+}
+
+#define RANGES_MOST 8192u
+
+static struct { uintptr_t low, high; } ranges[RANGES_MOST];     /* of the process's memory, when it was opened */
+static unsigned n_ranges;
+
+static void read_ranges(void)
+{
+        char line[512];
+        FILE *f = ls_remote_maps();
+
+        n_ranges = 0;
+        while (f && n_ranges < RANGES_MOST && fgets(line, sizeof line, f)) {
+                unsigned long low, high;
+
+                if (sscanf(line, "%lx-%lx ", &low, &high) != 2)
+                        continue;
+                ranges[n_ranges].low = low;
+                ranges[n_ranges++].high = high;
+        }
+        if (f)
+                fclose(f);
+}
+
+int ls_look_foreign(struct ls_shm *shm, pid_t pid)
+{
+        read_ranges();
+        shm_copy.native = shm->native;
+        shm_copy.native_bytes = shm->native_bytes;
+        shm_copy.interval_ns = shm->interval_ns;
+        shm_copy.generation = generation;
+        ls_agent = (struct ls_agent){ .shm = &shm_copy, .generation = &generation, .pid = (int)pid };
+        return ls_mirror_open(pid);
 }
 
 /* The VMs as they are now, and what belongs to the thread. */
@@ -111,6 +148,8 @@ static void free_tables(struct ls_thread *t)
         ls_names_free(t->names);
         for (int i = 0; t->sampler && i < 2; i++)
                 ls_pages_free(t->sampler->walks[i].frames, t->sampler->walks[i].room * sizeof(struct ls_wframe));
+        if (t->sampler)
+                ls_native_free(t->sampler->native);
         ls_pages_free(t->sampler, sizeof *t->sampler);
 }
 
@@ -124,6 +163,7 @@ static int make_tables(struct ls_thread *t)
         t->sampler = ls_pages_new(sizeof *t->sampler);
         if (!t->functions || !t->sources || !t->coroutines || !t->zones || !t->names || !t->sampler)
                 return -ENOMEM;
+        t->sampler->native = ls_native_new();
         t->sampler->described = 1;      /* by send_thread */
         t->sampler->still = still;
         return 0;
@@ -220,4 +260,65 @@ int ls_look_send_like(struct ls_look *l, enum ls_like like, uint32_t ticks, uint
         rec->like = like;
         ls_ring_commit(l->thread.ring, rec);
         return 0;
+}
+
+/* Which mapping of the process an address is in; 0, 0 = in none. */
+static void range_of(uintptr_t at, uintptr_t *ret_low, uintptr_t *ret_high)
+{
+        *ret_low = *ret_high = 0;
+        for (unsigned i = 0; i < n_ranges; i++)
+                if (at >= ranges[i].low && at < ranges[i].high) {
+                        *ret_low = ranges[i].low;
+                        *ret_high = ranges[i].high;
+                }
+}
+
+static int look_now(void *arg)
+{
+        struct ls_look *l = arg;
+
+        return ls_tick_look(&l->thread, &l->regs, &l->ticks);
+}
+
+struct suspended { struct ls_look *l; const struct ls_vm *vm; const lua_State *L; };
+
+static int look_suspended(void *arg)
+{
+        struct suspended *s = arg;
+
+        return ls_tick_look_suspended(&s->l->thread, s->vm, s->L, &s->l->ticks);
+}
+
+/* Reads and sends one stack; the tables are made anew when that was left half way. */
+static int one_look(struct ls_look *l, int (*fn)(void *arg), void *arg, uint8_t flags, uint64_t time_ns)
+{
+        uint32_t in_write = atomic_load(&l->thread.ring->in_write);
+        int r;
+
+        l->still = NULL;
+        l->thread.sampler->still = NULL;
+        l->ticks = (struct ls_ticks){ .sum = 1, .flags = flags, .time_ns = time_ns };
+        r = ls_mirror_look(fn, arg);
+        if (r == -EFAULT) {
+                atomic_store(&l->thread.ring->in_write, in_write);
+                free_tables(&l->thread);
+                l->thread.sampler = NULL;
+                if (make_tables(&l->thread))
+                        _exit(1);
+        }
+        return r ? -1 : 0;
+}
+
+int ls_look_now(struct ls_look *l, const struct ls_regs *regs, int blocked, uint64_t time_ns)
+{
+        l->regs = *regs;
+        range_of(regs->sp, &l->thread.stack_low, &l->thread.stack_high);
+        return one_look(l, look_now, l, blocked ? LS_SAMPLE_BLOCKED : 0, time_ns);
+}
+
+int ls_look_coroutine(struct ls_look *l, const struct ls_vm *vm, const lua_State *L, uint64_t time_ns)
+{
+        struct suspended s = { l, vm, L };
+
+        return one_look(l, look_suspended, &s, LS_SAMPLE_SUSPENDED, time_ns);
 }

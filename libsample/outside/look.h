@@ -18,6 +18,13 @@ void ls_look_free(struct ls_look *l);
  * Returns 0; 1 = the program does not want this time recorded; -1 = it could not be read or sent. */
 int ls_look_send(struct ls_look *l, uintptr_t ip, uintptr_t sp, uint32_t ticks, uint64_t time_ns, uint64_t cpu_ns,
                  int (*still)(void *ctx), void *ctx);
+/* For a process without an agent: its VMs and ls_vm_facts are filled in by the caller. Returns as ls_mirror_open. */
+int ls_look_foreign(struct ls_shm *shm, pid_t pid);
+/* Sends the stack of a thread that stands still, as one tick. Returns 0 or -1. */
+int ls_look_now(struct ls_look *l, const struct ls_regs *regs, int blocked, uint64_t time_ns);
+/* The same for a coroutine that nobody runs. */
+int ls_look_coroutine(struct ls_look *l, const struct ls_vm *vm, const lua_State *L, uint64_t time_ns);
+
 /* Sends wall ticks with the stack that another sample has. Returns 0 or -1. */
 int ls_look_send_like(struct ls_look *l, enum ls_like like, uint32_t ticks, uint64_t time_ns, uint64_t cpu_ns);
 

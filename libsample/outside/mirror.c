@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "libsample/handler/guard.h"
+#include "libsample/outside/remote.h"
 
 #define PAGE      4096u
 #define PAGES     2048u                 /* of one look; a power of two */
@@ -53,7 +54,6 @@ static void drop_all(void)
 static int fetch(uintptr_t address)
 {
         uintptr_t *slot = slot_of(address);
-        struct iovec here = { (void *)address, PAGE }, there = here;
         void *p;
 
         if (*slot)
@@ -63,7 +63,7 @@ static int fetch(uintptr_t address)
         p = mmap((void *)address, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
         if (p == MAP_FAILED)
                 return 0;
-        if (p != (void *)address || process_vm_readv(m.pid, &here, 1, &there, 1, 0) != PAGE) {
+        if (p != (void *)address || ls_remote_memory(address, p, PAGE)) {
                 munmap(p, PAGE);
                 return 0;
         }
@@ -95,6 +95,8 @@ static void refresh(void)
 {
         struct iovec v[KEEP];
 
+        if (ls_remote_is_core())
+                return;
         if (m.n > KEEP) {
                 drop_all();
                 return;
@@ -122,15 +124,12 @@ int ls_mirror_look(int (*look)(void *arg), void *arg)
 
 struct range { uintptr_t low, high; };
 
-/* Calls fn for each range of a process's memory. Returns 0 or what fn returned, or -errno. */
-static int each_range(const char *pid, int (*fn)(void *ctx, const struct range *r), void *ctx)
+/* Calls fn for each range of a process's memory; takes its map. Returns 0 or what fn returned, or -errno. */
+static int each_range(FILE *f, int (*fn)(void *ctx, const struct range *r), void *ctx)
 {
-        char path[64], line[512];
+        char line[512];
         int r = 0;
-        FILE *f;
 
-        snprintf(path, sizeof path, "/proc/%s/maps", pid);
-        f = fopen(path, "re");
         if (!f)
                 return -errno;
         while (!r && fgets(line, sizeof line, f)) {
@@ -170,16 +169,14 @@ int ls_mirror_open(pid_t pid)
 {
         static struct own own;
         struct sigaction sa = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER };
-        char text[16];
         int r;
 
         ls_mirror_close();
         m.pid = pid;
-        snprintf(text, sizeof text, "%d", (int)pid);
         own.n = 0;
-        r = each_range("self", note_own, &own);
+        r = each_range(fopen("/proc/self/maps", "re"), note_own, &own);
         if (!r)
-                r = each_range(text, compare_own, &own);
+                r = each_range(ls_remote_maps(), compare_own, &own);
         if (!r && (sigaction(SIGSEGV, &sa, NULL) || sigaction(SIGBUS, &sa, NULL)))
                 r = -errno;
         return r;

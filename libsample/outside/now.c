@@ -1,0 +1,202 @@
+/* Stacks of a process as it is now: see now.h.
+ *
+ * A VM is one allocation that begins with its main lua_State, followed by its global_State, which points back: so a word
+ * whose value is a constant less than its own address marks one, and all writable memory is searched for such words. The
+ * coroutines are in the VM's list of objects. */
+#include "libsample/outside/now.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libsample/agent.h"
+#include "libsample/handler/functions.h"
+#include "libsample/handler/sample.h"
+#include "libsample/handler/tick.h"
+#include "libsample/outside/look.h"
+#include "libsample/outside/remote.h"
+#include "libsample/view.h"
+
+#define BLOCK      (64u << 10)          /* bytes that are read at once */
+#define BLOCKS     512u                 /* that are kept of a VM's objects */
+#define SEARCH_MOST (UINT64_C(4) << 30) /* bytes of memory that are searched for VMs */
+#define VMS_MOST   64u
+#define STATUS     11                   /* offset in a lua_State: uint8_t, 1 = it has yielded */
+#define NEXT       0                    /* in each object: the one before it */
+
+static struct ls_probe_answer answer;
+static char block[BLOCK];
+
+static int read_answer(struct ls_now *n)
+{
+        size_t size;
+
+        if (pread(n->answer_fd, &answer, sizeof answer, 0) != (ssize_t)sizeof answer || answer.size != sizeof answer)
+                return -ENOENT;
+        answer.why[sizeof answer.why - 1] = 0;
+        memcpy(n->why, answer.why, sizeof n->why);
+        if (answer.error)
+                return answer.error;
+        ls_vm_facts = answer.facts;
+        for (size_t i = 0; i < sizeof ls_vm_facts.resume_return / sizeof *ls_vm_facts.resume_return; i++)
+                if (ls_vm_facts.resume_return[i])
+                        ls_vm_facts.resume_return[i] += n->lua_base;
+        memcpy(n->version, ls_vm_facts.version, sizeof n->version);
+        memcpy(ls_builtin_table(&size), answer.builtins, sizeof answer.builtins);
+        ls_builtin_adopt();
+        return ls_vm_facts.main_before && ls_vm_facts.main_before < 1u << 16 ? 0 : -EPROTO;
+}
+
+/* Whether there is a VM whose global_State is at this address. */
+static int is_vm(uint64_t global)
+{
+        uint64_t main = global - ls_vm_facts.main_before;
+        char L[LS_L_CFRAME + 8];
+
+        return ls_remote_memory(main, L, sizeof L) == 0 && LS_READ(uint8_t, L, LS_GC_TYPE) == LS_T_THREAD &&
+               LS_READ(uint64_t, L, LS_L_GLREF) == global && !(LS_READ(uint64_t, L, LS_L_STACK) & 7) &&
+               LS_READ(uint64_t, L, LS_L_STACK);
+}
+
+static void add_vm(struct ls_now *n, uint64_t global)
+{
+        struct ls_vm *vm = &ls_vms[n->vms];
+
+        if (n->vms == VMS_MOST)
+                return;
+        vm->main = (lua_State *)(uintptr_t)(global - ls_vm_facts.main_before);
+        vm->vm_id = ++n->vms;
+        vm->engine = LS_ENGINE_WALK;
+        atomic_store(&vm->global, (const char *)(uintptr_t)global);
+        atomic_store(&ls_vms_used, n->vms);
+}
+
+static void search_range(struct ls_now *n, uint64_t low, uint64_t high)
+{
+        for (uint64_t at = low; at < high; at += BLOCK) {
+                size_t size = high - at < BLOCK ? (size_t)(high - at) : BLOCK;
+
+                if (ls_remote_memory(at, block, size))
+                        continue;
+                for (size_t i = 0; i + 8 <= size; i += 8) {
+                        uint64_t global = at + i - ls_vm_facts.main_offset;
+
+                        if (LS_READ(uint64_t, block, i) == global - ls_vm_facts.main_before && is_vm(global))
+                                add_vm(n, global);
+                }
+        }
+}
+
+/* All private writable memory. */
+static int find_vms(struct ls_now *n)
+{
+        char line[512], rights[8];
+        uint64_t left = SEARCH_MOST;
+        FILE *f = ls_remote_maps();
+
+        if (!f)
+                return -errno;
+        while (left && fgets(line, sizeof line, f)) {
+                unsigned long low, high;
+
+                if (sscanf(line, "%lx-%lx %7s", &low, &high, rights) != 3 || rights[0] != 'r' || rights[1] != 'w')
+                        continue;
+                if (high - low > left)
+                        high = low + left;
+                left -= high - low;
+                search_range(n, low, high);
+        }
+        fclose(f);
+        return 0;
+}
+
+void ls_now_prepare(struct ls_now *n)
+{
+        n->error = read_answer(n);
+        if (!n->error)
+                n->error = ls_look_foreign(n->shm, n->pid);
+        if (!n->error)
+                n->error = find_vms(n);
+}
+
+/* Objects of a VM, read in blocks: what lies beside an object is most often another. */
+static struct kept { uint64_t at; char *bytes; } kept[BLOCKS];
+
+static const char *object_at(uint64_t at, size_t size)
+{
+        uint64_t first = at & ~(uint64_t)(BLOCK - 1);
+        struct kept *k = &kept[(first / BLOCK * UINT64_C(0x9e3779b97f4a7c15) >> 40) % BLOCKS];
+
+        if (!at || at & 7)
+                return NULL;
+        if (at - first + size > BLOCK)
+                return ls_remote_memory(at, block, size) ? NULL : block;
+        if (k->at == first)
+                return k->bytes + (at - first);
+        if (!k->bytes && !(k->bytes = malloc(BLOCK)))
+                return NULL;
+        k->at = 0;
+        if (ls_remote_memory(first, k->bytes, BLOCK)) { /* a smaller mapping: only what is asked for */
+                if (ls_remote_memory(at, k->bytes + (at - first), size))
+                        return NULL;
+                return k->bytes + (at - first);
+        }
+        k->at = first;
+        return k->bytes + (at - first);
+}
+
+static uint64_t found[LS_NOW_COROUTINES];
+static uint32_t found_vm[LS_NOW_COROUTINES];
+static unsigned n_found;
+
+/* Notes the suspended coroutines of a VM. Returns 0 when it came to the list's end. */
+static int find_coroutines(uint32_t slot, uint64_t until_ns)
+{
+        const char *global = atomic_load(&ls_vms[slot].global), *o;
+        uint64_t at;
+        unsigned steps = 0;
+
+        if (!ls_vm_facts.objects_offset || ls_remote_memory((uintptr_t)global + ls_vm_facts.objects_offset, &at, 8))
+                return 1;
+        while (at && at != (uintptr_t)ls_vms[slot].main) {
+                if ((++steps % 1024 == 0 && ls_now_ns() > until_ns) || !(o = object_at(at, 16)))
+                        return 1;
+                if (LS_READ(uint8_t, o, LS_GC_TYPE) == LS_T_THREAD && LS_READ(uint8_t, o, STATUS) == 1) {
+                        if (n_found == LS_NOW_COROUTINES)
+                                return 1;
+                        found_vm[n_found] = slot;
+                        found[n_found++] = at;
+                }
+                at = LS_READ(uint64_t, o, NEXT);
+        }
+        return 0;
+}
+
+void ls_now_look(struct ls_now *n, uint64_t budget_ns)
+{
+        struct ls_look *looks[LS_NOW_THREADS] = { NULL };
+        uint64_t until = ls_now_ns() + budget_ns, time_ns = ls_now_ns();
+        unsigned threads = n->n_threads < LS_NOW_THREADS ? n->n_threads : LS_NOW_THREADS;
+
+        for (unsigned i = 0; i < threads; i++) {
+                const struct ls_now_thread *t = &n->threads[i];
+                struct ls_regs regs = { t->ip, t->sp, t->bp, t->bx, t->dx, t->r12, t->r13, t->r14, t->r15 };
+                struct ls_ring *ring = (struct ls_ring *)((char *)n->shm + LS_SHM_RINGS + i * n->shm->ring_stride);
+
+                looks[i] = ls_look_new(i, t->tid, ring, ring);
+                if (!looks[i] || ls_look_now(looks[i], &regs, t->blocked, time_ns))
+                        n->unread++;
+        }
+        for (uint32_t i = 0; i < n->vms; i++)
+                n->more |= (uint32_t)find_coroutines(i, until);
+        for (unsigned i = 0; i < n_found && threads && looks[0]; i++) {
+                if (ls_look_coroutine(looks[0], &ls_vms[found_vm[i]], (const lua_State *)(uintptr_t)found[i], time_ns))
+                        n->unread++;
+                else
+                        n->coroutines++;
+        }
+        for (unsigned i = 0; i < threads; i++)
+                ls_look_free(looks[i]);
+}

@@ -1,0 +1,23 @@
+/* The process that is read from outside: a running one, or what a core file holds of one that has ended. There is one in a process
+ * of ours. Called by mirror.c, look.c, now.c and record/stack.c. */
+#ifndef LS_OUTSIDE_REMOTE_H
+#define LS_OUTSIDE_REMOTE_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "libsample/outside/core.h"
+
+void ls_remote_of_process(pid_t pid);
+/* core: kept, not copied. */
+void ls_remote_of_core(const struct ls_core *core);
+
+/* 1 = its memory does not change. */
+int ls_remote_is_core(void);
+/* All n bytes at this address. Returns 0 or -1. */
+int ls_remote_memory(uint64_t at, void *to, size_t n);
+/* Its mappings, in the form of /proc/PID/maps; NULL and errno. */
+FILE *ls_remote_maps(void);
+
+#endif

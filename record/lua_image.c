@@ -1,0 +1,277 @@
+/* The LuaJIT in a process that runs already: see lua_image.h. */
+#include "record/lua_image.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libsample/inject/elf_file.h"
+#include "record/agent_path.h"
+
+#define PROBE_MS 10000
+#define PHDRS_MOST 64u
+
+struct mapped { unsigned long low, high, offset; char rights[8], path[PATH_MAX]; };
+
+static int parse(const char *line, struct mapped *m)
+{
+        int at = 0;
+
+        m->path[0] = 0;
+        if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %n", &m->low, &m->high, m->rights, &m->offset, &at) < 4 || !at)
+                return -EINVAL;
+        snprintf(m->path, sizeof(m->path), "%s", line + at);
+        m->path[strcspn(m->path, "\n")] = 0;
+        return 0;
+}
+
+/* The mapped file itself, whatever has its name now; where that needs a right that we have not, by its name. */
+static int open_mapped(pid_t pid, const struct mapped *m)
+{
+        char path[PATH_MAX + 64];
+        int fd;
+
+        if (!pid) {                     /* it has ended */
+                fd = open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+                return fd < 0 ? -errno : fd;
+        }
+        snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", (int)pid, m->low, m->high);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0)
+                return fd;
+        snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, m->path);
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        return fd < 0 ? -errno : fd;
+}
+
+/* The address that the file asks its first byte to be loaded at: 0 but for programs at fixed addresses. */
+static int wanted_address(int fd, uint64_t *ret)
+{
+        Elf64_Ehdr eh;
+        Elf64_Phdr ph[PHDRS_MOST];
+        unsigned n;
+
+        if (pread(fd, &eh, sizeof(eh), 0) != sizeof(eh) || eh.e_phentsize != sizeof(*ph))
+                return -EINVAL;
+        n = eh.e_phnum < PHDRS_MOST ? eh.e_phnum : PHDRS_MOST;
+        if (pread(fd, ph, n * sizeof(*ph), (off_t)eh.e_phoff) != (ssize_t)(n * sizeof(*ph)))
+                return -EINVAL;
+        for (unsigned i = 0; i < n; i++)
+                if (ph[i].p_type == PT_LOAD) {
+                        *ret = ph[i].p_vaddr - ph[i].p_offset;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+/* Whether a file holds the LuaJIT. Returns 1 and keeps it open in ret. */
+static int look_at(pid_t pid, const struct mapped *m, uint64_t start, struct ls_lua_image *ret)
+{
+        struct ls_elf_facts facts;
+        struct stat st;
+        uint64_t wanted;
+        int fd = open_mapped(pid, m);
+
+        if (fd < 0)
+                return 0;
+        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ls_elf_inspect(fd, (uint64_t)st.st_size, &facts) == 0 &&
+            facts.exports_lua_newstate && wanted_address(fd, &wanted) == 0) {
+                snprintf(ret->path, sizeof(ret->path), "%s", m->path);
+                if (ls_elf_contains(fd, (uint64_t)st.st_size, "luaJIT_setmode")) {
+                        ret->base = start - wanted;
+                        ret->is_program = *facts.interpreter != 0;
+                        ret->fd = fd;
+                        ret->other_lua = 0;
+                        return 1;
+                }
+                ret->other_lua = 1;
+        }
+        close(fd);
+        return 0;
+}
+
+int ls_lua_image_find(pid_t pid, FILE *f, struct ls_lua_image *ret)
+{
+        static struct mapped m;
+        char line[PATH_MAX + 128], last[PATH_MAX] = "";
+        uint64_t start = 0;             /* of the file's first byte */
+        int found = 0;
+
+        *ret = (struct ls_lua_image){ .fd = -1 };
+        if (!f)
+                return errno == ENOENT ? -ESRCH : -errno;
+        while (!found && fgets(line, sizeof(line), f)) {
+                if (parse(line, &m) || m.path[0] != '/')
+                        continue;
+                if (strcmp(m.path, last))
+                        start = m.low - m.offset;
+                snprintf(last, sizeof(last), "%s", m.path);
+                if (m.rights[2] == 'x')
+                        found = look_at(pid, &m, start, ret);
+        }
+        fclose(f);
+        return found ? 0 : -ENOENT;
+}
+
+void ls_lua_image_done(struct ls_lua_image *image)
+{
+        if (image->fd >= 0)
+                close(image->fd);
+        image->fd = -1;
+}
+
+/* User and group of a process. Returns 0 or -errno. */
+static int owner(pid_t pid, uid_t *ret_uid, gid_t *ret_gid)
+{
+        char path[64], line[256];
+        unsigned uid = 0, gid = 0;
+        int seen = 0;
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+        f = fopen(path, "re");
+        if (!f)
+                return -errno;
+        while (fgets(line, sizeof(line), f))
+                seen += sscanf(line, "Uid: %*u %u", &uid) == 1 || sscanf(line, "Gid: %*u %u", &gid) == 1;
+        fclose(f);
+        *ret_uid = uid;
+        *ret_gid = gid;
+        return seen >= 2 ? 0 : -ESRCH;
+}
+
+static int owner_of_file(int fd, uid_t *ret_uid, gid_t *ret_gid)
+{
+        struct stat st;
+
+        if (fstat(fd, &st))
+                return -errno;
+        *ret_uid = st.st_uid;
+        *ret_gid = st.st_gid;
+        return 0;
+}
+
+static int same_namespace(pid_t pid)
+{
+        struct stat a, b;
+        char path[64];
+
+        snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+        return stat(path, &a) == 0 && stat("/proc/self/ns/mnt", &b) == 0 && a.st_ino == b.st_ino;
+}
+
+/* In the child: becomes the program, which the preloaded agent ends before its own code runs. */
+static void probe_program(const struct ls_lua_image *image, int agent, int answer)
+{
+        char path[64], preload[64], variable[64];
+        char *argv[] = { path, NULL }, *env[] = { preload, variable, NULL };
+
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", image->fd);
+        snprintf(preload, sizeof(preload), "LD_PRELOAD=/proc/self/fd/%d", agent);
+        snprintf(variable, sizeof(variable), "LUASAMPLE_PROBE=%d", answer);
+        fcntl(answer, F_SETFD, 0);
+        fcntl(image->fd, F_SETFD, 0);
+        fcntl(agent, F_SETFD, 0);
+        execve(path, argv, env);
+}
+
+static void probe_library(const struct ls_lua_image *image, int agent, int answer)
+{
+        int (*probe)(int fd);
+        char path[64];
+        void *lib;
+
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", image->fd);
+        if (!dlopen(path, RTLD_NOW | RTLD_GLOBAL))
+                return;
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", agent);
+        lib = dlopen(path, RTLD_NOW);
+        probe = lib ? (int (*)(int))dlsym(lib, "luasample_probe") : NULL;
+        if (probe && probe(answer) == 0)
+                _exit(0);
+}
+
+static void __attribute__((noreturn)) probe_child(const struct ls_lua_image *image, int agent, int answer, uid_t uid, gid_t gid)
+{
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (int fd = 0; null >= 0 && fd < 3; fd++)
+                dup2(null, fd);
+        if (geteuid() == 0 && uid != 0 && (setgroups(0, NULL) || setgid(gid) || setuid(uid)))
+                _exit(1);
+        if (image->is_program)
+                probe_program(image, agent, answer);
+        else
+                probe_library(image, agent, answer);
+        _exit(1);
+}
+
+/* Waits for a child for at most so long. */
+static int wait_for(pid_t child)
+{
+        const struct timespec ms = { 0, 1000000 };
+        int status;
+
+        for (int i = 0; i < PROBE_MS; i++) {
+                pid_t r = waitpid(child, &status, WNOHANG);
+
+                if (r == child)
+                        return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ENOEXEC;
+                if (r < 0)
+                        return -errno;
+                nanosleep(&ms, NULL);
+        }
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+        return -ETIME;
+}
+
+int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int core_fd, int *ret_fd)
+{
+        char agent[PATH_MAX];
+        int agent_fd;
+        uid_t uid = 0;
+        gid_t gid = 0;
+        pid_t child;
+        int err = pid ? owner(pid, &uid, &gid) : owner_of_file(core_fd, &uid, &gid), answer;
+
+        if (err)
+                return err;
+        if (pid && uid == 0 && geteuid() == 0 && !same_namespace(pid))
+                return -EXDEV;
+        err = ls_agent_path(agent, sizeof(agent));
+        if (err)
+                return err;
+        agent_fd = open(agent, O_RDONLY | O_CLOEXEC);   /* another user may not see its directory */
+        if (agent_fd < 0)
+                return -errno;
+        answer = memfd_create("luasample", MFD_CLOEXEC);
+        if (answer < 0) {
+                err = -errno;
+                close(agent_fd);
+                return err;
+        }
+        child = fork();
+        if (child == 0)
+                probe_child(image, agent_fd, answer, uid, gid);
+        close(agent_fd);
+        err = child < 0 ? -errno : wait_for(child);
+        if (err)
+                close(answer);
+        else
+                *ret_fd = answer;
+        return err;
+}

@@ -1,0 +1,428 @@
+/* The command luasample stack: the stacks of a process as it is now, of its threads and of its suspended coroutines. Nothing is put
+ * into the process: its threads are stopped for some milliseconds while its memory is read from outside. What is found becomes a
+ * small trace, which luasample report --stacks shows. */
+#include "record/commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libsample/outside/now.h"
+#include "libsample/outside/remote.h"
+#include "record/drain.h"
+#include "record/lua_image.h"
+#include "record/memory.h"
+#include "record/stop.h"
+#include "record/trace_file.h"
+#include "record/translate.h"
+
+#define SEARCH_NS   3000000ull          /* of the stop, for the search for coroutines */
+#define LOOK_MS     250                 /* the reader is given up then: the process must go on */
+#define PREPARE_MS  30000
+
+static struct { char *output, *core; int json, no_native; } raw;
+
+const struct poptOption ls_stack_option_table[] = {
+        { "core", 'c', POPT_ARG_STRING, &raw.core, 0, "of a process that has ended: of this core file", "FILE" },
+        { "output", 'o', POPT_ARG_STRING, &raw.output, 0, "keep what was read as a trace in FILE", "FILE" },
+        { "json", 0, POPT_ARG_NONE, &raw.json, 0, "as JSON", NULL },
+        { "no-native", 0, POPT_ARG_NONE, &raw.no_native, 0, "Lua frames only", NULL },
+        POPT_TABLEEND
+};
+
+struct stack {
+        pid_t pid;                      /* of a core file: 0 */
+        char name[32];
+        struct ls_core core;
+        struct ls_lua_image image;
+        struct ls_memory memory;
+        struct ls_now *now;
+        struct ls_stop stop;
+        pid_t reader;
+        int go[2], done[2];             /* pipes to and from it */
+        uint64_t stopped_ns;
+        int trace_fd;
+};
+
+static pid_t pid_of(const struct stack *s)
+{
+        return s->pid ? s->pid : s->core.pid;
+}
+
+static uint64_t now_ns(void)
+{
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void read_name(struct stack *s)
+{
+        char path[64];
+        ssize_t n = 0;
+        int fd;
+
+        snprintf(path, sizeof(path), "/proc/%d/comm", (int)s->pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0) {
+                n = read(fd, s->name, sizeof(s->name) - 1);
+                close(fd);
+        }
+        s->name[n > 0 ? n - 1 : 0] = 0; /* without the newline */
+}
+
+/* One line for what went wrong with this process. Returns LS_EXIT_FAIL. */
+static int say(const struct stack *s, int err)
+{
+        int pid = (int)pid_of(s);
+
+        switch (err) {
+        case -ESRCH:
+                ls_error("stack: there is no process %d", pid);
+                break;
+        case -EPERM:
+        case -EACCES:
+                ls_error("stack: process %d (%s) may not be read: run as its user or as root, with CAP_SYS_PTRACE, and look at "
+                         "kernel.yama.ptrace_scope (luasample doctor)", pid, s->name);
+                break;
+        case -EBUSY:
+                ls_error("stack: process %d (%s) is being traced by another program, such as a debugger: end that first", pid,
+                         s->name);
+                break;
+        case -EXDEV:
+                ls_error("stack: process %d (%s) is root's in another container, whose LuaJIT would run here as root: run "
+                         "luasample inside that container", pid, s->name);
+                break;
+        case -EEXIST:
+                ls_error("stack: address space randomization is off, so that memory of process %d is where ours is: try again, "
+                         "or turn it on", pid);
+                break;
+        case -EPROTO:
+                ls_error("stack: how %s lays out its VMs cannot be verified (%s)", s->image.path, s->now->why);
+                break;
+        case -ENOEXEC:
+                ls_error("stack: %s, the LuaJIT of process %d, cannot be loaded here to see how it lays out its VMs", s->image.path,
+                         pid);
+                break;
+        case -EPIPE:
+                ls_error("stack: what is in the memory of process %d (%s) makes no sense", pid, s->name);
+                break;
+        default:
+                ls_error("stack: process %d (%s): %s", pid, s->name, strerror(-err));
+        }
+        return LS_EXIT_FAIL;
+}
+
+static int say_no_luajit(const struct stack *s)
+{
+        if (s->image.other_lua)
+                ls_error("stack: process %d (%s) has a Lua other than LuaJIT: %s", (int)pid_of(s), s->name, s->image.path);
+        else
+                ls_error("stack: process %d (%s) has no LuaJIT in it, or one that exports no lua_newstate", (int)pid_of(s), s->name);
+        return LS_EXIT_FAIL;
+}
+
+static int read_command_line(int argc, const char **argv, struct stack *s)
+{
+        poptContext ctx = ls_options_begin(&ls_cmd_stack, argc, argv, 0);
+        const char *pid, *extra;
+        char *end;
+        int val = ls_options_next(&ls_cmd_stack, ctx), status = -1;
+        long n;
+
+        pid = val == -1 ? poptGetArg(ctx) : NULL;
+        extra = pid ? poptGetArg(ctx) : NULL;
+        if (val < -1) {
+                status = val == -3 ? 0 : LS_EXIT_USAGE;
+        } else if (raw.core ? pid != NULL : !pid || extra) {
+                ls_error("stack: give the number of one process: luasample stack PID; or --core FILE");
+                status = LS_EXIT_USAGE;
+        } else if (pid) {
+                n = strtol(pid, &end, 10);
+                if (end == pid || *end || n < 1 || n > 1 << 22) {
+                        ls_error("stack: '%s' is not the number of a process", pid);
+                        status = LS_EXIT_USAGE;
+                }
+                s->pid = (pid_t)n;
+        }
+        poptFreeContext(ctx);
+        return status;
+}
+
+/* The reader's whole life: see libsample/outside/mirror.h for why it is a process. */
+static void __attribute__((noreturn)) read_process(struct stack *s)
+{
+        char word = 0;
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        setpriority(PRIO_PROCESS, 0, -20);      /* where it is allowed: the process waits for us */
+        ls_now_prepare(s->now);
+        if (write(s->done[1], &word, 1) == 1 && !s->now->error && read(s->go[0], &word, 1) == 1) {
+                ls_now_look(s->now, SEARCH_NS);
+                if (write(s->done[1], &word, 1) != 1)
+                        _exit(1);
+        }
+        _exit(0);
+}
+
+/* Waits for the reader's word. Returns 0, -ETIME, or -EPIPE when it died. */
+static int await_reader(struct stack *s, int ms)
+{
+        struct pollfd p = { .fd = s->done[0], .events = POLLIN };
+        char word;
+        int r;
+
+        do
+                r = poll(&p, 1, ms);
+        while (r < 0 && errno == EINTR);
+        if (r <= 0)
+                return -ETIME;
+        return read(s->done[0], &word, 1) == 1 ? 0 : -EPIPE;
+}
+
+static int start_reader(struct stack *s)
+{
+        int err;
+
+        if (pipe2(s->go, O_CLOEXEC) < 0 || pipe2(s->done, O_CLOEXEC) < 0)
+                return -errno;
+        s->reader = fork();
+        if (s->reader < 0)
+                return -errno;
+        if (s->reader == 0)
+                read_process(s);
+        close(s->go[0]);
+        close(s->done[1]);
+        s->go[0] = s->done[1] = -1;
+        err = await_reader(s, PREPARE_MS);
+        return err ? err : s->now->error;
+}
+
+static void fill_threads(struct stack *s)
+{
+        struct ls_now *n = s->now;
+
+        for (unsigned i = 0; i < s->stop.n && i < LS_NOW_THREADS; i++) {
+                const struct ls_stopped *t = &s->stop.threads[i];
+                const struct user_regs_struct *r = &t->regs;
+
+                n->threads[n->n_threads++] = (struct ls_now_thread){ .tid = t->tid, .blocked = (uint8_t)t->blocked, .ip = r->rip,
+                        .sp = r->rsp, .bp = r->rbp, .bx = r->rbx, .dx = r->rdx, .r12 = r->r12, .r13 = r->r13, .r14 = r->r14,
+                        .r15 = r->r15 };
+        }
+}
+
+static void fill_from_core(struct stack *s)
+{
+        struct ls_now *n = s->now;
+
+        for (unsigned i = 0; i < s->core.n_threads && i < LS_NOW_THREADS; i++) {
+                const struct user_regs_struct *r = &s->core.threads[i].regs;
+
+                n->threads[n->n_threads++] = (struct ls_now_thread){ .tid = s->core.threads[i].tid, .ip = r->rip, .sp = r->rsp,
+                        .bp = r->rbp, .bx = r->rbx, .dx = r->rdx, .r12 = r->r12, .r13 = r->r13, .r14 = r->r14, .r15 = r->r15 };
+        }
+        s->stop.n = s->core.n_threads;
+        s->stop.more = s->core.more_threads;
+}
+
+/* The only time in which the process stands still. */
+static int look(struct stack *s)
+{
+        int nice = getpriority(PRIO_PROCESS, 0), err;
+        uint64_t began;
+
+        if (!s->pid) {
+                fill_from_core(s);
+                return write(s->go[1], "", 1) == 1 ? await_reader(s, PREPARE_MS) : -EPIPE;
+        }
+        setpriority(PRIO_PROCESS, 0, -20);
+        began = now_ns();
+        err = ls_stop_begin(&s->stop, s->pid);
+
+        if (err)
+                return err;
+        fill_threads(s);
+        err = write(s->go[1], "", 1) == 1 ? await_reader(s, LOOK_MS) : -EPIPE;
+        if (err)
+                kill(s->reader, SIGKILL);
+        ls_stop_end(&s->stop);
+        s->stopped_ns = now_ns() - began;
+        setpriority(PRIO_PROCESS, 0, nice);
+        return err;
+}
+
+static int prepare(struct stack *s)
+{
+        const struct ls_record_options o = { .interval_ns = LS_DEFAULT_INTERVAL_NS, .ring_size = LS_DEFAULT_RING,
+                .engine = LS_ENGINE_WALK, .events = LS_RECORD_CPU, .no_source = 1,
+                .native_bytes = raw.no_native ? 0 : LS_MAX_NATIVE / 4 };
+        int err = ls_lua_image_find(s->pid, ls_remote_maps(), &s->image), answer;
+
+        if (err)
+                return err;
+        s->now = mmap(NULL, sizeof(*s->now), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (s->now == MAP_FAILED)
+                return -errno;
+        err = ls_lua_image_probe(&s->image, s->pid, s->core.fd, &answer);
+        if (!err)
+                err = ls_memory_init(&s->memory, &o);
+        if (err)
+                return err;
+        s->now->pid = s->pid;
+        s->now->answer_fd = answer;
+        s->now->lua_base = s->image.base;
+        s->now->shm = s->memory.shm;
+        s->memory.shm->root_pid = (uint32_t)s->pid;
+        return start_reader(s);
+}
+
+/* The facts that report's header shows. */
+static void put_facts(const struct stack *s, struct ls_trace_writer *w)
+{
+        struct timespec t;
+
+        clock_gettime(CLOCK_REALTIME, &t);
+        ls_trace_event(w, LS_EVENT_CPU, LS_DEFAULT_INTERVAL_NS);
+        ls_trace_clocks(w, now_ns(), (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec, 0);
+        ls_trace_info_str(w, "command", s->name);
+        ls_trace_info_u64(w, "pid", (uint64_t)pid_of(s));
+        ls_trace_info_str(w, "runtime", s->now->version);
+        ls_trace_info_str(w, "runtime_path", s->image.path);
+        ls_trace_info_u64(w, "start_realtime_ns", (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec);
+        ls_trace_info_u64(w, "vms", s->now->vms);
+        ls_trace_info_u64(w, "threads", s->stop.n);
+        ls_trace_info_u64(w, "stopped_ns", s->stopped_ns);
+        if (raw.core)
+                ls_trace_info_str(w, "core_file", raw.core);
+        ls_trace_info_u64(w, "complete", 1);
+        if (s->stop.more)
+                ls_trace_notice(w, "there are more threads than were read");
+        if (s->now->unread)
+                ls_trace_notice(w, "some stacks were changing, and could not be read: try again");
+        if (s->now->more)
+                ls_trace_notice(w, "the VM has more objects than could be looked at in the time: coroutines may be missing");
+}
+
+/* What the reader has put into the rings becomes a trace. */
+static int write_trace(struct stack *s)
+{
+        struct ls_translate_config cfg = { .memory = &s->memory, .cwd = "/", .pid = (int)s->pid,
+                .interval_ns = LS_DEFAULT_INTERVAL_NS, .no_source = 1, .native = !raw.no_native };
+        struct ls_translate translate;
+        struct ls_drain drain;
+        struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
+                                      .ctx = &translate };
+        struct ls_trace_writer *w;
+        char maps[64];
+        int err = ls_trace_writer_open(s->trace_fd, LS_DEFAULT_INTERVAL_NS, &w);
+
+        if (err)
+                return err;
+        cfg.writer = w;
+        cfg.process = ls_trace_process(w, (uint32_t)pid_of(s), ls_trace_string(w, s->name, strlen(s->name)));
+        memset(&translate, 0, sizeof(translate));
+        memset(&drain, 0, sizeof(drain));
+        err = ls_translate_init(&translate, &cfg);
+        snprintf(maps, sizeof(maps), "/proc/self/fd/%d", s->core.maps_fd);
+        translate.mappings.maps = raw.core ? maps : NULL;
+        if (!err)
+                err = ls_drain_init(&drain, &s->memory, &sink);
+        if (!err) {
+                translate.now_ns = now_ns();
+                ls_drain_run(&drain, 1, translate.now_ns);
+                ls_translate_settle(&translate);
+                ls_translate_finish(&translate);
+                put_facts(s, w);
+        }
+        ls_translate_done(&translate);
+        ls_drain_done(&drain);
+        return ls_trace_writer_close(w) ?: err;
+}
+
+/* report/ shows it. Returns only when that cannot be started. */
+static int show(const struct stack *s)
+{
+        char path[64];
+        const char *argv[] = { "luasample", "report", "--stacks", "-i", path, raw.json ? "--json" : NULL, NULL };
+
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", s->trace_fd);
+        fcntl(s->trace_fd, F_SETFD, 0);
+        execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
+        ls_error("stack: cannot show the stacks: %s", strerror(errno));
+        return LS_EXIT_FAIL;
+}
+
+/* Returns -1, or the status to exit with. */
+static int open_core(struct stack *s)
+{
+        int err = ls_core_open(raw.core, &s->core);
+
+        if (err == -ENOEXEC)
+                ls_error("stack: %s is no core file of an x86-64 process", raw.core);
+        else if (err)
+                ls_error("stack: cannot read %s: %s", raw.core, strerror(-err));
+        if (err)
+                return LS_EXIT_FAIL;
+        snprintf(s->name, sizeof(s->name), "%s", s->core.name);
+        ls_remote_of_core(&s->core);
+        return -1;
+}
+
+static int stack_run(int argc, const char **argv)
+{
+        static struct stack s = { .image.fd = -1, .memory.fd = -1, .trace_fd = -1 };
+        int status = read_command_line(argc, argv, &s), err;
+
+        if (status >= 0)
+                return status;
+        signal(SIGPIPE, SIG_IGN);
+        if (raw.core && (status = open_core(&s)) >= 0)
+                return status;
+        if (s.pid) {
+                ls_remote_of_process(s.pid);
+                read_name(&s);
+        }
+        err = prepare(&s);
+        if (err == -ENOENT)
+                return say_no_luajit(&s);
+        if (err)
+                return say(&s, err);
+        if (!s.now->vms) {
+                kill(s.reader, SIGKILL);
+                ls_error("stack: process %d (%s) has LuaJIT in it, but no Lua VM now", (int)s.pid, s.name);
+                return LS_EXIT_FAIL;
+        }
+        err = look(&s);
+        if (err)
+                return say(&s, err);
+        s.trace_fd = raw.output ? ls_trace_file_open(raw.output) : memfd_create("luasample", MFD_CLOEXEC);
+        if (s.trace_fd < 0)
+                return LS_EXIT_FAIL;
+        err = write_trace(&s);
+        if (err) {
+                ls_error("stack: cannot write the trace: %s", strerror(-err));
+                return LS_EXIT_FAIL;
+        }
+        signal(SIGPIPE, SIG_DFL);
+        return show(&s);
+}
+
+const struct ls_command ls_cmd_stack = {
+        .name = "stack",
+        .summary = "show where a running process is now: its threads and coroutines",
+        .usage = "[-o FILE] [--json] PID | --core FILE",
+        .options = ls_stack_option_table,
+        .run = stack_run,
+};
