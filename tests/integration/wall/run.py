@@ -76,6 +76,18 @@ def lines():
         check(got > 0.8 * took[name], "line %d has %g ms of the %g ms of %s" % (line, got / MS, took[name] / MS, name))
 
 
+@suite.test("callee", "what the FFI calls is named, where the interpreter calls it")
+def callee():
+    r, took = both()
+    rows = r.rows("-e", "wall")
+    usleep = [row for row in rows if row["function"].startswith("usleep")]
+    poll = [row for row in rows if re.match("_*poll", row["function"])]
+    check(len(usleep) == 1 and len(poll) == 1, "usleep %s, poll %s among %s" % (usleep, poll, [row["function"] for row in rows]))
+    near("usleep", usleep[0]["self_ticks"] * MS, took["nap"] + took["slow_worker"] + took["fast_worker"], 60 * MS)
+    near("poll", poll[0]["self_ticks"] * MS, took["await"])
+    check(not any(row["function"] == "[builtin]" for row in rows), "a builtin without name")
+
+
 @suite.test("undisturbed", "no wait is interrupted, and a blocked thread is not woken")
 def undisturbed():
     r, took = both()
