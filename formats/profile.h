@@ -93,7 +93,8 @@ struct ls_profile {
         uint32_t n_chunks;
         int complete;                   /* an index ended the file; 0 = still growing, or cut */
         uint64_t interval_ns;
-        uint64_t recorded_ticks;        /* sum of the weights of all cpu rows that can be read */
+        uint64_t recorded_ticks;        /* sum of the weights of all cpu rows that can be read; of wall, when there
+                                         * is no cpu */
         uint64_t recorded_samples;      /* of these, rows without LS_SAMPLE_CONT */
         void *priv;                     /* the reader's */
 };

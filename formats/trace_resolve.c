@@ -368,6 +368,7 @@ int ls_resolve_totals(struct ls_reader *r)
         struct ls_profile *p = r->p;
         const struct ls_dict *d = &r->dict[LS_REC_EVENT];
         const uint64_t *rows[256] = { NULL };
+        enum ls_event_kind first;
 
         if (!p->events)
                 p->events = calloc(256, sizeof(*p->events));
@@ -389,8 +390,10 @@ int ls_resolve_totals(struct ls_reader *r)
                 if (row || e.rows)
                         p->events[p->n_events++] = e;
         }
-        p->recorded_ticks = r->sums[LS_EVENT_CPU].sum;
-        p->recorded_samples = r->sums[LS_EVENT_CPU].samples;
+        /* A trace of wall time alone has the time on a CPU in it. */
+        first = rows[LS_EVENT_WALL] && !rows[LS_EVENT_CPU] ? LS_EVENT_WALL : LS_EVENT_CPU;
+        p->recorded_ticks = r->sums[first].sum;
+        p->recorded_samples = r->sums[first].samples;
         return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "libsample/handler/sample.h"
 #include "libsample/jit.h"
 #include "libsample/lock.h"
+#include "libsample/view.h"
 #include "libsample/vm_probe.h"
 #include "libsample/zones.h"
 
@@ -58,6 +59,21 @@ static void send_vm(struct ls_thread *t, const struct ls_vm *v)
         memcpy(body, &vm, sizeof vm);
         memcpy(body + sizeof vm, ls_vm_facts.version, vm.name_len);
         ls_ring_commit(t->ring, body);
+}
+
+/* For the process that reads blocked threads from outside. */
+static void publish_view(void)
+{
+        static struct ls_view view;
+        size_t size;
+
+        view = (struct ls_view){
+                .size = sizeof view, .vm_size = sizeof(struct ls_vm), .facts_size = sizeof ls_vm_facts,
+                .thread_size = sizeof(struct ls_thread), .facts = &ls_vm_facts, .vms = ls_vms, .vms_used = &ls_vms_used,
+                .vms_closed = &ls_vms_closed, .jit_functions = ls_jit_functions,
+                .builtins = (const char (*)[40])ls_builtin_table(&size), .interposed = ls_interposed,
+        };
+        atomic_store(&ls_agent.shm->view, (uintptr_t)&view);
 }
 
 static atomic_int no_signal_stack, installed;
@@ -109,6 +125,8 @@ static int usable(void)
                 snprintf(ls_agent.shm->runtime, sizeof ls_agent.shm->runtime, "%s", ls_vm_facts.version);
                 snprintf(ls_agent.shm->runtime_path, sizeof ls_agent.shm->runtime_path, "%s",
                          ls_lua.path ? ls_lua.path : "");
+                if (ls_vm_facts.ok)
+                        publish_view();
         }
         if (!ls_vm_facts.ok && !have_profiler_api())
                 refuse(ls_vm_facts.why);

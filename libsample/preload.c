@@ -120,6 +120,7 @@ static void leave_from_image_before(struct ls_shm *shm)
                 struct ls_ring *ring = (struct ls_ring *)((char *)shm + LS_SHM_RINGS + i * shm->ring_stride);
 
                 atomic_store(&ring->armed, 0);
+                atomic_store(&ring->thread, 0);
                 if (i == 0)
                         atomic_store(&ring->tid, 0);
                 else if (atomic_load(&ring->tid))
@@ -143,6 +144,7 @@ static void start(const struct ls_env_memory *memory)
         ls_signals_start(memory->after_exec != 'e');
         pthread_atfork(NULL, NULL, after_fork_child);
         leave_from_image_before(shm);
+        atomic_store(&shm->view, 0);
         atomic_store(&shm->agent_state, LS_AGENT_LOADED);
         atomic_fetch_add(&shm->execs, 1);
         ls_thread_begin(0);

@@ -230,6 +230,7 @@ void ls_thread_disarm(struct ls_thread *t)
                         syscall(SYS_sched_yield);
         t->sampler->ready = 0;
         count_rest(t);
+        atomic_store(&t->ring->disarmed_ns, ls_now_ns());
 }
 
 void ls_thread_begin(size_t stack_size)
@@ -265,6 +266,7 @@ void ls_thread_begin(size_t stack_size)
         ls_sample_describe_thread(t);
         threads[t->index] = t;
         ls_thread_own = t;
+        atomic_store(&ring->thread, (uintptr_t)t);
         atomic_fetch_add(&ls_agent.shm->nthreads_seen, 1);
         if (have_key && tid != getpid())
                 pthread_setspecific(at_thread_end, t);
@@ -317,6 +319,7 @@ void ls_thread_end(void)
         ls_thread_flush(t);
         ls_thread_own = NULL;
         threads[t->index] = NULL;
+        atomic_store(&t->ring->thread, 0);
         atomic_store(&t->ring->closing, 1);
         wake_recorder();
         ls_unlock(&threads_lock, &mask);

@@ -135,6 +135,9 @@ static void drain_ring(struct ls_drain *d, unsigned i, int writer_gone, uint64_t
 void ls_drain_run(struct ls_drain *d, int writer_gone, uint64_t now_ns)
 {
         d->fill = 0;
-        for (unsigned i = 0; i < d->memory->ring_count; i++)
+        /* The watcher's before the agent's: the translator puts both in order of time. */
+        for (unsigned i = d->memory->agent_rings; i < d->memory->ring_count; i++)
+                drain_ring(d, i, writer_gone, now_ns);
+        for (unsigned i = 0; i < d->memory->agent_rings; i++)
                 drain_ring(d, i, writer_gone, now_ns);
 }

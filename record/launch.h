@@ -17,6 +17,7 @@ struct ls_launch {
         const char *const *argv;
         char *const *env;               /* environ, or with the agent in it */
         const struct ls_launch_saved *saved;
+        pid_t watcher;                  /* a process that may read the program's memory, 0 = none */
         pid_t pid;                      /* result */
         int go_fd;                      /* the child waits until something is written here */
         int error_fd;                   /* errno of exec, or end of file when it worked */

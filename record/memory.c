@@ -40,7 +40,7 @@ static void fill(struct ls_memory *m, const struct ls_record_options *o)
         s->total_size = m->size;
         s->ring_stride = m->ring_stride;
         s->ring_size = m->ring_size;
-        s->ring_count = m->ring_count;
+        s->ring_count = m->agent_rings;
         s->interval_ns = o->interval_ns;
         s->depth = o->depth;
         s->scope = o->scope;
@@ -64,7 +64,8 @@ static void set_sizes(struct ls_memory *m, const struct ls_record_options *o, ui
 {
         m->ring_size = o->ring_size;
         m->small_size = o->ring_size < LS_SMALL_RING ? o->ring_size : LS_SMALL_RING;
-        m->ring_count = rings;
+        m->agent_rings = rings;
+        m->ring_count = o->events & LS_RECORD_WALL ? 2 * rings : rings;
         m->ring_stride = LS_RING_DATA + (uint64_t)m->ring_size;
         m->size = LS_SHM_RINGS + m->ring_count * m->ring_stride;
 }

@@ -15,7 +15,9 @@ struct ls_memory {
         size_t size;
         uint32_t ring_size;             /* of ring 0. Our own copies: what is in the memory may be overwritten */
         uint32_t small_size;            /* of each other */
-        uint32_t ring_count;
+        uint32_t ring_count;            /* all of them */
+        uint32_t agent_rings;           /* the agent's; the watcher's, if any, follow: ring i has its blocked time in
+                                         * agent_rings + i */
         uint64_t ring_stride;
 };
 

@@ -11,11 +11,13 @@ const char *const ls_scope_names[3] = { "l", "f", "none" };
 const char *const ls_engine_names[3] = { "auto", "walk", "hook" };
 const char *const ls_jit_leaf_names[3] = { "map", "check", "root" };
 
-enum { OPT_INTERVAL = 1000, OPT_FREQ, OPT_OUTPUT, OPT_DURATION, OPT_DEPTH, OPT_SCOPE, OPT_TIMER, OPT_QUIET, OPT_RING,
+enum { OPT_EVENT = 999, OPT_INTERVAL = 1000, OPT_FREQ, OPT_OUTPUT, OPT_DURATION, OPT_DEPTH, OPT_SCOPE, OPT_TIMER, OPT_QUIET, OPT_RING,
        OPT_ENGINE, OPT_JIT_LEAF, OPT_NATIVE, OPT_NO_NATIVE, OPT_NO_ARGS, OPT_NO_SOURCE, OPT_BARE_TICK, OPT_NO_TICKS };
 
 const struct poptOption ls_record_option_table[] = {
-        { "interval", 'i', POPT_ARG_STRING, NULL, OPT_INTERVAL, "CPU time between samples (default 1ms)", "TIME" },
+        { "event", 'e', POPT_ARG_STRING, NULL, OPT_EVENT,
+          "what is sampled: cpu (default), wall: elapsed time, blocked or not; or both", "EVENT,..." },
+        { "interval", 'i', POPT_ARG_STRING, NULL, OPT_INTERVAL, "time between samples (default 1ms)", "TIME" },
         { "freq", 'F', POPT_ARG_STRING, NULL, OPT_FREQ, "samples per second of CPU time, in place of -i", "HZ" },
         { "output", 'o', POPT_ARG_STRING, NULL, OPT_OUTPUT, "trace to write (default luasample.data)", "FILE" },
         { "duration", 'd', POPT_ARG_STRING, NULL, OPT_DURATION,
@@ -205,6 +207,29 @@ static int set_ring(struct ls_record_options *o, const char *text)
         return 0;
 }
 
+static int set_event(struct ls_record_options *o, const char *text)
+{
+        static const struct { const char *name; uint8_t event; } events[] = {
+                { "cpu", LS_RECORD_CPU }, { "wall", LS_RECORD_WALL },
+        };
+
+        o->events = 0;
+        for (const char *p = text;; p++) {
+                size_t n = strcspn(p, ","), i;
+
+                for (i = 0; i < 2 && (strlen(events[i].name) != n || strncmp(p, events[i].name, n) != 0); i++)
+                        ;
+                if (i == 2) {
+                        ls_error("-e %s: give cpu, wall, or cpu,wall", text);
+                        return -EINVAL;
+                }
+                o->events |= events[i].event;
+                p += n;
+                if (!*p)
+                        return 0;
+        }
+}
+
 static int set_flag(struct ls_record_options *o, int opt)
 {
         switch (opt) {
@@ -220,6 +245,7 @@ static int set_flag(struct ls_record_options *o, int opt)
 
 /* The options that take a value; all others are flags. */
 static const struct { int opt; int (*set)(struct ls_record_options *o, const char *text); } setters[] = {
+        { OPT_EVENT, set_event },
         { OPT_INTERVAL, set_interval }, { OPT_FREQ, set_freq }, { OPT_OUTPUT, set_output },
         { OPT_DURATION, set_duration }, { OPT_DEPTH, set_depth }, { OPT_SCOPE, set_scope },
         { OPT_TIMER, set_timer }, { OPT_RING, set_ring }, { OPT_ENGINE, set_engine }, { OPT_JIT_LEAF, set_jit_leaf },
@@ -257,6 +283,7 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
         ret->interval_ns = LS_DEFAULT_INTERVAL_NS;
         ret->output = "luasample.data";
         ret->ring_size = LS_DEFAULT_RING;
+        ret->events = LS_RECORD_CPU;
         ret->timer = -1;
         ret->popt = ls_options_begin(cmd, argc, argv, 1);
         if (!ret->popt)

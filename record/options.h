@@ -20,6 +20,9 @@
 #define LS_MIN_NATIVE 1024u
 #define LS_MAX_NATIVE (256u << 10)
 
+#define LS_RECORD_CPU  1u
+#define LS_RECORD_WALL 2u
+
 struct ls_record_options {
         uint64_t interval_ns;
         uint64_t duration_ns;           /* 0 = until the program ends */
@@ -31,11 +34,12 @@ struct ls_record_options {
         uint8_t engine;                 /* enum ls_engine_kind */
         uint8_t jit_leaf;               /* enum ls_jit_leaf */
         int timer;                      /* enum ls_timer, -1 = the best that works */
+        uint8_t events;                 /* LS_RECORD_CPU | LS_RECORD_WALL */
         int quiet, no_args, no_source;
         uint8_t bare_tick;              /* see shm.h */
         const char **command;           /* the program and its arguments, NULL-terminated, never empty */
         poptContext popt;               /* owns the strings */
-        char *strings[8];               /* values that popt gave away */
+        char *strings[16];               /* values that popt gave away */
         unsigned n_strings;
 };
 

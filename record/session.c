@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -105,7 +106,7 @@ static int start_trace(struct ls_session *s)
 {
         struct ls_translate_config cfg = {
                 .memory = &s->memory, .cwd = s->cwd, .pid = s->pid, .interval_ns = s->o->interval_ns,
-                .no_source = s->o->no_source, .native = s->o->native_bytes != 0, .notice = session_notice,
+                .no_source = s->o->no_source, .wall_only = s->o->events == LS_RECORD_WALL, .native = s->o->native_bytes != 0, .notice = session_notice,
                 .ended = ls_totals_thread_ended, .ctx = s,
         };
         struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
@@ -181,6 +182,7 @@ static void work(struct ls_session *s)
         atomic_store(&s->memory.shm->heartbeat_ns, now);
         s->translate.now_ns = now;
         ls_drain_run(&s->drain, 0, now);
+        ls_translate_settle(&s->translate);
         ls_children_poll(&s->children, s->memory.shm);
         adapt_wake(s);
         if (now >= s->next_second_ns)
@@ -197,9 +199,12 @@ static void last_drain(struct ls_session *s)
         if (!s->exited)
                 nanosleep(&moment, NULL);
         atomic_store(&s->memory.shm->recording, 0);
+        s->watcher_cpu_ns = ls_watcher_stop(s->watcher);
+        s->watcher = 0;
         now = ls_session_clock(CLOCK_MONOTONIC);
         s->translate.now_ns = now;
         ls_drain_run(&s->drain, s->exited, now);
+        ls_translate_settle(&s->translate);
         ls_children_poll(&s->children, s->memory.shm);
 }
 
@@ -212,6 +217,8 @@ static void end_recording(struct ls_session *s)
         ls_ticker_stop(s->ticker);
         last_drain(s);
         ls_totals_second(s, s->end_ns);
+        if (ls_watcher_complaint(&s->memory))
+                child_notice(s, ls_watcher_complaint(&s->memory));
         if (s->exited)
                 ls_signals_reap(s);
         ls_translate_finish(&s->translate);
@@ -294,10 +301,28 @@ static int prepare_with_child(struct ls_session *s)
         return -1;
 }
 
+/* Without it only the time on a CPU is known. */
+static int start_watcher(struct ls_session *s)
+{
+        if (!(s->o->events & LS_RECORD_WALL) || !s->with_agent)
+                return 0;
+        s->watcher = ls_watcher_start(&s->memory);
+        if (s->watcher < 0) {
+                ls_error("-e wall: cannot start the process that watches for blocked threads: %s", strerror(-s->watcher));
+                return -1;
+        }
+        s->launch.watcher = s->watcher;
+        return 0;
+}
+
 static int run_program(struct ls_session *s, const char *sentence)
 {
         int err, status;
 
+        if (start_watcher(s) < 0) {
+                ls_trace_file_undo(s->o->output);
+                return LS_EXIT_FAIL;
+        }
         s->launch.argv = s->o->command;
         s->launch.saved = &s->saved;
         err = ls_launch_fork(&s->launch);
@@ -327,6 +352,10 @@ static int run_program(struct ls_session *s, const char *sentence)
 
 static void session_done(struct ls_session *s)
 {
+        if (s->watcher > 0) {           /* nothing was recorded */
+                kill(s->watcher, SIGKILL);
+                ls_watcher_stop(s->watcher);
+        }
         ls_ticker_free(s->ticker);
         if (s->writer)
                 ls_trace_writer_close(s->writer);

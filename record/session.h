@@ -14,6 +14,7 @@
 #include "record/options.h"
 #include "record/ticker.h"
 #include "record/translate.h"
+#include "record/watcher.h"
 
 #define LS_NOTICES 32
 
@@ -36,6 +37,7 @@ struct ls_session {
         int signal_fd;
         int terminal;                           /* status line wanted */
         pid_t pid;
+        pid_t watcher;                          /* see watcher.h; 0 = none */
         pid_t sentinel;                         /* see sentinel.h */
         clockid_t process_clock;
         char cwd[PATH_MAX];
@@ -47,7 +49,7 @@ struct ls_session {
         int exit_status;                        /* as a shell gives it; valid when exited */
         int write_error;                        /* first -errno of the trace, 0 = none */
         uint64_t start_ns, end_ns;              /* CLOCK_MONOTONIC; end: of the recording */
-        uint64_t process_cpu_ns;
+        uint64_t process_cpu_ns, watcher_cpu_ns;
         uint64_t status_samples, status_ns;     /* at the last status line */
         uint64_t wake_ns;                       /* time between two looks at the ring */
         uint64_t next_second_ns, next_minute_ns;

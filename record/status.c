@@ -75,6 +75,13 @@ static void print_rate(const struct ls_session *s)
         fprintf(stderr, " ]\n");
 }
 
+static void print_wall(const struct ls_session *s)
+{
+        if (s->o->events & LS_RECORD_WALL)
+                fprintf(stderr, "[ luasample: %.2f s of wall time beside it: threads were blocked, or waited for a processor ]\n",
+                        (double)s->translate.wall_ticks * (double)s->o->interval_ns / 1e9);
+}
+
 static void print_cost(const struct ls_session *s)
 {
         const struct ls_shm *shm = s->memory.shm;
@@ -109,7 +116,7 @@ static void print_nothing(const struct ls_session *s)
 {
         const char *command = s->o->command[0];
 
-        if (s->translate.samples || !s->with_agent || s->o->bare_tick)
+        if (s->translate.samples || s->translate.wall_ticks || !s->with_agent || s->o->bare_tick)
                 return;
         switch (atomic_load(&s->memory.shm->agent_state)) {
         case LS_AGENT_NONE:
@@ -155,7 +162,7 @@ static void print_threads(const struct ls_session *s)
 
         if (n)
                 fprintf(stderr, "[ luasample: note: %u thread%s not recorded: %u are at one time ]\n", n,
-                        n == 1 ? " was" : "s were", s->memory.ring_count);
+                        n == 1 ? " was" : "s were", s->memory.agent_rings);
 }
 
 void ls_status_summary(struct ls_session *s)
@@ -166,6 +173,7 @@ void ls_status_summary(struct ls_session *s)
         if (!s->o->quiet) {
                 if (s->translate.samples) {
                         print_rate(s);
+        print_wall(s);
                         print_cost(s);
                 }
                 print_losses(s);

@@ -141,7 +141,7 @@ static void allow_files(unsigned threads)
 int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, uint64_t interval_ns,
                     struct ls_ticker **ret)
 {
-        struct ls_ticker *t = calloc(1, sizeof(*t) + m->ring_count * sizeof(t->threads[0]));
+        struct ls_ticker *t = calloc(1, sizeof(*t) + m->agent_rings * sizeof(t->threads[0]));
         sigset_t all, old;
         int err;
 
@@ -152,7 +152,7 @@ int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, u
         t->interval_ns = interval_ns;
         t->source = sources[timer];
         t->timer = timer;
-        t->n = m->ring_count;
+        t->n = m->agent_rings;
         for (unsigned i = 0; i < t->n; i++)
                 t->threads[i] = (struct ls_tick_thread){ .ticker = t, .ring = ls_memory_ring(m, i), .event_fd = -1,
                                                          .cpu_fd = -1, .look_fd = -1 };

@@ -98,7 +98,10 @@ void ls_totals_start(struct ls_session *s)
         put_u64(s, INFO_START_MONOTONIC, s->start_ns);
         put_u64(s, INFO_DEPTH, s->o->depth);
         put_u64(s, INFO_PRIVATE_ARGS, !s->o->no_args);
-        ls_trace_event(s->writer, LS_EVENT_CPU, s->o->interval_ns);
+        if (s->o->events & LS_RECORD_CPU)
+                ls_trace_event(s->writer, LS_EVENT_CPU, s->o->interval_ns);
+        if (s->o->events & LS_RECORD_WALL)
+                ls_trace_event(s->writer, LS_EVENT_WALL, s->o->interval_ns);
         ls_totals_clocks(s);
 }
 
@@ -174,15 +177,18 @@ static void put_threadcpu(struct ls_session *s, unsigned i, uint64_t now_ns)
 void ls_totals_second(struct ls_session *s, uint64_t now_ns)
 {
         uint64_t cpu = ls_session_clock(s->process_clock);
+        clockid_t watcher;
 
         if (cpu > s->process_cpu_ns)
                 s->process_cpu_ns = cpu;
+        if (s->watcher > 0 && clock_getcpuclockid(s->watcher, &watcher) == 0)
+                s->watcher_cpu_ns = ls_session_clock(watcher);
         if (!s->runtime_written && s->memory.shm->agent_state == LS_AGENT_SAMPLING) {
                 s->runtime_written = 1;         /* so that a trace without an end has it too */
                 put_runtime(s);
         }
         put_lost_ticks(s);
-        for (unsigned i = 0; i < s->memory.ring_count; i++)
+        for (unsigned i = 0; i < s->memory.agent_rings; i++)
                 put_threadcpu(s, i, now_ns);
 }
 
@@ -230,7 +236,7 @@ uint64_t ls_totals_cpu(const struct ls_session *s)
 {
         uint64_t cpu = 0;
 
-        for (unsigned i = 0; i < s->memory.ring_count; i++)
+        for (unsigned i = 0; i < s->memory.agent_rings; i++)
                 cpu += ring_cpu(s, i);
         return cpu;
 }
@@ -249,7 +255,7 @@ static void put_ticks(struct ls_session *s)
 {
         uint64_t ticks = 0, signals = 0;
 
-        for (unsigned i = 0; i < s->memory.ring_count; i++) {
+        for (unsigned i = 0; i < s->memory.agent_rings; i++) {
                 ticks += atomic_load_explicit(&ls_memory_ring(&s->memory, i)->ticks, memory_order_relaxed);
                 signals += atomic_load_explicit(&ls_memory_ring(&s->memory, i)->signals, memory_order_relaxed);
         }
@@ -276,6 +282,8 @@ void ls_totals_write(struct ls_session *s)
         put_u64(s, INFO_VMS_WALK, atomic_load(&shm->nvms_walk));
         put_u64(s, INFO_SAMPLES, s->translate.samples);
         put_u64(s, INFO_SAMPLE_TICKS, s->translate.sample_ticks);
+        put_u64(s, INFO_OFF_CPU_TICKS, s->translate.wall_ticks);
+        put_u64(s, INFO_WATCHER_CPU, s->watcher_cpu_ns);
         put_u64(s, INFO_OWN_HANDLER, shm->own_handler_ns);
         put_u64(s, INFO_OWN_HOOK, shm->own_hook_ns);
         put_u64(s, INFO_OWN_START, shm->own_start_ns);

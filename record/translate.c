@@ -32,6 +32,9 @@ static void forget_ring(struct ls_translate *t, struct ls_translate_ring *r)
         free(r->coroutines);
         free(r->stacks);
         free(r->lua);
+        free(r->wall);
+        free(r->known);
+        free(r->generations);
         ls_native_ring_done(&r->native);
         memset(r, 0, sizeof(*r));
 }
@@ -160,8 +163,11 @@ static int on_thread(struct ls_translate *t, unsigned ring, const void *body, ui
 
         if (!fits(len, sizeof(*rec), rec->name_len))
                 return -EINVAL;
-        if (r->tid && (r->tid != rec->tid || r->claim != claim))
+        if (r->tid && (r->tid != rec->tid || r->claim != claim)) {
+                if (ring < t->cfg.memory->agent_rings)
+                        ls_translate_wall_until(t, ring, UINT64_MAX);
                 forget_ring(t, r);
+        }
         r->tid = rec->tid;
         r->claim = claim;
         r->name = ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->name_len);
@@ -201,6 +207,56 @@ uint32_t ls_translate_vm(struct ls_translate *t, uint32_t id)
         return t->vms[id];
 }
 
+/* The ring in which the thread of this one keeps its coroutines: that of the agent. */
+static struct ls_translate_ring *coroutines_ring(struct ls_translate *t, unsigned ring)
+{
+        unsigned agents = t->cfg.memory->agent_rings;
+        struct ls_translate_ring *r = &t->rings[ring], *agent = ring < agents ? r : &t->rings[ring - agents];
+
+        return !agent->tid || agent->tid == r->tid ? agent : r;         /* 0: its records are still to come */
+}
+
+/* The next one of this body; at_least: as the agent counts. */
+static int new_generation(struct ls_translate_ring *r, uint32_t function, uint32_t at_least, uint32_t *ret)
+{
+        if (ls_ids_reserve((void **)&r->generations, &r->n_generations, sizeof(*r->generations), function) < 0)
+                return -EINVAL;
+        *ret = r->generations[function] + 1;
+        if (*ret < at_least)
+                *ret = at_least;
+        r->generations[function] = *ret;
+        return 0;
+}
+
+/* The writer's id of a coroutine. One that the other side has described already is the same. */
+static int trace_coroutine(struct ls_translate *t, unsigned ring, const struct ls_rec_coroutine *rec, uint32_t function,
+                           uint32_t *ret)
+{
+        struct ls_translate_ring *r = coroutines_ring(t, ring);
+        uint8_t side = ring < t->cfg.memory->agent_rings ? 1 : 2;
+        struct ls_translate_coroutine *k = NULL;
+        uint32_t generation = 0;
+
+        if (rec->generation && function) {
+                if (!r->known)
+                        r->known = calloc(LS_KNOWN_COROUTINES, sizeof(*r->known));
+                if (!r->known)
+                        return -ENOMEM;
+                k = &r->known[(rec->address * UINT64_C(0x9e3779b97f4a7c15)) >> 40 & (LS_KNOWN_COROUTINES - 1)];
+                if (k->address == rec->address && k->function == function && k->trace_id && !(k->sides & side)) {
+                        k->sides |= side;
+                        *ret = k->trace_id;
+                        return 0;
+                }
+                if (new_generation(r, function, side == 1 ? rec->generation : 0, &generation) < 0)
+                        return -EINVAL;
+        }
+        *ret = ls_trace_coroutine(t->cfg.writer, ls_translate_vm(t, rec->vm_id), function, generation);
+        if (k)
+                *k = (struct ls_translate_coroutine){ rec->address, function, *ret, side };
+        return 0;
+}
+
 static int on_coroutine(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
 {
         const struct ls_rec_coroutine *rec = body;
@@ -209,10 +265,7 @@ static int on_coroutine(struct ls_translate *t, unsigned ring, const void *body,
         if (len < sizeof(*rec) ||
             ls_ids_reserve((void **)&r->coroutines, &r->n_coroutines, sizeof(*r->coroutines), rec->coroutine_id) < 0)
                 return -EINVAL;
-        r->coroutines[rec->coroutine_id] =
-                ls_trace_coroutine(t->cfg.writer, ls_translate_vm(t, rec->vm_id), ls_translate_function_id(r, rec->func_id),
-                                   rec->generation);
-        return 0;
+        return trace_coroutine(t, ring, rec, ls_translate_function_id(r, rec->func_id), &r->coroutines[rec->coroutine_id]);
 }
 
 static int on_mapping(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
@@ -330,6 +383,7 @@ void ls_translate_closed(void *ctx, unsigned ring)
 {
         struct ls_translate *t = ctx;
 
+        ls_translate_wall_until(t, ring, UINT64_MAX);
         if (t->cfg.ended)
                 t->cfg.ended(t->cfg.ctx, ring);
         forget_ring(t, &t->rings[ring]);
@@ -350,6 +404,12 @@ uint32_t ls_translate_thread(struct ls_translate *t, unsigned ring)
                                             r->name);
         }
         return r->thread;
+}
+
+void ls_translate_settle(struct ls_translate *t)
+{
+        for (unsigned i = 0; i < t->cfg.memory->agent_rings; i++)
+                ls_translate_wall_until(t, i, UINT64_MAX);
 }
 
 void ls_translate_finish(struct ls_translate *t)

@@ -12,6 +12,8 @@
 #include "record/native.h"
 #include "record/sources.h"
 
+#define LS_KNOWN_COROUTINES 4096u       /* more that are alive at a time may be described twice */
+
 struct ls_translate_config {
         struct ls_trace_writer *writer;
         const struct ls_memory *memory;
@@ -21,6 +23,7 @@ struct ls_translate_config {
         uint64_t interval_ns;
         uint64_t start_ns;              /* CLOCK_MONOTONIC: no sample is older */
         int no_source;
+        int wall_only;                  /* time on a CPU is wall time, and nothing else */
         int native;                     /* samples have native stacks */
         /* A sentence from the agent, to be shown at the end; may be NULL. */
         void (*notice)(void *ctx, const char *text);
@@ -33,6 +36,18 @@ struct ls_translate_function {
         uint64_t addr;                  /* C, builtin: of its C code, 0 = not known */
         uint32_t trace_id, slot;
         uint8_t kind, rank;
+};
+
+/* A coroutine of the thread, by the address of its lua_State: agent and watcher number coroutines as each meets them. */
+struct ls_translate_coroutine {
+        uint64_t address;
+        uint32_t function, trace_id;
+        uint8_t sides;                  /* who has described it: 1 = the agent, 2 = the watcher */
+};
+
+struct ls_translate_wall {              /* a row of blocked time */
+        struct ls_sample_row row;
+        uint32_t like;                  /* enum ls_like */
 };
 
 /* A ring's thread, and what the ids in its records mean: forgotten when another thread gets the ring. */
@@ -48,6 +63,14 @@ struct ls_translate_ring {
         uint32_t thread;                /* the writer's id, 0 = nothing has needed it yet */
         uint32_t tid, name;             /* of that thread; name: the writer's string. 0 = not known */
         uint32_t claim;                 /* the ring's when that thread came */
+        /* Rows of the watcher's ring wait in the agent's until those before them in time are there. */
+        struct ls_sample_row own;       /* the last one of a sample with a stack of its own in this ring; stack 0 = none */
+        struct ls_sample_row last;      /* the last one written of this thread; likewise */
+        struct ls_translate_coroutine *known;   /* LS_KNOWN_COROUTINES by address, NULL = none yet; the agent's ring has both sides' */
+        uint32_t *generations;          /* by the writer's function id: how many coroutines it was the body of */
+        uint32_t n_generations;
+        struct ls_translate_wall *wall;
+        uint32_t n_wall, wall_room;
 };
 
 struct ls_translate {
@@ -63,6 +86,7 @@ struct ls_translate {
         uint64_t now_ns;                /* set by the session before each run: no sample is newer */
         /* totals */
         uint64_t samples, sample_ticks, rows, kernel_delayed;
+        uint64_t wall_ticks;            /* of blocked time */
         uint64_t bad_records, definition_missing;
         uint64_t native_cut;            /* native stacks that did not reach their end */
         uint32_t notices;
@@ -78,6 +102,9 @@ void ls_translate_closed(void *ctx, unsigned ring);
 
 /* Thread of a ring in the trace. It is put there at its first use: many a thread first gets its name. */
 uint32_t ls_translate_thread(struct ls_translate *t, unsigned ring);
+
+/* After each run of the drain: blocked time that waits for earlier rows waits no longer. */
+void ls_translate_settle(struct ls_translate *t);
 
 /* Last names. When the recording ends. */
 void ls_translate_finish(struct ls_translate *t);

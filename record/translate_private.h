@@ -7,6 +7,9 @@
 /* Takes a SAMPLE record, as all takers in translate.c do. Returns 0 or -errno: it makes no sense, or there is no memory. */
 int ls_translate_sample(struct ls_translate *t, unsigned ring, const void *body, uint32_t len);
 
+/* Writes the blocked time of the agent's ring that is not after time_ns. */
+void ls_translate_wall_until(struct ls_translate *t, unsigned ring, uint64_t time_ns);
+
 /* The writer's id of a VM, which is made if need be; 0 = none. */
 uint32_t ls_translate_vm(struct ls_translate *t, uint32_t id);
 

@@ -155,11 +155,14 @@ static uint64_t sane_ticks(const struct ls_translate *t, const struct ls_rec_sam
         return sum;
 }
 
-static void write_rows(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack)
+/* What a row of this sample has beside weight and VM state. */
+static void fill_row(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack,
+                     struct ls_sample_row *row)
 {
         const struct ls_translate_ring *r = &t->rings[ring];
-        struct ls_sample_row row = {
-                .event = (uint8_t)rec->event,
+
+        *row = (struct ls_sample_row){
+                .event = t->cfg.wall_only ? LS_EVENT_WALL : (uint8_t)rec->event,
                 .flags = (uint8_t)(rec->flags & ~(uint32_t)LS_SAMPLE_CONT),
                 .thread = ls_translate_thread(t, ring),
                 .vm = ls_translate_vm(t, rec->vm_id),
@@ -168,18 +171,109 @@ static void write_rows(struct ls_translate *t, unsigned ring, const struct ls_re
                 .stack = stack,
                 .time_ns = rec->time_ns,
         };
-
-        if ((rec->zone_id && !row.zone) || (rec->coroutine_id && !row.coroutine) || (rec->vm_id && !row.vm))
+        if ((rec->zone_id && !row->zone) || (rec->coroutine_id && !row->coroutine) || (rec->vm_id && !row->vm))
                 t->definition_missing++;
+}
+
+static void write_rows(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack)
+{
+        struct ls_translate_ring *r = &t->rings[ring];
+        struct ls_sample_row row;
+
+        ls_translate_wall_until(t, ring, rec->time_ns);
+        fill_row(t, ring, rec, stack, &row);
         for (unsigned i = 0; i < LS_NVMSTATES; i++) {
                 if (!rec->weight[i])
                         continue;
                 row.vmstate = (uint8_t)i;
                 row.weight = rec->weight[i];
                 ls_trace_sample(t->cfg.writer, &row);
+                r->last = row;
                 row.flags |= LS_SAMPLE_CONT;
                 t->rows++;
         }
+}
+
+/* Whose place a row of blocked time takes when it has no stack of its own. */
+static void take_place_of(struct ls_translate *t, struct ls_sample_row *row, const struct ls_sample_row *other)
+{
+        row->stack = other->stack;
+        row->vm = other->vm;
+        row->coroutine = other->coroutine;
+        row->zone = other->zone;
+        row->vmstate = other->vmstate;
+        row->flags = (uint8_t)(LS_SAMPLE_OFF_CPU | (other->flags & (LS_SAMPLE_MIDDLE_CUT | LS_SAMPLE_IN_REGION)));
+        if (!row->stack)
+                row->stack = ls_trace_stack(t->cfg.writer, 0, pseudo_location(t, "[outside Lua]", &t->outside_location));
+}
+
+void ls_translate_wall_until(struct ls_translate *t, unsigned ring, uint64_t time_ns)
+{
+        struct ls_translate_ring *r = &t->rings[ring];
+        uint32_t n = 0;
+
+        for (; n < r->n_wall && r->wall[n].row.time_ns <= time_ns; n++) {
+                struct ls_sample_row *row = &r->wall[n].row;
+
+                if (r->wall[n].like == LS_LIKE_THREAD)
+                        take_place_of(t, row, &r->last);
+                if (row->time_ns < r->last.time_ns)     /* found out late: rows of a thread are in order of time */
+                        row->time_ns = r->last.time_ns;
+                ls_trace_sample(t->cfg.writer, row);
+                r->last = *row;
+        }
+        r->n_wall -= n;
+        if (n)
+                memmove(r->wall, r->wall + n, r->n_wall * sizeof(*r->wall));
+}
+
+/* A row of the watcher's ring: it waits with the thread's own. */
+static int add_wall(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack, uint64_t ticks)
+{
+        unsigned agents = ring - t->cfg.memory->agent_rings;
+        struct ls_translate_ring *own = &t->rings[ring], *r = &t->rings[agents];
+        struct ls_translate_wall *w;
+
+        if (own->tid != r->tid && r->tid)       /* of a thread that has ended: it is written with what is known of it */
+                r = own;
+        if (r->n_wall == r->wall_room) {
+                w = reallocarray(r->wall, 2 * r->wall_room + 64, sizeof(*w));
+                if (!w)
+                        return -ENOMEM;
+                r->wall = w;
+                r->wall_room = 2 * r->wall_room + 64;
+        }
+        w = &r->wall[r->n_wall++];
+        w->like = rec->like;
+        fill_row(t, ring, rec, stack, &w->row);
+        w->row.weight = ticks;
+        for (uint8_t i = 0; i < LS_NVMSTATES; i++)
+                if (rec->weight[i])
+                        w->row.vmstate = i;
+        if (rec->like == LS_LIKE_NONE)
+                own->own = w->row;
+        else if (rec->like == LS_LIKE_RING)
+                take_place_of(t, &w->row, &own->own);
+        t->wall_ticks += ticks;
+        if (r == own)
+                ls_translate_wall_until(t, ring, UINT64_MAX);
+        return 0;
+}
+
+/* Only the watcher sends samples without a stack. */
+static enum ls_like like_of(const struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec)
+{
+        return ring < t->cfg.memory->agent_rings ? LS_LIKE_NONE : (enum ls_like)rec->like;
+}
+
+static int is_sane(const struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t len)
+{
+        uint32_t event = ring < t->cfg.memory->agent_rings ? LS_EVENT_CPU : LS_EVENT_WALL;
+        enum ls_like like = like_of(t, ring, rec);
+
+        return len >= sizeof(*rec) && rec->nframes <= (len - sizeof(*rec)) / sizeof(struct ls_frame) &&
+               rec->native_size <= len - sizeof(*rec) - rec->nframes * sizeof(struct ls_frame) && rec->event == event &&
+               like <= LS_LIKE_THREAD && (!like || (!rec->nframes && !rec->native_size));
 }
 
 int ls_translate_sample(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
@@ -187,11 +281,9 @@ int ls_translate_sample(struct ls_translate *t, unsigned ring, const void *body,
         const struct ls_rec_sample *rec = body;
         struct ls_translate_ring *r = &t->rings[ring];
         uint64_t ticks;
-        uint32_t stack;
+        uint32_t stack = 0;
 
-        if (len < sizeof(*rec) || rec->nframes > (len - sizeof(*rec)) / sizeof(struct ls_frame) ||
-            rec->native_size > len - sizeof(*rec) - rec->nframes * sizeof(struct ls_frame) ||
-            rec->event != LS_EVENT_CPU || sample_stack(t, r, rec, &stack) < 0) {
+        if (!is_sane(t, ring, rec, len) || (!like_of(t, ring, rec) && sample_stack(t, r, rec, &stack) < 0)) {
                 r->depth = 0;           /* the next one may build on this */
                 ls_native_gap(&r->native);
                 return -EINVAL;
@@ -199,6 +291,8 @@ int ls_translate_sample(struct ls_translate *t, unsigned ring, const void *body,
         ticks = sane_ticks(t, rec);
         if (!ticks)
                 return -EINVAL;
+        if (ring >= t->cfg.memory->agent_rings)
+                return add_wall(t, ring, rec, stack, ticks);
         write_rows(t, ring, rec, stack);
         t->samples++;
         t->sample_ticks += ticks;

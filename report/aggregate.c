@@ -32,6 +32,7 @@ struct pass {
         size_t n_entries;
         double sum, sum_squares;        /* of the weights of whole samples */
         uint64_t sample_weight;         /* of the sample that is being read: its rows follow each other */
+        int each_seen;                  /* and each of its ticks was a look of its own: blocked time is sent in one row */
 };
 
 double ls_margin(double share, double n)
@@ -79,7 +80,7 @@ static void end_sample(struct pass *s)
                 return;
         s->a->samples++;
         s->sum += w;
-        s->sum_squares += w * w;
+        s->sum_squares += s->each_seen ? w : w * w;
         s->sample_weight = 0;
 }
 
@@ -126,11 +127,12 @@ static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
         return 0;
 }
 
-/* The same as take_row for rows that are all of CPU time, unfiltered, without dims to tell them apart, and a sample
+/* The same as take_row for rows that are all of one event, unfiltered, without dims to tell them apart, and a sample
  * each. Returns how many it took: not the last, whose sample may go on in the next block. */
 static uint32_t take_plain_rows(struct pass *s, const struct ls_sample_block *b)
 {
         uint64_t *self = s->a->self, ticks = 0, samples = 0;
+        int each_seen = b->n && (b->flags[0] & LS_SAMPLE_OFF_CPU);
         double squares = 0;
 
         if (b->n < 2 || !b->same_event || !b->same_flags || (b->flags[0] & LS_SAMPLE_CONT))
@@ -151,7 +153,7 @@ static uint32_t take_plain_rows(struct pass *s, const struct ls_sample_block *b)
         s->a->samples += samples;
         s->a->all_samples += b->n - 1;
         s->sum += (double)ticks;
-        s->sum_squares += squares;
+        s->sum_squares += each_seen ? (double)ticks : squares;
         return b->n - 1;
 }
 
@@ -160,14 +162,15 @@ static int take_block(void *ctx, const struct ls_sample_block *b)
         struct pass *s = ctx;
         int filtered = ls_filter_any(s->f);
 
-        if (b->same_event && b->n && b->event[0] != LS_EVENT_CPU)
+        if (b->same_event && b->n && !s->f->events[b->event[0]])
                 return 0;
         for (uint32_t i = filtered ? 0 : take_plain_rows(s, b); i < b->n; i++) {
-                if (b->event[i] != LS_EVENT_CPU)
+                if (!s->f->events[b->event[i]])
                         continue;
                 if (!(b->flags[i] & LS_SAMPLE_CONT)) {
                         end_sample(s);
                         s->a->all_samples++;
+                        s->each_seen = (b->flags[i] & LS_SAMPLE_OFF_CPU) != 0;
                 }
                 s->a->all_ticks += b->weight[i];
                 if (filtered && !ls_filter_wants(s->f, b, i))

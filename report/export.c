@@ -131,7 +131,7 @@ static int give_rows(void *ctx, const struct ls_sample_block *b)
                 s->n_wanted = b->n;
         }
         for (uint32_t i = 0; i < b->n; i++) {
-                s->wanted[i] = b->event[i] == LS_EVENT_CPU && ls_filter_wants(s->filter, b, i);
+                s->wanted[i] = s->filter->events[b->event[i]] && ls_filter_wants(s->filter, b, i);
                 any |= s->wanted[i];
         }
         return any ? s->fn(s->ctx, b, s->wanted) : 0;
@@ -155,7 +155,7 @@ static int write_one(struct ls_export_job *job, FILE *out, uint64_t ticks, unsig
                 .profile = r->profile, .labels = r->labels, .cells = job->cells, .n_cells = job->n_cells, .ticks = ticks,
                 .tags = job->tags.texts, .frame_of_location = job->frames->group_of, .frame_text = frame_text,
                 .ctx = job->frames, .n_frames = job->frames->n_groups, .interval_ns = r->profile->interval_ns,
-                .event = "cpu", .from_ns = r->filter->from_ns,
+                .event = ls_event_name(r->filter->choice.id[0]), .from_ns = r->filter->from_ns,
                 .to_ns = r->filter->to_ns == UINT64_MAX ? 0 : r->filter->to_ns,
                 .part = part, .part_thread = thread, .dim_text = ls_export_dim_text, .rows = stream_rows,
                 .table = ls_export_table, .caller_ctx = job,

@@ -298,7 +298,16 @@ int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_la
 {
         int r = 0;
 
+        const char *missing;
+
         memset(f, 0, sizeof(*f));
+        f->choice = o->events;
+        missing = ls_events_settle(p, &f->choice);
+        if (missing) {
+                ls_error("--event %s: this trace has no such event; record it with -e %s", missing, missing);
+                return -EINVAL;
+        }
+        ls_event_rows(f->choice.id[0], f->events);
         f->vmstates = o->vmstates;
         f->active = o->zone || o->vmstate || o->thread || o->vm || o->time_text || o->n_functions || o->n_excludes || o->region;
         if (o->zone)

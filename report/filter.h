@@ -22,6 +22,8 @@ struct ls_filter {
         int by_region;                  /* only rows inside spans */
         unsigned columns;               /* LS_COL_* that it needs */
         int active;                     /* the user asked for some filter */
+        struct ls_event_choice choice;  /* which events are shown: at least one */
+        uint8_t events[256];            /* rows of these count for the first of them */
 };
 
 /* Returns 0 or -errno; an error that is the user's was said (-EINVAL). */

@@ -83,6 +83,8 @@ static void put_rates(const struct ls_report *r, const struct ls_facts *f)
 
 static void put_losses(const struct ls_report *r, const struct ls_facts *f)
 {
+        uint64_t whole = f->ticks > f->sample_ticks ? f->ticks : f->sample_ticks;
+
         for (unsigned i = 0; i < f->n_losses; i++) {
                 const struct ls_loss_fact *l = &f->losses[i];
 
@@ -90,7 +92,7 @@ static void put_losses(const struct ls_report *r, const struct ls_facts *f)
                         continue;
                 if (l->is_ticks)
                         put_line(r, "Lost:", "%" PRIu64 " tick%s (%.1f%%): %s", l->count, l->count == 1 ? "" : "s",
-                                 100 * ls_share(l->count, f->ticks), l->label);
+                                 100 * ls_share(l->count, whole), l->label);
                 else if (l->is_stack)
                         put_line(r, "Note:", "%" PRIu64 " %s (%.2f%%)", l->count, l->label, 100 * l->share);
                 else
@@ -98,7 +100,7 @@ static void put_losses(const struct ls_report *r, const struct ls_facts *f)
         }
         if (r->profile->lost_ticks)
                 put_line(r, "Lost:", "the stacks of %" PRIu64 " ticks (%.1f%%): their definitions were in damaged chunks",
-                         r->profile->lost_ticks, 100 * ls_share(r->profile->lost_ticks, f->ticks));
+                         r->profile->lost_ticks, 100 * ls_share(r->profile->lost_ticks, whole));
 }
 
 /* How well places in compiled code are known. */
@@ -156,6 +158,29 @@ static void put_scope(const struct ls_report *r)
         free(filters);
 }
 
+static int is_shown(const struct ls_report *r, uint8_t event)
+{
+        for (unsigned i = 0; i < r->filter->choice.n; i++)
+                if (r->filter->choice.id[i] == event)
+                        return 1;
+        return 0;
+}
+
+/* Which time is shown, when it is not that on a CPU alone. */
+static void put_event(const struct ls_report *r)
+{
+        const struct ls_event_choice *c = &r->filter->choice;
+        const struct ls_aggregate *a[LS_EVENTS_SHOWN] = { r->aggregate, r->beside };
+        char text[2][64], time[32];
+
+        if (c->n == 1 && c->id[0] == LS_EVENT_CPU)
+                return;
+        for (unsigned i = 0; i < c->n; i++)
+                snprintf(text[i], sizeof(text[i]), "%s %" PRIu64 " ticks (%s)", ls_event_name(c->id[i]), a[i]->ticks,
+                         ls_duration_text(a[i]->ticks * r->profile->interval_ns, time, sizeof(time)));
+        put_line(r, "Event:", "%s%s%s", text[0], c->n > 1 ? ", " : "", c->n > 1 ? text[1] : "");
+}
+
 static void put_notices(const struct ls_report *r)
 {
         const struct ls_profile *p = r->profile;
@@ -172,7 +197,7 @@ static void put_notices(const struct ls_report *r)
         for (uint32_t i = 0; i < p->n_events; i++) {
                 char *name;
 
-                if (p->events[i].id == LS_EVENT_CPU || !p->events[i].rows)
+                if (p->events[i].id == LS_EVENT_CPU || !p->events[i].rows || is_shown(r, (uint8_t)p->events[i].id))
                         continue;
                 name = ls_visible(p->events[i].name.s, p->events[i].name.len);
                 if (name)
@@ -195,6 +220,7 @@ void ls_header_text(const struct ls_report *r)
         put_jit(r);
         put_damage(r);
         put_notices(r);
+        put_event(r);
         put_scope(r);
         fprintf(r->out, "#%s\n", ls_plain(r));
 }
@@ -210,6 +236,8 @@ void ls_header_json(const struct ls_report *r, yajl_gen g)
         ls_json_u64(g, "asked_interval_ns", f.asked_ns);
         ls_json_double(g, "achieved_rate_hz", f.achieved_hz);
         ls_json_u64(g, "cpu_ns", f.cpu_ns);
+        if (r->filter->choice.id[0] != LS_EVENT_CPU)
+                ls_json_str(g, "event", ls_event_name(r->filter->choice.id[0]));
         ls_json_u64(g, "ticks", r->aggregate->ticks);
         ls_json_u64(g, "samples", r->aggregate->samples);
         ls_json_double(g, "effective_samples", r->aggregate->effective);

@@ -15,7 +15,7 @@ enum {                                  /* options that may come several times, 
 /* popt stores here; one command line is read in a process. */
 static struct {
         char *input, *output, *by, *depth, *format, *min, *sort, *color;
-        char *zone, *vmstate, *thread, *vm, *time, *region;
+        char *event, *zone, *vmstate, *thread, *vm, *time, *region;
         char *words[64];                /* arguments of the VAL_ options: they live as long as the process */
         unsigned n_words;
         int tree, inverse, whole_file, raw, full_path, json, html, no_pager, no_regions;
@@ -26,6 +26,8 @@ static struct {
 #define TEXT(name, arg, help) POPT_ARG_STRING, &raw.name, 0, help, arg
 
 const struct poptOption ls_filter_option_table[] = {
+        { "event", 'e', TEXT(event, "EVENT,...",
+                             "cpu or wall (default: cpu if it was recorded); both side by side with a comma") },
         { "zone", 0, TEXT(zone, "PATTERN", "only samples in zones that match, with the zones inside them") },
         { "vmstate", 0, TEXT(vmstate, "STATE,...",
                              "only these: native, interpreted, c, gc, jit, or the letters N I C G J") },
@@ -333,6 +335,10 @@ static int read_values(struct ls_report_options *o, int is_export)
         o->by[0] = &ls_keys[0];
         o->depth = 1;
         o->min = -1;
+        const char *wrong = raw.event ? ls_events_parse(raw.event, &o->events) : NULL;
+
+        if (wrong)
+                return bad("--event", raw.event, wrong);
         if ((raw.by && read_by(raw.by, o)) || (raw.min && read_min(raw.min, &o->min)) ||
             (raw.depth && read_depth(raw.depth, &o->depth)) || (raw.time && read_time(raw.time, o)) ||
             (raw.vmstate && read_vmstates(raw.vmstate, &o->vmstates)) || (raw.vm && read_vm(raw.vm)) ||
@@ -407,6 +413,10 @@ static int settle(struct ls_report_options *o)
                 return -EINVAL;
         if (views > 1) {
                 ls_error("%s: one view at a time: --split, --tree, --annotate, --html or --format", command);
+                return -EINVAL;
+        }
+        if (o->events.n > 1 && (views || o->by[1] || o->depth > 1)) {
+                ls_error("%s: --event with two events goes with the flat view, of one level", command);
                 return -EINVAL;
         }
         if (o->exporter && o->json) {

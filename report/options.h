@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "formats/export.h"
+#include "report/events.h"
 #include "report/keys.h"
 
 enum ls_sort { LS_SORT_SELF, LS_SORT_TOTAL, LS_SORT_NAME };
@@ -47,6 +48,7 @@ struct ls_report_options {
         struct ls_time_bound from, to;
         unsigned vmstates;              /* bits by enum ls_vmstate; 0 = all */
         int no_regions;
+        struct ls_event_choice events;  /* --event */
 };
 
 extern const struct poptOption ls_filter_option_table[];        /* included by all commands that filter samples */

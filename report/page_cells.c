@@ -33,6 +33,7 @@ struct pass {
         uint32_t *recent;               /* [RECENT] 1 + index of a cell; 0 = none */
         uint32_t sample_bucket;         /* of the sample that is being read: its rows follow each other */
         uint64_t sample_weight;
+        int each_seen;                  /* and each of its ticks was a look of its own, as in report/aggregate.c */
 };
 
 static int by_place(const void *a, const void *b)
@@ -113,7 +114,7 @@ static int find_context(struct pass *s, const struct ls_cell *cell, uint32_t *re
 /* Rows of the event that is shown, in what the filters let through. */
 static int is_wanted(const struct pass *s, const struct ls_sample_block *b, uint32_t i)
 {
-        return b->event[i] == LS_EVENT_CPU && ls_filter_wants(s->r->filter, b, i);
+        return s->r->filter->events[b->event[i]] && ls_filter_wants(s->r->filter, b, i);
 }
 
 static int find_span(void *ctx, const struct ls_sample_block *b)
@@ -174,7 +175,7 @@ static void end_sample(struct pass *s)
         if (!s->sample_weight)
                 return;
         s->c->samples[s->sample_bucket]++;
-        s->c->squares[s->sample_bucket] += w * w;
+        s->c->squares[s->sample_bucket] += s->each_seen ? w : w * w;
         s->sample_weight = 0;
 }
 
@@ -216,8 +217,10 @@ static int take_block(void *ctx, const struct ls_sample_block *b)
         struct pass *s = ctx;
 
         for (uint32_t i = 0; i < b->n; i++) {
-                if (!(b->flags[i] & LS_SAMPLE_CONT))
+                if (!(b->flags[i] & LS_SAMPLE_CONT)) {
                         end_sample(s);
+                        s->each_seen = (b->flags[i] & LS_SAMPLE_OFF_CPU) != 0;
+                }
                 if (is_wanted(s, b, i) && take_row(s, b, i))
                         return -ENOMEM;
         }

@@ -11,7 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct ls_view *const views[] = { &ls_view_flat, &ls_view_tree, &ls_view_annotate, &ls_view_page };
+static const struct ls_view *const views[] = {
+        &ls_view_beside, &ls_view_flat, &ls_view_tree, &ls_view_annotate, &ls_view_page,
+};
 
 static const struct ls_view *find_view(const struct ls_report_options *o)
 {
@@ -61,9 +63,14 @@ static int show_json(const struct ls_report *r, const struct ls_view *view)
         return error;
 }
 
+static int is_empty(const struct ls_report *r)
+{
+        return !r->aggregate->ticks && !(r->beside && r->beside->ticks);
+}
+
 static int show(const struct ls_report *r, const struct ls_view *view)
 {
-        int empty = r->aggregate->ticks == 0, error = 0;
+        int empty = is_empty(r), error = 0;
 
         if (r->o->exporter)
                 return empty ? show_nothing(r) : ls_report_export(r);
@@ -107,7 +114,16 @@ static int show_in(struct ls_report *r, const struct ls_view *view)
         end = ls_output_close(&out, error != 0);
         if (end)
                 ls_error("%s: cannot write %s: %s", o->command, path, strerror(-end));
-        return error || end || (!r->aggregate->ticks && r->filter->active) ? LS_EXIT_FAIL : 0;
+        return error || end || (is_empty(r) && r->filter->active) ? LS_EXIT_FAIL : 0;
+}
+
+/* The second event. */
+static int aggregate_beside(struct ls_profile *p, const struct ls_filter *f, unsigned dims, struct ls_aggregate **ret)
+{
+        struct ls_filter other = *f;
+
+        ls_event_rows(f->choice.id[1], other.events);
+        return ls_aggregate_new(p, &other, dims, ret);
 }
 
 /* Everything between the options and the exit status. */
@@ -116,19 +132,22 @@ static int run_report(const struct ls_report_options *o, struct ls_profile *p)
         const struct ls_view *view = find_view(o);
         struct ls_labels *labels = NULL;
         struct ls_filter filter = { .stacks = NULL };
-        struct ls_aggregate *aggregate = NULL;
+        struct ls_aggregate *aggregate = NULL, *beside = NULL;
         int error = ls_labels_new(p, o->full_path, &labels), status = LS_EXIT_FAIL;
 
         if (!error)
                 error = ls_filter_init(&filter, p, labels, o);
         if (!error)
                 error = ls_aggregate_new(p, &filter, view ? view->dims(o) : ls_report_export_dims(o), &aggregate);
-        if (error)
-                ls_error("%s: %s: %s", o->command, o->input, strerror(-error));
-        else
+        if (!error && filter.choice.n > 1)
+                error = aggregate_beside(p, &filter, view->dims(o), &beside);
+        if (!error)
                 status = show_in(&(struct ls_report){ .o = o, .profile = p, .labels = labels, .filter = &filter,
-                                                      .aggregate = aggregate }, view);
+                                                      .aggregate = aggregate, .beside = beside }, view);
+        else if (error != -EINVAL)      /* else it was said */
+                ls_error("%s: %s: %s", o->command, o->input, strerror(-error));
         ls_aggregate_free(aggregate);
+        ls_aggregate_free(beside);
         ls_filter_done(&filter);
         ls_labels_free(labels);
         return status;

@@ -15,6 +15,7 @@ struct ls_report {                      /* what all views get */
         const struct ls_labels *labels;
         const struct ls_filter *filter;
         const struct ls_aggregate *aggregate;
+        const struct ls_aggregate *beside;      /* of the second event of --event, NULL = none */
         FILE *out;
         int color;
         unsigned width;                 /* of the terminal; 0 = no limit */
@@ -29,7 +30,7 @@ struct ls_view {
         int (*json)(const struct ls_report *r, yajl_gen g);     /* adds its members to the open object */
 };
 
-extern const struct ls_view ls_view_flat, ls_view_tree, ls_view_annotate, ls_view_page;
+extern const struct ls_view ls_view_beside, ls_view_flat, ls_view_tree, ls_view_annotate, ls_view_page;
 
 /* header.c: command, rate, samples, losses, filters; lines that start with '#', or the members of an object. */
 void ls_header_text(const struct ls_report *r);

@@ -13,8 +13,9 @@ ALLOWED = {
     "cli": [],
     "libsample/handler": ["formats/wire", "libsample"],
     "libsample/inject": ["formats/wire", "libsample"],
+    "libsample/outside": ["formats/wire", "libsample", "libsample/handler"],
     "libsample": ["formats/wire", "libsample/handler", "libsample/inject"],
-    "record": ["formats", "formats/wire", "cli", "libsample/inject"],
+    "record": ["formats", "formats/wire", "cli", "libsample/inject", "libsample/outside"],
     "report": ["formats", "formats/wire", "cli"],
     ".": ["cli", "record", "report"],
 }

@@ -64,6 +64,7 @@ enum ls_name_rank {
 #define LS_SAMPLE_IN_REGION   0x04 /* between luasample.start() and stop() in the program */
 #define LS_SAMPLE_STATE_GUESS 0x08 /* VM states are the first tick's */
 #define LS_SAMPLE_NO_LINE     0x10 /* compiled ticks without a line: the leaf's line is not known (--scope f or none) */
+#define LS_SAMPLE_OFF_CPU     0x20 /* wall time in which the thread did not run: it was blocked, or waited for a processor */
 
 /* Line checks in compiled code: LuaJIT's modes l and f, or none. */
 enum ls_scope { LS_SCOPE_LINE, LS_SCOPE_FUNCTION, LS_SCOPE_NONE };

@@ -53,6 +53,8 @@ struct ls_ring {                        /* head of a ring; size bytes of records
         _Atomic uint32_t sending;       /* recorder: 1 while it may be between its check of armed and the signal */
         _Atomic uint32_t ticks_handled; /* agent: counts handled signals; none is sent while one is outstanding */
         uint32_t pad3;
+        _Atomic uint64_t disarmed_ns;   /* agent: CLOCK_MONOTONIC when ticks were last given up */
+        _Atomic uint64_t thread;        /* agent: address of its struct ls_thread in the program, for the watcher; 0 = none */
 };
 #define LS_RING_DATA 4096u              /* offset of the records from struct ls_ring */
 _Static_assert(sizeof(struct ls_ring) <= LS_RING_DATA, "ring head fits its page");
@@ -129,8 +131,9 @@ struct ls_rec_coroutine {               /* COROUTINE: 0 is the main one, sent fo
         uint32_t func_id;               /* body */
         uint32_t generation;            /* 1, 2, ... per body; 0 = one of many short ones, not told apart */
         uint32_t vm_id;
+        uint64_t address;               /* of its lua_State: the watcher's ring and the agent's may both describe it; 0 = many */
 };
-_Static_assert(sizeof(struct ls_rec_coroutine) == 16, "COROUTINE is 16 bytes");
+_Static_assert(sizeof(struct ls_rec_coroutine) == 24, "COROUTINE is 24 bytes");
 
 struct ls_rec_mapping {                 /* MAPPING: an executable segment */
         uint64_t start;                 /* addresses in the process */
@@ -178,10 +181,18 @@ struct ls_rec_sample {                  /* SAMPLE */
                                          * function that the trace starts in, or for a side trace its root's */
         uint32_t jit_offset;            /* place in the trace's machine code; LS_JIT_NO_OFFSET = somewhere in it */
         uint32_t native_size;           /* bytes of struct ls_native and what belongs to it, after the frames; 0 = none */
-        uint32_t pad;
+        uint32_t like;                  /* enum ls_like: whose stack it has, when it brings none */
 };
 _Static_assert(sizeof(struct ls_rec_sample) == 88, "SAMPLE is 88 bytes");
 #define LS_JIT_NO_OFFSET UINT32_MAX
+
+/* A sample without a stack of its own, as the watcher of blocked threads sends: it has no frames, and stack, coroutine, zone
+ * and VM are those of another. */
+enum ls_like {
+        LS_LIKE_NONE,
+        LS_LIKE_RING,                   /* the SAMPLE with a stack before it in this ring */
+        LS_LIKE_THREAD,                 /* the thread's last sample before it in time, in whatever ring */
+};
 
 /* The native stack of a sample: registers, places where Lua and C alternate, and a copy of the memory. */
 struct ls_native {

@@ -6,7 +6,7 @@
 #include "formats/wire/ring.h"
 
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
-#define LS_SHM_VERSION 2u
+#define LS_SHM_VERSION 3u
 #define LS_SHM_RINGS   4096u            /* offset of ring 0; ring i at LS_SHM_RINGS + i * ring_stride */
 
 /* The agent finds the memory through this variable: "PID:FD:GENERATION", opened as /proc/PID/fd/FD. The agent takes
@@ -35,6 +35,10 @@ _Static_assert(sizeof(struct ls_child_exec) == 248, "child slot is 248 bytes");
 #define LS_AGENT_REFUSED  3u            /* a VM came up, but cannot be sampled: a NOTICE says why */
 #define LS_AGENT_DONE     4u            /* the VM was closed or the process ended normally */
 
+/* How the watcher gets at the stacks of blocked threads (outside.h): its word to the recorder. */
+enum ls_watching { LS_WATCH_NONE, LS_WATCH_STACKS, LS_WATCH_FORBIDDEN, LS_WATCH_UNREADABLE, LS_WATCH_CLASH,
+                   LS_WATCH_NO_TIMES };
+
 struct ls_shm {
         /* set by the recorder before the program starts, then constant */
         uint32_t magic;
@@ -43,7 +47,7 @@ struct ls_shm {
         uint64_t total_size;            /* bytes of the whole memory */
         uint64_t ring_stride;           /* bytes from ring to ring */
         uint32_t ring_size;             /* bytes of records in ring 0; struct ls_ring has that of each other */
-        uint32_t ring_count;
+        uint32_t ring_count;            /* rings of the agent; with wall time the watcher's follow, one for each of these */
         uint64_t interval_ns;
         uint32_t depth;                 /* most frames of a stack, 0 = no limit */
         uint8_t scope;                  /* enum ls_scope */
@@ -80,7 +84,8 @@ struct ls_shm {
         _Atomic uint32_t nvms_walk;     /* of them read by the walk engine */
         _Atomic uint32_t child_next;    /* next of children[], taken modulo LS_CHILD_SLOTS */
         _Atomic uint32_t forks;         /* children made by fork, not followed */
-        uint32_t pad1;
+        _Atomic uint32_t watching;      /* watcher: LS_WATCH_*, how it reads blocked threads */
+        _Atomic uint64_t view;          /* address of the agent's struct ls_view in the program, for the watcher; 0 = none */
         char runtime[64];               /* version of the Lua runtime, zero-terminated */
         char runtime_path[256];         /* file that holds it */
         struct ls_child_exec children[LS_CHILD_SLOTS];

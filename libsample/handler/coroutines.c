@@ -29,7 +29,7 @@ void ls_coroutines_free(struct ls_coroutines *co)
         ls_pages_free(co, sizeof *co);
 }
 
-static uint32_t define(struct ls_thread *t, uint32_t body_id, uint32_t generation, uint32_t vm_id)
+static uint32_t define(struct ls_thread *t, const lua_State *L, uint32_t body_id, uint32_t generation, uint32_t vm_id)
 {
         struct ls_rec_coroutine *rec = ls_ring_reserve(t->ring, LS_REC_COROUTINE, sizeof *rec, LS_RESERVE_DEFINITION);
 
@@ -37,13 +37,14 @@ static uint32_t define(struct ls_thread *t, uint32_t body_id, uint32_t generatio
                 atomic_fetch_add(&ls_agent.shm->lost[LS_LOSS_DEFINITION_LOST], 1);
                 return 0;
         }
-        *rec = (struct ls_rec_coroutine){ t->coroutines->next_id + 1, body_id, generation, vm_id };
+        *rec = (struct ls_rec_coroutine){ t->coroutines->next_id + 1, body_id, generation, vm_id,
+                                          generation ? (uintptr_t)L : 0 };
         ls_ring_commit(t->ring, rec);
         return ++t->coroutines->next_id;
 }
 
 /* A new coroutine of this body. */
-static uint32_t another(struct ls_thread *t, uint32_t body_id, uint32_t vm_id)
+static uint32_t another(struct ls_thread *t, const lua_State *L, uint32_t body_id, uint32_t vm_id)
 {
         struct ls_coroutines *co = t->coroutines;
         uint32_t i = body_id * 2654435761u % BODIES, n = 0;
@@ -55,13 +56,13 @@ static uint32_t another(struct ls_thread *t, uint32_t body_id, uint32_t vm_id)
                 co->bodies[i].generations = co->bodies[i].shared_id = 0;
         }
         if (co->bodies[i].generations < GENERATIONS_MOST) {
-                uint32_t id = define(t, body_id, co->bodies[i].generations + 1, vm_id);
+                uint32_t id = define(t, L, body_id, co->bodies[i].generations + 1, vm_id);
 
                 co->bodies[i].generations += id != 0;
                 return id;
         }
         if (!co->bodies[i].shared_id)
-                co->bodies[i].shared_id = define(t, body_id, 0, vm_id);
+                co->bodies[i].shared_id = define(t, L, body_id, 0, vm_id);
         return co->bodies[i].shared_id;
 }
 
@@ -72,7 +73,7 @@ uint32_t ls_coroutine_id(struct ls_thread *t, const lua_State *L, const char *bo
 
         if (co->known[i].L != L || co->known[i].body_fn != body_fn || co->known[i].body_id != body_id ||
             co->known[i].vm_id != vm_id || !co->known[i].id) {
-                co->known[i].id = another(t, body_id, vm_id);
+                co->known[i].id = another(t, L, body_id, vm_id);
                 co->known[i].L = L;
                 co->known[i].body_fn = body_fn;
                 co->known[i].body_id = body_id;

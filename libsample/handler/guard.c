@@ -2,22 +2,8 @@
 #include "libsample/handler/guard.h"
 
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define PAGE_BITS 12
-#define NO_SUCH_HOW 12345               /* rt_sigprocmask reads the set, then finds that it does not know what to do */
-
-static int page_readable(uintptr_t page)
-{
-        long r;
-
-        __asm__ volatile("movq %5, %%r10\n\tsyscall"
-                         : "=a"(r)
-                         : "0"((long)SYS_rt_sigprocmask), "D"((long)NO_SUCH_HOW), "S"(page << PAGE_BITS), "d"(0L), "r"(8L)
-                         : "rcx", "r10", "r11", "memory");
-        return r == -22;                /* EINVAL: it was read; EFAULT otherwise */
-}
 
 LS_HANDLER int ls_readable(const void *p, size_t n)
 {
@@ -26,7 +12,7 @@ LS_HANDLER int ls_readable(const void *p, size_t n)
         if (last < first)
                 return 0;
         for (; first <= last; first++)
-                if (!page_readable(first))
+                if (!ls_page_readable(first))
                         return 0;
         return 1;
 }
@@ -42,7 +28,7 @@ static int known_or_readable(struct ls_guard *g, uintptr_t page)
 
         if (*slot == page)
                 return page != 0;
-        if (!page_readable(page))
+        if (!ls_page_readable(page))
                 return 0;
         *slot = page;
         return 1;

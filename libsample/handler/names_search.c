@@ -48,6 +48,18 @@ void ls_names_free(struct ls_names *search)
 static const char *builtins[256];
 static char builtin_text[256][40];
 
+char (*ls_builtin_table(size_t *ret_size))[40]
+{
+        *ret_size = sizeof builtin_text;
+        return builtin_text;
+}
+
+void ls_builtin_adopt(void)
+{
+        for (int i = 0; i < 256; i++)
+                builtins[i] = builtin_text[i][0] ? builtin_text[i] : NULL;
+}
+
 static uint32_t *seen_slot(struct ls_names *search, const char *table)
 {
         size_t i = (size_t)(((uint64_t)(uintptr_t)table * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
@@ -286,7 +298,8 @@ void ls_names_builtins(const lua_State *L)
 {
         static atomic_flag busy = ATOMIC_FLAG_INIT;
         static const char *const libraries[] = { "string", "table", "math", "io", "os", "coroutine", "debug", "bit",
-                                                 "jit", "package", "ffi", "jit.util", "jit.opt", "jit.profile" };
+                                                 "jit", "package", "ffi", "jit.util", "jit.opt", "jit.profile",
+                                                 "ffi.cdata", "ffi.clib" };      /* these two: in the probe's VM */
         const char *globals = globals_of(L), *loaded = loaded_table(globals);
 
         if (atomic_flag_test_and_set(&busy))

@@ -20,7 +20,7 @@
  * not known to be the same. */
 static int same(const struct ls_wframe *a, const struct ls_wframe *b)
 {
-        if (a->fn != b->fn || a->pc != b->pc)
+        if (a->fn != b->fn || a->pc != b->pc || a->callee != b->callee)
                 return 0;
         if (a->fn == LS_WFN_RESUMED_BY_C || !ls_fn_is_lua(a->fn))
                 return 1;
@@ -68,6 +68,10 @@ static int resolve(struct ls_thread *t, const struct ls_moment *m, struct ls_wal
                 f->func_id = ls_function_pseudo(t, "[resumed by C]");
                 return f->func_id ? 0 : -1;
         }
+        if (f->callee) {
+                f->func_id = ls_function_c_id(t, f->callee);
+                return f->func_id ? 0 : -1;
+        }
         uint8_t ffid = LS_READ(uint8_t, f->fn, LS_FN_FFID);
 
         if (i && f[-1].fn == f->fn && f[-1].pc == f->pc && f->pc) {     /* deep recursion */
@@ -104,7 +108,9 @@ static void fill(struct ls_rec_sample *rec, const struct ls_vm *vm, const struct
         rec->cpu_ns = ticks->cpu_ns;
         memcpy(rec->weight, ticks->weight, sizeof rec->weight);
         rec->kernel_delayed = ticks->delayed;
-        rec->event = LS_EVENT_CPU;
+        rec->event = ticks->event ? ticks->event : LS_EVENT_CPU;
+        if (ticks->event == LS_EVENT_WALL)
+                rec->flags |= LS_SAMPLE_OFF_CPU;
         rec->vm_id = vm ? vm->vm_id : 0;
         if (vm && vm->in_region)
                 rec->flags |= LS_SAMPLE_IN_REGION;
@@ -116,6 +122,10 @@ static void commit(struct ls_thread *t, struct ls_rec_sample *rec, const struct 
 
         if (ticks->delayed)
                 ls_lose(LS_LOSS_KERNEL_DELAYED, ticks->delayed);
+        if (ticks->event == LS_EVENT_WALL) {    /* the watcher's: the totals are of what the handler counted */
+                ls_ring_commit(t->ring, rec);
+                return;
+        }
         atomic_fetch_add_explicit(&shm->samples, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&shm->sample_ticks, ticks->sum, memory_order_relaxed);
         ls_ring_commit(t->ring, rec);
@@ -180,6 +190,11 @@ LS_HANDLER void ls_sample_describe_thread(struct ls_thread *t)
         s->described = -1;
 }
 
+static int is_still(const struct ls_thread *t)
+{
+        return !t->sampler->still || t->sampler->still(t);
+}
+
 /* Sends the walk. Returns 0, or -1 when it does not fit. */
 static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_ticks *ticks)
 {
@@ -206,7 +221,7 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
         coroutine = coroutine_of(t, m, w, now);
         zone = ls_zone_id(t, m->vm, m->L, m->whole ? NULL : &w->guard);
         n = leaf + (root > leaf ? 1 + w->n - root : 0);
-        rec = ls_ring_reserve(t->ring, LS_REC_SAMPLE, sizeof *rec + n * sizeof(struct ls_frame) + native, 0);
+        rec = is_still(t) ? ls_ring_reserve(t->ring, LS_REC_SAMPLE, sizeof *rec + n * sizeof(struct ls_frame) + native, 0) : NULL;
         if (!rec) {
                 if (native)
                         ls_native_forget(t);
@@ -245,14 +260,17 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
         return 0;
 }
 
-LS_HANDLER void ls_sample_send(struct ls_thread *t, const struct ls_moment *m, const struct ls_ticks *ticks)
+LS_HANDLER int ls_sample_send(struct ls_thread *t, const struct ls_moment *m, const struct ls_ticks *ticks)
 {
-        if (send(t, m, ticks))
+        int error = send(t, m, ticks);
+
+        if (error)
                 ls_lose(LS_LOSS_RING_FULL, ticks->sum);
+        return error;
 }
 
-LS_HANDLER void ls_sample_send_pseudo(struct ls_thread *t, const struct ls_vm *vm, const char *name,
-                                      const struct ls_regs *regs, const struct ls_ticks *ticks)
+LS_HANDLER int ls_sample_send_pseudo(struct ls_thread *t, const struct ls_vm *vm, const char *name,
+                                     const struct ls_regs *regs, const struct ls_ticks *ticks)
 {
         struct ls_walk *none = &t->sampler->walks[t->sampler->current];
         uint32_t id;
@@ -263,12 +281,13 @@ LS_HANDLER void ls_sample_send_pseudo(struct ls_thread *t, const struct ls_vm *v
         none->ncframes = 0;
         native = regs ? ls_native_measure(t, regs, none) : 0;
         id = ls_function_pseudo(t, name);
-        rec = id ? ls_ring_reserve(t->ring, LS_REC_SAMPLE, sizeof *rec + sizeof(struct ls_frame) + native, 0) : NULL;
+        rec = id && is_still(t) ? ls_ring_reserve(t->ring, LS_REC_SAMPLE, sizeof *rec + sizeof(struct ls_frame) + native, 0)
+                                : NULL;
         if (!rec) {
                 if (native)
                         ls_native_forget(t);
                 ls_lose(LS_LOSS_RING_FULL, ticks->sum);
-                return;
+                return -1;
         }
         fill(rec, vm, ticks);
         rec->nframes = 1;
@@ -279,6 +298,7 @@ LS_HANDLER void ls_sample_send_pseudo(struct ls_thread *t, const struct ls_vm *v
         }
         t->sampler->last_n = 0;
         commit(t, rec, ticks);
+        return 0;
 }
 
 LS_HANDLER void ls_sample_send_frames(struct ls_thread *t, const struct ls_vm *vm, const struct ls_frame *frames,

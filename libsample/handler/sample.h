@@ -17,14 +17,15 @@ struct ls_moment {                      /* what a sample shows, beside the stack
         uint32_t (*line_of)(const struct ls_moment *m, const struct ls_walk *walk, size_t i);
 };
 
-/* Sends the stack in sampler->walks[current] with these ticks. What does not fit is counted as lost. */
-LS_HANDLER void ls_sample_send(struct ls_thread *t, const struct ls_moment *m, const struct ls_ticks *ticks);
+/* Sends the stack in sampler->walks[current] with these ticks. What does not fit is counted as lost.
+ * Returns 0, or -1: it was not sent. */
+LS_HANDLER int ls_sample_send(struct ls_thread *t, const struct ls_moment *m, const struct ls_ticks *ticks);
 /* Sends the THREAD record: first of all records of a thread, and again when its name has changed since. */
 LS_HANDLER void ls_sample_describe_thread(struct ls_thread *t);
 /* A sample of one pseudo frame, with the native stack above it. vm: may be NULL. name: a string constant. regs: NULL =
- * without a native stack. */
-LS_HANDLER void ls_sample_send_pseudo(struct ls_thread *t, const struct ls_vm *vm, const char *name,
-                                      const struct ls_regs *regs, const struct ls_ticks *ticks);
+ * without a native stack. Returns 0, or -1: it was not sent. */
+LS_HANDLER int ls_sample_send_pseudo(struct ls_thread *t, const struct ls_vm *vm, const char *name,
+                                     const struct ls_regs *regs, const struct ls_ticks *ticks);
 /* A sample of frames that have their ids. */
 LS_HANDLER void ls_sample_send_frames(struct ls_thread *t, const struct ls_vm *vm, const struct ls_frame *frames,
                                       uint32_t n, uint32_t flags, const struct ls_ticks *ticks);

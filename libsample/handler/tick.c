@@ -54,7 +54,7 @@ LS_HANDLER uint64_t ls_own_ns(uint64_t since_ns, uint64_t cpu_ns)
 
 LS_HANDLER void ls_ticks_take(struct ls_sampler *s, struct ls_ticks *t)
 {
-        t->sum = 0;
+        t->sum = t->event = 0;
         for (int i = 0; i < LS_NVMSTATES; i++) {
                 t->weight[i] = atomic_exchange_explicit(&s->pending[i], 0, memory_order_relaxed);
                 t->sum += t->weight[i];
@@ -240,20 +240,31 @@ static int is_own_function(const char *fn)
         return addr && (addr == ls_jit_functions[0] || addr == ls_jit_functions[1]);
 }
 
-/* Reads the stack at this instant and sends it. */
-static void walk(struct ls_thread *t, const struct running *r, const struct ls_regs *regs, enum ls_vmstate state)
+/* 1 when a blocked thread, seen from outside, waits in a C function or in a function that compiled code has called: then no
+ * object of the VM is half made. */
+static int is_whole_blocked(const struct ls_ticks *ticks, const struct ls_top *top, enum ls_vmstate state, int place)
+{
+        if (ticks->event != LS_EVENT_WALL || !top->exact)
+                return 0;
+        return place == LS_JIT_CALLED_OUT ||
+               (state == LS_VMSTATE_C && !top->in_trace && !ls_fn_is_lua(ls_gcptr(top->base[-2])));
+}
+
+/* Reads the stack at this instant and sends it. Returns 0, or -1 when it was not sent. */
+static int walk(struct ls_thread *t, const struct running *r, const struct ls_regs *regs, enum ls_vmstate state,
+                struct ls_ticks *ticks)
 {
         struct ls_sampler *s = t->sampler;
         struct ls_walk *w = &s->walks[s->current];
         struct ls_moment m = { .vm = r->vm, .L = r->L, .regs = s->native ? regs : NULL, .jit_offset = LS_JIT_NO_OFFSET };
-        const uint64_t *jit_base = *(const uint64_t *const volatile *)(r->global + ls_vm_facts.jit_base_offset);
-        struct ls_ticks ticks;
+        const uint64_t *jit_base = NULL;
         struct ls_top top;
         int error, place = 0;
 
-        ls_ticks_take(s, &ticks);
-        s->at_hand = ticks;
+        s->at_hand = *ticks;
         w->trusted = 0;
+        if (ls_vm_facts.jit_base_offset)
+                jit_base = *(const uint64_t *const volatile *)(r->global + ls_vm_facts.jit_base_offset);
         if (jit_base && r->vm->jit)
                 place = ls_jit_locate(r->vm, r->L, regs->ip, regs->sp, &m.jit_id, &m.jit_offset);
         if (place == LS_JIT_IN_TRACE)
@@ -262,10 +273,10 @@ static void walk(struct ls_thread *t, const struct running *r, const struct ls_r
                 ls_walk_top(w, r->L, jit_base, state == LS_VMSTATE_C, regs, &top);
         /* LuaJIT leaves the state at C when it has told our handler of a recorded bytecode, and goes on compiling. */
         if (state == LS_VMSTATE_C && top.base && !top.in_asm && !top.in_trace && ls_fn_is_lua(ls_gcptr(top.base[-2])))
-                to_jit(&ticks);
-        m.whole = top.in_asm || place == LS_JIT_IN_TRACE;
+                to_jit(ticks);
+        m.whole = top.in_asm || place == LS_JIT_IN_TRACE || is_whole_blocked(ticks, &top, state, place);
         if (top.in_trace && (!place || m.jit_offset == LS_JIT_NO_OFFSET)) {
-                ls_lose(LS_LOSS_TRACE_UNKNOWN, ticks.sum);
+                ls_lose(LS_LOSS_TRACE_UNKNOWN, ticks->sum);
                 m.flags |= LS_SAMPLE_NO_LINE;
         }
         w->trusted = m.whole;
@@ -277,22 +288,21 @@ static void walk(struct ls_thread *t, const struct running *r, const struct ls_r
         }
         w->trusted = m.whole;
         if (error) {
-                ls_lose(LS_LOSS_BAD_STACK, ticks.sum);
-                return;
+                ls_lose(LS_LOSS_BAD_STACK, ticks->sum);
+                return -1;
         }
         if (w->n > 1 && is_own_function(w->frames[0].fn)) {
-                to_jit(&ticks);
+                to_jit(ticks);
                 ls_walk_drop_top(w);
         }
-        if (!w->n) {
-                ls_sample_send_pseudo(t, r->vm, "[no Lua function]", m.regs, &ticks);
-                return;
-        }
+        if (!w->n)
+                return ls_sample_send_pseudo(t, r->vm, "[no Lua function]", m.regs, ticks);
         if (!top.exact)
                 ls_lose(LS_LOSS_TOP_GUESSED, 1);
-        ls_sample_send(t, &m, &ticks);
+        error = ls_sample_send(t, &m, ticks);
         s->at_hand.sum = 0;
-        ls_sample_background(t, m.whole ? r->L : NULL, ticks.cpu_ns);
+        ls_sample_background(t, m.whole ? r->L : NULL, ticks->cpu_ns);
+        return error;
 }
 
 /* Nothing of the VM can be read: on its thread the hook is asked for, which may come or not. */
@@ -351,12 +361,34 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
                 ls_lose(atomic_load_explicit(&ls_profiler.taken, memory_order_relaxed) ? LS_LOSS_APP_PROFILER : LS_LOSS_OTHER_VM, n);
         } else {
                 add_pending(s, t->busy && r.vm->jit ? LS_VMSTATE_JIT : state, n, n - 1);
-                if (t->busy || cpu < s->rest_until_ns)
+                if (t->busy || cpu < s->rest_until_ns) {
                         ls_lose(LS_LOSS_BUSY, n);
-                else
-                        walk(t, &r, &regs, state);
+                } else {
+                        struct ls_ticks ticks;
+
+                        ls_ticks_take(s, &ticks);
+                        walk(t, &r, &regs, state, &ticks);
+                }
                 s->at_hand.sum = 0;
         }
+}
+
+int ls_tick_look(struct ls_thread *t, const struct ls_regs *regs, struct ls_ticks *ticks)
+{
+        struct ls_guard *guard = &t->sampler->walks[t->sampler->current].guard;
+        struct running r;
+        enum ls_vmstate state;
+
+        ls_guard_begin(guard);
+        if (!find_vm(t, guard, regs->sp, &r)) {
+                ticks->weight[LS_VMSTATE_C] = ticks->sum;
+                return ls_sample_send_pseudo(t, NULL, "[outside Lua]", NULL, ticks);
+        }
+        if (r.vm->paused)
+                return 1;
+        state = vmstate_of(*(const volatile int32_t *)(r.global + ls_vm_facts.vmstate_offset));
+        ticks->weight[state] = ticks->sum;
+        return walk(t, &r, regs, state, ticks);
 }
 
 LS_HANDLER void ls_tick_rest(struct ls_sampler *s, uint64_t since_ns, uint64_t cpu)

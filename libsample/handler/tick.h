@@ -13,6 +13,7 @@
 struct ls_ticks {                       /* time that a sample stands for */
         uint32_t weight[LS_NVMSTATES];
         uint32_t sum, delayed;
+        uint8_t event;                  /* enum ls_event_kind; 0 = CPU */
         uint64_t time_ns, cpu_ns;       /* CLOCK_MONOTONIC and the thread's CPU clock at the last tick */
 };
 
@@ -45,6 +46,9 @@ struct ls_sampler {                     /* of a thread; pages */
         uint64_t names_ns;              /* spent on searches for names */
         uint64_t builtins_ns;           /* when the libraries were last read for names of fast functions */
         struct ls_native_copy *native;  /* the last native stack, NULL = none wanted */
+        /* Asked before a sample is sent, 0 = it is not: the thread does not stand where it was read any more. NULL for a
+         * thread that reads itself. */
+        int (*still)(const struct ls_thread *t);
 };
 
 /* LuaJIT's own profiler, which the hook engine runs on one VM of the process. */
@@ -64,6 +68,11 @@ extern void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
 
 /* The tick signal's handler. Preserves errno. */
 LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context);
+
+/* Sends the stack of a thread that is blocked, read from another process (libsample/outside): ticks->sum wall ticks, whose
+ * VM state is filled in. t: what that process keeps for the thread. regs: ip and sp are known, the others 0. Returns 0; 1 = its
+ * VM is outside of the marked regions; -1 = the stack could not be read, or not sent. */
+int ls_tick_look(struct ls_thread *t, const struct ls_regs *regs, struct ls_ticks *ticks);
 
 /* After a sample that took the time since since_ns (CLOCK_MONOTONIC; cpu: the thread's CPU clock then). One that took a large
  * part of the interval, such as of a stack of ten thousand frames at 50 us, is paid for before the next stack is read: the

@@ -96,10 +96,12 @@ static inline int fake_sample(struct ls_ring *ring, struct ls_rec_sample rec, co
         return fake_put(ring, LS_REC_SAMPLE, &rec, sizeof(rec), frames, rec.nframes * sizeof(*frames));
 }
 
-/* A memory with one ring, as `record` makes it. */
+static __attribute__((unused)) uint8_t fake_events;     /* of the next memory: LS_RECORD_* */
+
+/* A memory as `record` makes it. */
 static inline void fake_memory(struct ls_memory *m, uint32_t ring_size)
 {
-        struct ls_record_options o = { .interval_ns = 1000000, .ring_size = ring_size };
+        struct ls_record_options o = { .interval_ns = 1000000, .ring_size = ring_size, .events = fake_events };
         int err = ls_memory_init(m, &o);
 
         assert(err == 0);

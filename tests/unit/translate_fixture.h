@@ -38,7 +38,8 @@ static void on_notice(void *ctx, const char *text)
 static inline int setup(void **state)
 {
         struct ls_translate_config cfg = { .memory = &memory, .cwd = "/", .pid = (int)getpid(), .interval_ns = 1000000,
-                                           .start_ns = START_NS, .notice = on_notice };
+                                           .start_ns = START_NS, .notice = on_notice,
+                                           .wall_only = fake_events == LS_RECORD_WALL };
         struct ls_drain_sink sink = { ls_translate_record, ls_translate_gap, ls_translate_closed, &translate };
         int fd;
 
@@ -84,6 +85,7 @@ static inline void finish(void)
         const char *error;
 
         run_drain();
+        ls_translate_settle(&translate);
         ls_translate_finish(&translate);
         assert_int_equal(ls_trace_flush(writer, NOW_NS, 1), 0);
         assert_int_equal(ls_trace_writer_close(writer), 0);

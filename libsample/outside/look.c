@@ -1,0 +1,221 @@
+/* One thread of the program, read from outside: see look.h. */
+#include "libsample/outside/look.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "libsample/agent.h"
+#include "libsample/handler/coroutines.h"
+#include "libsample/handler/names.h"
+#include "libsample/handler/sources.h"
+#include "libsample/jit.h"
+#include "libsample/outside/mirror.h"
+#include "libsample/pages.h"
+#include "libsample/view.h"
+#include "libsample/zones.h"
+
+struct ls_agent ls_agent;               /* of this process: what the handler's code looks at */
+static struct ls_shm shm_copy;          /* it counts losses; ours are not the agent's */
+static uint64_t generation = 1;
+static struct ls_view view;
+static uintptr_t view_at;
+
+struct ls_look {
+        struct ls_thread thread;
+        const struct ls_ring *agents;   /* the thread's own ring */
+        int (*still)(void *ctx);
+        void *ctx;
+        /* the look at hand */
+        struct ls_regs regs;
+        struct ls_ticks ticks;
+};
+
+static int read_view(void *arg)
+{
+        const struct ls_view *v = (const struct ls_view *)view_at;
+        size_t size;
+
+        (void)arg;
+        if (v->size != sizeof view || v->vm_size != sizeof(struct ls_vm) || v->facts_size != sizeof ls_vm_facts ||
+            v->thread_size != sizeof(struct ls_thread))
+                return -EPROTO;
+        view = *v;
+        ls_vm_facts = *view.facts;
+        memcpy(ls_builtin_table(&size), view.builtins, sizeof(char[256][40]));
+        ls_builtin_adopt();
+        memcpy(ls_interposed, view.interposed, sizeof ls_interposed);
+        return ls_vm_facts.ok ? 0 : -EPROTO;
+}
+
+int ls_look_image(struct ls_shm *shm, pid_t pid)
+{
+        int r;
+
+        view_at = (uintptr_t)atomic_load(&shm->view);
+        if (!view_at || view_at & 7)
+                return -EAGAIN;
+        shm_copy.interval_ns = shm->interval_ns;
+        shm_copy.depth = shm->depth;
+        shm_copy.want_text = shm->want_text;
+        shm_copy.generation = generation;
+        ls_agent = (struct ls_agent){ .shm = &shm_copy, .generation = &generation, .pid = (int)pid };
+        r = ls_mirror_open(pid);
+        return r ? r : ls_mirror_look(read_view, NULL);
+}
+
+/* The VMs as they are now, and what belongs to the thread. */
+static int read_process(struct ls_look *l)
+{
+        const struct ls_thread *theirs = (const struct ls_thread *)(uintptr_t)atomic_load(&l->agents->thread);
+        uint32_t used = *view.vms_used;
+
+        if (!theirs || (uintptr_t)theirs & 7 || used > LS_VMS_MOST)
+                return -1;
+        memcpy(ls_vms, view.vms, used * sizeof *ls_vms);
+        atomic_store(&ls_vms_used, used);
+        atomic_store(&ls_vms_closed, *view.vms_closed);
+        memcpy(ls_jit_functions, view.jit_functions, sizeof ls_jit_functions);
+        l->thread.stack_low = theirs->stack_low;
+        l->thread.stack_high = theirs->stack_high;
+        return 0;
+}
+
+static int look(void *arg)
+{
+        struct ls_look *l = arg;
+        int r = read_process(l);
+
+        return r ? r : ls_tick_look(&l->thread, &l->regs, &l->ticks);
+}
+
+static int still(const struct ls_thread *t)
+{
+        const struct ls_look *l = (const struct ls_look *)(const void *)t;
+
+        return l->still(l->ctx);
+}
+
+static void fill(struct ls_ticks *ret, uint32_t ticks, uint64_t time_ns, uint64_t cpu_ns)
+{
+        *ret = (struct ls_ticks){ .sum = ticks, .event = LS_EVENT_WALL, .time_ns = time_ns, .cpu_ns = cpu_ns };
+}
+
+static void free_tables(struct ls_thread *t)
+{
+        ls_functions_free(t->functions);
+        ls_sources_free(t->sources);
+        ls_coroutines_free(t->coroutines);
+        ls_zones_free(t->zones);
+        ls_names_free(t->names);
+        for (int i = 0; t->sampler && i < 2; i++)
+                ls_pages_free(t->sampler->walks[i].frames, t->sampler->walks[i].room * sizeof(struct ls_wframe));
+        ls_pages_free(t->sampler, sizeof *t->sampler);
+}
+
+static int make_tables(struct ls_thread *t)
+{
+        t->functions = ls_functions_new();
+        t->sources = ls_sources_new();
+        t->coroutines = ls_coroutines_new();
+        t->zones = ls_zones_new();
+        t->names = ls_names_new();
+        t->sampler = ls_pages_new(sizeof *t->sampler);
+        if (!t->functions || !t->sources || !t->coroutines || !t->zones || !t->names || !t->sampler)
+                return -ENOMEM;
+        t->sampler->described = 1;      /* by send_thread */
+        t->sampler->still = still;
+        return 0;
+}
+
+/* Name and tid, from which the recorder knows which thread the ring is of. */
+static void send_thread(const struct ls_thread *t)
+{
+        struct ls_rec_thread rec = { t->thread_id, (uint32_t)t->tid, 0, 0 };
+        char path[64], name[32] = "", *body;
+        ssize_t n;
+        int fd;
+
+        snprintf(path, sizeof path, "/proc/%d/task/%d/comm", ls_agent.pid, t->tid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        n = fd < 0 ? 0 : read(fd, name, sizeof name - 1);
+        if (fd >= 0)
+                close(fd);
+        rec.name_len = n > 1 ? (uint32_t)n - 1 : 0;     /* a newline ends it */
+        body = ls_ring_reserve(t->ring, LS_REC_THREAD, sizeof rec + rec.name_len, LS_RESERVE_DEFINITION);
+        if (!body)
+                return;
+        memcpy(body, &rec, sizeof rec);
+        memcpy(body + sizeof rec, name, rec.name_len);
+        ls_ring_commit(t->ring, body);
+}
+
+struct ls_look *ls_look_new(unsigned index, int tid, struct ls_ring *ring, struct ls_ring *own)
+{
+        struct ls_look *l = ls_pages_new(sizeof *l);
+
+        if (!l)
+                return NULL;
+        l->agents = ring;
+        l->thread.ring = own;
+        l->thread.index = index;
+        l->thread.tid = tid;
+        if (make_tables(&l->thread)) {
+                ls_look_free(l);
+                return NULL;
+        }
+        atomic_store(&own->tid, (uint32_t)tid);
+        atomic_fetch_add(&own->claim, 1);
+        send_thread(&l->thread);
+        return l;
+}
+
+void ls_look_free(struct ls_look *l)
+{
+        if (!l)
+                return;
+        free_tables(&l->thread);
+        ls_pages_free(l, sizeof *l);
+}
+
+int ls_look_send(struct ls_look *l, uintptr_t ip, uintptr_t sp, uint32_t ticks, uint64_t time_ns, uint64_t cpu_ns,
+                 int (*still_fn)(void *ctx), void *ctx)
+{
+        struct ls_ring *ring = l->thread.ring;
+        uint32_t in_write = atomic_load(&ring->in_write);
+        int r;
+
+        l->regs = (struct ls_regs){ .ip = ip, .sp = sp };
+        l->still = still_fn;
+        l->ctx = ctx;
+        fill(&l->ticks, ticks, time_ns, cpu_ns);
+        r = ls_mirror_look(look, l);
+        if (r == -EFAULT) {             /* left in the middle: of the ring, or of a table */
+                atomic_store(&ring->in_write, in_write);
+                free_tables(&l->thread);
+                l->thread.sampler = NULL;
+                if (make_tables(&l->thread))
+                        _exit(1);
+        }
+        if (r < 0)
+                l->thread.sampler->last_n = 0;
+        return r < 0 ? -1 : r;
+}
+
+int ls_look_send_like(struct ls_look *l, enum ls_like like, uint32_t ticks, uint64_t time_ns, uint64_t cpu_ns)
+{
+        struct ls_rec_sample *rec = ls_ring_reserve(l->thread.ring, LS_REC_SAMPLE, sizeof *rec, 0);
+
+        if (!rec)
+                return -1;
+        memset(rec, 0, sizeof *rec);
+        rec->time_ns = time_ns;
+        rec->cpu_ns = cpu_ns;
+        rec->weight[LS_VMSTATE_C] = ticks;
+        rec->event = LS_EVENT_WALL;
+        rec->flags = LS_SAMPLE_OFF_CPU;
+        rec->like = like;
+        ls_ring_commit(l->thread.ring, rec);
+        return 0;
+}

@@ -1,0 +1,24 @@
+/* One thread of the program, read from outside: its tables, its ring, its stack. Called by watch.c. */
+#ifndef LS_OUTSIDE_LOOK_H
+#define LS_OUTSIDE_LOOK_H
+
+#include "libsample/handler/tick.h"
+
+struct ls_look;
+
+/* The image that the program runs now: what the agent has published is read. Returns 0; -EAGAIN: there is nothing yet;
+ * -EPROTO: the agent is of another build; else as ls_mirror_open. shm: of the recording. */
+int ls_look_image(struct ls_shm *shm, pid_t pid);
+
+/* What is kept of a thread. ring: the agent's, whose place a thread has; own: the ring for what is found. NULL = no memory. */
+struct ls_look *ls_look_new(unsigned index, int tid, struct ls_ring *ring, struct ls_ring *own);
+void ls_look_free(struct ls_look *l);
+
+/* Sends the stack of the thread, which is blocked there, with so many wall ticks. still: asked at the end whether it is so.
+ * Returns 0; 1 = the program does not want this time recorded; -1 = it could not be read or sent. */
+int ls_look_send(struct ls_look *l, uintptr_t ip, uintptr_t sp, uint32_t ticks, uint64_t time_ns, uint64_t cpu_ns,
+                 int (*still)(void *ctx), void *ctx);
+/* Sends wall ticks with the stack that another sample has. Returns 0 or -1. */
+int ls_look_send_like(struct ls_look *l, enum ls_like like, uint32_t ticks, uint64_t time_ns, uint64_t cpu_ns);
+
+#endif

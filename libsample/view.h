@@ -1,0 +1,22 @@
+/* Where in the program the agent keeps what a process that reads the program from outside needs (libsample/outside): the
+ * agent publishes the address of its one struct ls_view in the control page. Both are built from the same source; the sizes
+ * tell when they are not. */
+#ifndef LS_VIEW_H
+#define LS_VIEW_H
+
+#include "libsample/handler/functions.h"
+#include "libsample/handler/walk.h"
+#include "libsample/thread.h"
+#include "libsample/vm.h"
+
+struct ls_view {
+        uint32_t size, vm_size, facts_size, thread_size;
+        const struct ls_vm_facts *facts;
+        const struct ls_vm *vms;
+        const _Atomic uint32_t *vms_used, *vms_closed;
+        const uintptr_t *jit_functions;
+        const char (*builtins)[40];
+        const struct ls_interposed *interposed;
+};
+
+#endif

@@ -1,0 +1,64 @@
+/* The watcher's process: see watcher.h. */
+#include "record/watcher.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libsample/outside/outside.h"
+
+#define LAST_MS 500                     /* for its last look and what it sends then */
+
+pid_t ls_watcher_start(const struct ls_memory *m)
+{
+        pid_t pid = fork();
+
+        if (pid)
+                return pid < 0 ? -errno : pid;
+        /* Nobody waits for the end of a pipe because of it. Its signals are all blocked already. */
+        close_range(0, ~0u, 0);
+        ls_outside_watch(m->shm);
+}
+
+static uint64_t time_of(const struct rusage *r)
+{
+        return (uint64_t)(r->ru_utime.tv_sec + r->ru_stime.tv_sec) * 1000000000u +
+               (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) * 1000u;
+}
+
+uint64_t ls_watcher_stop(pid_t pid)
+{
+        const struct timespec ms = { 0, 1000000 };
+        struct rusage used = { 0 };
+
+        if (pid <= 0)
+                return 0;
+        for (int i = 0; i < LAST_MS; i++) {
+                if (wait4(pid, NULL, WNOHANG, &used))
+                        return time_of(&used);
+                nanosleep(&ms, NULL);
+        }
+        kill(pid, SIGKILL);
+        while (wait4(pid, NULL, 0, &used) < 0 && errno == EINTR)
+                ;
+        return time_of(&used);
+}
+
+const char *ls_watcher_complaint(const struct ls_memory *m)
+{
+        static const char *const complaints[] = {
+                [LS_WATCH_FORBIDDEN] = "the program's memory may not be read (see kernel.yama.ptrace_scope, or grant "
+                                       "CAP_SYS_PTRACE): blocked time is charged to the stack that was seen last",
+                [LS_WATCH_UNREADABLE] = "how this Lua VM lays out its stack is not known: blocked time is charged to the stack "
+                                        "that was seen last",
+                [LS_WATCH_CLASH] = "address space randomization is off: blocked time is charged to the stack that was seen last",
+                [LS_WATCH_NO_TIMES] = "this kernel does not say how long a thread ran (/proc/PID/schedstat): only the time on a CPU is "
+                                      "in the trace",
+        };
+        uint32_t how = m->shm->watching;
+
+        return how < sizeof(complaints) / sizeof(*complaints) ? complaints[how] : NULL;
+}

@@ -1,0 +1,17 @@
+/* Starts and ends the process that watches the program's threads for wall time (libsample/outside). Called by session.c. */
+#ifndef LS_RECORD_WATCHER_H
+#define LS_RECORD_WATCHER_H
+
+#include <sys/types.h>
+
+#include "record/memory.h"
+
+/* Starts it, before the program. Returns its pid or -errno. */
+pid_t ls_watcher_start(const struct ls_memory *m);
+/* Waits until it has sent what it has: the recording is over, or the program. Takes what ls_watcher_start returned; returns
+ * the CPU time that it used, in ns. */
+uint64_t ls_watcher_stop(pid_t pid);
+/* What its word says, for people: NULL = it reads stacks, or there was nothing to read. */
+const char *ls_watcher_complaint(const struct ls_memory *m);
+
+#endif

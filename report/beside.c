@@ -1,0 +1,234 @@
+/* View "beside": functions (or lines, zones, ...) by two events side by side, as cpu and wall. In seconds, since shares of two
+ * sums cannot be compared. */
+#include "report/view.h"
+#include "formats/escape.h"
+#include "report/json.h"
+#include "report/rows.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct line {                           /* a group, and its row of each event, NULL = it has none */
+        const struct ls_row *row[LS_EVENTS_SHOWN];
+        uint32_t id;
+        int cut;                        /* below --min */
+};
+
+struct beside {
+        const struct ls_report *r;
+        const struct ls_aggregate *a[LS_EVENTS_SHOWN];
+        struct ls_rows *rows[LS_EVENTS_SHOWN];
+        struct line *lines;
+        size_t n, hidden;
+        unsigned most;                  /* the event with the larger sum: shares are of it */
+};
+
+static uint64_t ticks_of(const struct line *l, unsigned event, int total)
+{
+        const struct ls_row *row = l->row[event];
+
+        return !row ? 0 : total ? row->total : row->self;
+}
+
+static int by_total(const struct ls_report *r)
+{
+        return r->o->sort == LS_SORT_TOTAL;
+}
+
+static const struct beside *sorting;    /* qsort has no context */
+
+static int by_rank(const void *a, const void *b)
+{
+        const struct line *x = a, *y = b;
+        int total = by_total(sorting->r);
+        uint64_t left = ticks_of(x, sorting->most, total), right = ticks_of(y, sorting->most, total);
+
+        if (left != right)
+                return left < right ? 1 : -1;
+        return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Joins the rows of both by their group. */
+static int join(struct beside *b)
+{
+        uint32_t groups = b->rows[0]->grouping[0]->n_groups;
+        struct line *of = calloc((size_t)groups + 1, sizeof(*of));
+
+        if (!of)
+                return -ENOMEM;
+        for (unsigned e = 0; e < LS_EVENTS_SHOWN; e++)
+                for (size_t i = 0; i < b->rows[e]->n_rows; i++)
+                        if (b->rows[e]->rows[i].id < groups)
+                                of[b->rows[e]->rows[i].id].row[e] = &b->rows[e]->rows[i];
+        for (uint32_t i = 0; i < groups; i++) {
+                if (!of[i].row[0] && !of[i].row[1])
+                        continue;
+                of[b->n] = of[i];
+                of[b->n].id = i;
+                b->n++;
+        }
+        b->lines = of;
+        sorting = b;
+        qsort(of, b->n, sizeof(*of), by_rank);
+        for (size_t i = 0; i < b->n; i++) {
+                of[i].cut = 1;
+                for (unsigned e = 0; e < LS_EVENTS_SHOWN; e++)
+                        of[i].cut &= ls_below_min(b->r, ticks_of(&of[i], e, by_total(b->r)), b->a[e]->ticks);
+                b->hidden += of[i].cut && (ticks_of(&of[i], 0, 0) || ticks_of(&of[i], 1, 0));
+        }
+        return 0;
+}
+
+static void done(struct beside *b)
+{
+        free(b->lines);
+        ls_rows_free(b->rows[0]);
+        ls_rows_free(b->rows[1]);
+}
+
+static int begin(const struct ls_report *r, struct beside *b)
+{
+        int error = 0;
+
+        *b = (struct beside){ .r = r, .a = { r->aggregate, r->beside }, .most = r->beside->ticks > r->aggregate->ticks };
+        for (unsigned e = 0; !error && e < LS_EVENTS_SHOWN; e++)
+                error = ls_rows_new(r->profile, r->labels, b->a[e], r->o, &b->rows[e]);
+        if (!error)
+                error = join(b);
+        if (error)
+                done(b);
+        return error;
+}
+
+static void put_time(const struct ls_report *r, uint64_t ticks)
+{
+        if (r->o->raw)
+                fprintf(r->out, " %12" PRIu64, ticks);
+        else
+                fprintf(r->out, " %11.3fs", (double)ticks * (double)r->profile->interval_ns / 1e9);
+}
+
+static void put_title(const struct beside *b)
+{
+        const struct ls_report *r = b->r;
+        char text[64];
+
+        fprintf(r->out, "%s#  Share", ls_dim(r));
+        for (int total = 0; total <= b->rows[0]->has_total; total++)
+                for (unsigned e = 0; e < LS_EVENTS_SHOWN; e++) {
+                        snprintf(text, sizeof(text), "%s %s", total ? "Total" : "Self", ls_event_name(r->filter->choice.id[e]));
+                        fprintf(r->out, " %12s", text);
+                }
+        fprintf(r->out, "  %s%s\n", r->o->by[0]->title, ls_plain(r));
+}
+
+static int put_line(const struct beside *b, const struct line *l)
+{
+        const struct ls_report *r = b->r;
+        double share = ls_share(ticks_of(l, b->most, by_total(r)), b->a[b->most]->ticks);
+        uint32_t function = r->o->by[0]->function ? r->o->by[0]->function(b->rows[0]->grouping[0], l->id) : 0;
+        char *name = ls_rows_text(b->rows[0], 0, l->id), *place = function ? ls_place_text(r, function) : NULL;
+        size_t room = r->width > 64 + 20 ? r->width - 64 : 0;
+
+        if (!name) {
+                free(place);
+                return -ENOMEM;
+        }
+        fprintf(r->out, "%s%7.2f%%%s", ls_heat(r, share), 100 * share, ls_plain(r));
+        for (int total = 0; total <= b->rows[0]->has_total; total++)
+                for (unsigned e = 0; e < LS_EVENTS_SHOWN; e++)
+                        put_time(r, ticks_of(l, e, total));
+        fputs("  ", r->out);
+        ls_put_fit(r->out, name, room, 0);
+        if (place && ls_text_columns(name) + ls_text_columns(place) + 2 <= (room ? room : SIZE_MAX))
+                fprintf(r->out, "  %s%s%s", ls_dim(r), place, ls_plain(r));
+        fputc('\n', r->out);
+        free(place);
+        free(name);
+        return 0;
+}
+
+static int beside_text(const struct ls_report *r)
+{
+        struct beside b;
+        int error = begin(r, &b);
+
+        if (error)
+                return error;
+        put_title(&b);
+        for (size_t i = 0; !error && i < b.n; i++)
+                if (!b.lines[i].cut)
+                        error = put_line(&b, &b.lines[i]);
+        if (!error && b.hidden)
+                fprintf(r->out, "%s# %zu more row%s below %g%% of either event (--min 0 shows all)%s\n", ls_dim(r), b.hidden,
+                        b.hidden == 1 ? "" : "s", r->o->min, ls_plain(r));
+        done(&b);
+        return error;
+}
+
+static int json_line(const struct beside *b, yajl_gen g, const struct line *l)
+{
+        const struct ls_report *r = b->r;
+        char *name = ls_rows_text(b->rows[0], 0, l->id);
+
+        if (!name)
+                return -ENOMEM;
+        yajl_gen_map_open(g);
+        ls_json_str(g, "name", name);
+        free(name);
+        ls_json_group(r, g, b->rows[0]->grouping[0], l->id);
+        for (unsigned e = 0; e < LS_EVENTS_SHOWN; e++) {
+                ls_json_key(g, ls_event_name(r->filter->choice.id[e]));
+                yajl_gen_map_open(g);
+                ls_json_u64(g, "self_ticks", ticks_of(l, e, 0));
+                ls_json_double(g, "self", ls_share(ticks_of(l, e, 0), b->a[e]->ticks));
+                if (b->rows[e]->has_total) {
+                        ls_json_u64(g, "total_ticks", ticks_of(l, e, 1));
+                        ls_json_double(g, "total", ls_share(ticks_of(l, e, 1), b->a[e]->ticks));
+                }
+                yajl_gen_map_close(g);
+        }
+        yajl_gen_map_close(g);
+        return 0;
+}
+
+static int beside_json(const struct ls_report *r, yajl_gen g)
+{
+        struct beside b;
+        int error = begin(r, &b);
+
+        if (error)
+                return error;
+        ls_json_key(g, "events");
+        yajl_gen_array_open(g);
+        for (unsigned e = 0; e < LS_EVENTS_SHOWN; e++) {
+                yajl_gen_map_open(g);
+                ls_json_str(g, "name", ls_event_name(r->filter->choice.id[e]));
+                ls_json_u64(g, "ticks", b.a[e]->ticks);
+                yajl_gen_map_close(g);
+        }
+        yajl_gen_array_close(g);
+        ls_json_key(g, "rows");
+        yajl_gen_array_open(g);
+        for (size_t i = 0; !error && i < b.n; i++)
+                if (!b.lines[i].cut)
+                        error = json_line(&b, g, &b.lines[i]);
+        yajl_gen_array_close(g);
+        done(&b);
+        return error;
+}
+
+static int beside_chosen(const struct ls_report_options *o)
+{
+        return o->events.n == LS_EVENTS_SHOWN;
+}
+
+const struct ls_view ls_view_beside = {
+        .name = "beside",
+        .chosen = beside_chosen,
+        .dims = ls_rows_dims,
+        .text = beside_text,
+        .json = beside_json,
+};

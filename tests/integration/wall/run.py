@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""Integration tests of wall time (record -e wall, report --event): run.py [--list] [NAME...]
+
+One recording of tests/lua/wall.lua serves most of them: the program says by its own clock how long each of its functions
+took, and the trace must say the same. Needs the build directory in LUASAMPLE_BUILD (default build/)."""
+import os
+import re
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
+import support as s
+from support import check, check_near
+
+suite = s.Suite("wall")
+MS = 1e6
+_once = {}
+
+
+def program_times(out):
+    return {m.group(1): float(m.group(2)) for m in re.finditer(r"^(\w+) (-?\d+)$", out, re.M)}
+
+
+def both():
+    """The recording of cpu and wall, and what the program said."""
+    if "both" not in _once:
+        r = s.record_lua("wall.lua", "-e", "cpu,wall").ok()
+        _once["both"] = r, program_times(r.out)
+    return _once["both"]
+
+
+def event_ticks(r, event):
+    return s.json_of(["report", "-i", r.trace, "-e", event, "--min", "0", "--json"])["header"]["ticks"]
+
+
+def total_ns(r, name, event="wall"):
+    """Time in a function and what it called, by ticks of 1 ms."""
+    return sum(row["total_ticks"] for row in r.rows("-e", event) if row["function"] == name) * MS
+
+
+def near(what, got, want, least=30 * MS):
+    """Within 3 % and some looks; the ends of each wait are seen up to one look late."""
+    check_near(what + " in ms", got / MS, want / MS, (0.03 * want + least) / MS)
+
+
+@suite.test("sum", "wall ticks are the time that passed, cpu ticks the time on a CPU")
+def sums():
+    r, took = both()
+    i = r.info()
+    wall, cpu = event_ticks(r, "wall") * MS, event_ticks(r, "cpu") * MS
+    near("all wall time", wall, took["all"], 60 * MS)
+    near("cpu time", cpu + i["lost_ticks"] * MS, i["cpu_ns"], 3 * MS)
+    check(wall > 1.5 * cpu, "wall %g ms is hardly more than cpu %g ms" % (wall / MS, cpu / MS))
+
+
+@suite.test("functions", "each function has the wall time that the program measured, compiled or not")
+def functions():
+    r, took = both()
+    for name in ("nap", "await", "burn"):
+        near(name, total_ns(r, name), took[name])
+    near("short_naps", total_ns(r, "short_naps"), took["short_naps"], 60 * MS)
+    check(total_ns(r, "nap", "cpu") < 30 * MS, "nap has %g ms of CPU time" % (total_ns(r, "nap", "cpu") / MS))
+    near("CPU time of burn", total_ns(r, "burn", "cpu"), 500 * MS, 40 * MS)
+
+
+@suite.test("lines", "blocked time stands at the line that waits")
+def lines():
+    r, took = both()
+    with open(os.path.join(s.LUA, "wall.lua")) as f:
+        text = f.read().split("\n")
+    for marker, name in (("if C.usleep(400)", "short_naps"), ("if C.usleep(ms * 1000)", "nap"), ("if C.poll", "await")):
+        line = 1 + next(n for n, l in enumerate(text) if marker in l)
+        got = sum(row["total_ticks"] for row in r.rows("-e", "wall", "--by", "line")
+                  if row.get("line") == line and s.basename(row.get("source")) == "wall.lua") * MS
+        check(got > 0.8 * took[name], "line %d has %g ms of the %g ms of %s" % (line, got / MS, took[name] / MS, name))
+
+
+@suite.test("callee", "what the FFI calls is named, where the interpreter calls it")
+def callee():
+    r, took = both()
+    rows = r.rows("-e", "wall")
+    usleep = [row for row in rows if row["function"].startswith("usleep")]
+    poll = [row for row in rows if re.match("_*poll", row["function"])]
+    check(len(usleep) == 1 and len(poll) == 1, "usleep %s, poll %s among %s" % (usleep, poll, [row["function"] for row in rows]))
+    near("usleep", usleep[0]["self_ticks"] * MS, took["nap"] + took["slow_worker"] + took["fast_worker"], 60 * MS)
+    near("poll", poll[0]["self_ticks"] * MS, took["await"])
+    check(not any(row["function"] == "[builtin]" for row in rows), "a builtin without name")
+
+
+@suite.test("undisturbed", "no wait is interrupted, and a blocked thread is not woken")
+def undisturbed():
+    r, took = both()
+    check(took["interrupted"] == 0, "%d waits were interrupted" % took["interrupted"])
+    check(took["switches"] <= 4, "%d switches during one sleep" % took["switches"])
+    i = s.json_of(["info", "-i", r.trace, "--json"])
+    check(i["lost"].get("wall-guessed", 0) <= 20, "%d ticks were guessed" % i["lost"]["wall-guessed"])
+
+
+# How long a function took by the program's own clock: waking up on a busy machine takes its time, too.
+TIMED = """local ffi = require 'ffi'
+ffi.cdef 'typedef struct { long s, ns; } now_t; int clock_gettime(int, now_t *); int usleep(unsigned);'
+local t = ffi.new 'now_t'
+local function now() ffi.C.clock_gettime(1, t) return tonumber(t.s) * 1e9 + tonumber(t.ns) end
+local function timed(name, fn, ...)
+  local start = now()
+  fn(...)
+  io.write(name, ' ', ('%.0f'):format(now() - start), '\\n')
+  io.flush()
+end
+"""
+
+
+def program(text):
+    path = s.tmpfile(".lua")
+    with open(path, "w") as f:
+        f.write(TIMED + text)
+    return path
+
+
+@suite.test("no-signals", "a program that only sleeps gets no signal at all")
+def no_signals():
+    r = s.record_lua(program("local function sleeps() assert(ffi.C.usleep(600000) == 0) end timed('sleeps', sleeps)\n"),
+                     "-e", "wall").ok()
+    near("sleeps", total_ns(r, "sleeps"), program_times(r.out)["sleeps"])
+    signals = dump_numbers(r.trace, "signals")
+    check(signals and signals[-1] <= 5, "%s signals for a program that sleeps" % signals)
+
+
+def dump_numbers(trace, key):
+    out = s.run([s.luasample(), "dump", "-i", trace]).out
+    return [int(m) for m in re.findall(r'info +key="%s" is_str=0 number=(\d+)' % key, out)]
+
+
+@suite.test("coroutines", "a coroutine that waits has the time, by one name for its cpu and its wall time")
+def coroutines():
+    r, took = both()
+    rows = r.rows("-e", "wall", "--by", "coroutine")
+    for name in ("slow_worker", "fast_worker"):
+        mine = [row for row in rows if row["name"].startswith(name)]
+        check(len(mine) == 1, "%d coroutines of %s: %s" % (len(mine), name, [row["name"] for row in rows]))
+        near(name, mine[0]["self_ticks"] * MS, took[name])
+
+
+@suite.test("alone", "-e wall alone: the same, and it is what report shows")
+def alone():
+    r = s.record_lua("wall.lua", "-e", "wall").ok()
+    took = program_times(r.out)
+    for args in ((), ("-e", "wall")):
+        ticks = s.json_of(["report", "-i", r.trace, *args, "--json"])["header"]["ticks"]
+        near("all of it", ticks * MS, took["all"], 60 * MS)
+    near("nap", total_ns(r, "nap"), took["nap"])
+    near("burn", total_ns(r, "burn"), took["burn"])
+    w = s.report(r.trace, "-e", "cpu")
+    check(w.status == 1 and "no such event" in w.err, "--event cpu of a trace without it: %d %s" % (w.status, w.err))
+
+
+@suite.test("default", "without -e nothing of it is recorded")
+def default():
+    r = s.record_lua("fib.lua" if os.path.exists(os.path.join(s.LUA, "fib.lua")) else "seventy.lua").ok()
+    check([e["name"] for e in r.info()["events"]] == ["cpu"], "events: %s" % r.info()["events"])
+    w = s.report(r.trace, "--event", "wall")
+    check(w.status == 1 and "record it with -e wall" in w.err, "--event wall: %d %s" % (w.status, w.err))
+
+
+@suite.test("views", "every view and exporter counts the chosen event, both events stand side by side")
+def views():
+    r, _ = both()
+    wall, cpu = event_ticks(r, "wall"), event_ticks(r, "cpu")
+    for view in ((), ("--tree",), ("--split",), ("--by", "vmstate,function"), ("--annotate",)):
+        j = s.json_of(["report", "-i", r.trace, "-e", "wall", "--min", "0", *view, "--json"])
+        check(j["header"]["ticks"] == wall, "%s: %d ticks" % (view, j["header"]["ticks"]))
+        s.report(r.trace, "-e", "wall", *view).ok()
+    for event, want in (("wall", wall), ("cpu", cpu)):
+        out = s.report(r.trace, "-e", event, "--format", "collapsed").ok().out
+        got = sum(int(line.rsplit(" ", 1)[1]) for line in out.splitlines())
+        check(got == want, "collapsed has %d ticks of %s, expected %d" % (got, event, want))
+    j = s.json_of(["report", "-i", r.trace, "-e", "cpu,wall", "--min", "0", "--json"])
+    check([e["ticks"] for e in j["events"]] == [cpu, wall], "events %s" % j["events"])
+    for event, want in (("cpu", cpu), ("wall", wall)):
+        check(sum(row[event]["self_ticks"] for row in j["rows"]) == want, "rows of %s do not sum to %d" % (event, want))
+    for row in j["rows"]:
+        check(row["cpu"]["self_ticks"] <= row["wall"]["self_ticks"], "more cpu than wall: %s" % row)
+    text = s.report(r.trace, "-e", "cpu,wall", "--sort", "total").ok().out
+    check(re.search(r"Self cpu +Self wall +Total cpu +Total wall", text), "no title: " + text)
+    check(re.search(r"nap +wall\.lua", text), "no nap in: " + text)
+
+
+@suite.test("usage", "what cannot be is said in one line")
+def usage():
+    r, _ = both()
+    for cmd, status, text in (
+            ((s.luasample(), "record", "-e", "cpus", "--", "true"), 129, "give cpu, wall, or cpu,wall"),
+            ((s.luasample(), "report", "-i", r.trace, "-e", "all"), 129, "give cpu, wall, or cpu,wall"),
+            ((s.luasample(), "report", "-i", r.trace, "-e", "cpu,wall", "--tree"), 129, "flat view"),
+            ((s.luasample(), "report", "-i", r.trace, "-e", "wall,wall"), 129, "two different events")):
+        w = s.run(list(cmd))
+        check(w.status == status and text in w.err and w.err.count("\n") <= 2, "%s: %d %s" % (cmd[2:], w.status, w.err))
+
+
+@suite.test("threads", "each thread has its own wait, for as long as it lived")
+def threads():
+    r = s.record([s.host("waits"), "600"], "-e", "cpu,wall").ok()
+    lived = {m.group(1): float(m.group(2)) for m in re.finditer(r"^(\w+) \d+ (\d+)$", r.out, re.M)}
+    for thread, function in (("poller", "wait_poll"), ("reader", "wait_read"), ("sleeper", "wait_semaphore")):
+        rows = r.rows("-e", "wall", "--thread", thread)
+        got = sum(row["total_ticks"] for row in rows if row["function"] == function) * MS
+        near(function, got, lived[thread])
+    ticks = s.json_of(["report", "-i", r.trace, "-e", "wall", "--thread", "spinner", "--json"])["header"]["ticks"]
+    near("spinner", ticks * MS, lived["spinner"])
+
+
+@suite.test("killed", "of a program that is killed in its sleep, what was seen by then is in the trace")
+def killed():
+    path, trace = s.tmpfile(".lua"), s.tmpfile(".data")
+    with open(path, "w") as f:
+        f.write("local ffi = require 'ffi' ffi.cdef 'int usleep(unsigned);'\n"
+                "local function asleep() ffi.C.usleep(60e6) end io.write 'sleeping\\n' io.flush() asleep()\n")
+    p = s.Started(s.record_cmd([s.luajit().program, path], "-q", "-e", "wall", trace=trace))
+    p.wait_for("sleeping")
+    start = time.monotonic()
+    kids = s.children_of(p.p.pid)
+    time.sleep(0.7)                         # this is what is measured
+    for kid in kids:
+        with open("/proc/%d/comm" % kid) as f:
+            if f.read().startswith("luajit"):
+                slept = time.monotonic() - start
+                os.kill(kid, s.SIGNALS.SIGKILL)
+    check(p.wait() == 137, "not killed: " + p.read(p.err))
+    got = sum(row["total_ticks"] for row in s.rows(trace) if row["function"] == "asleep") * MS
+    near("asleep", got, slept * 1e9, 150 * MS)
+
+
+@suite.test("exec", "the image after exec is watched as well")
+def execs():
+    path = program("ffi.cdef 'int execv(const char *, char *const *);'\n"
+                   "local function before() ffi.C.usleep(200000) end local function after() ffi.C.usleep(300000) end\n"
+                   "if ... == 'again' then timed('after', after) os.exit(0) end timed('before', before)\n"
+                   "local argv, keep = ffi.new 'char *[4]', {}\n"
+                   "for i, a in ipairs { ..., arg[0], 'again' } do\n"
+                   "  keep[i] = ffi.new('char[?]', #a + 1, a) argv[i - 1] = keep[i] end\n"
+                   "ffi.C.execv(..., argv)\n")
+    r = s.record_lua(path, "-e", "wall", args=[s.luajit().program]).ok()
+    took = program_times(r.out)
+    for name in ("before", "after"):
+        near(name, total_ns(r, name), took[name])
+
+
+if __name__ == "__main__":
+    sys.exit(suite.main())
