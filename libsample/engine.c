@@ -71,7 +71,7 @@ static void publish_view(void)
                 .size = sizeof view, .vm_size = sizeof(struct ls_vm), .facts_size = sizeof ls_vm_facts,
                 .thread_size = sizeof(struct ls_thread), .facts = &ls_vm_facts, .vms = ls_vms, .vms_used = &ls_vms_used,
                 .vms_closed = &ls_vms_closed, .jit_functions = ls_jit_functions,
-                .builtins = (const char (*)[40])ls_builtin_table(&size),
+                .builtins = (const char (*)[40])ls_builtin_table(&size), .interposed = ls_interposed,
         };
         atomic_store(&ls_agent.shm->view, (uintptr_t)&view);
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "libsample/agent.h"
+#include "libsample/handler/functions.h"
 
 struct ls_libc ls_libc_table;
 int ls_libc_resolved;
@@ -37,8 +38,13 @@ void ls_libc_resolve(void)
         void *(*find)(void *, const char *) = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym",
                                                                                       "GLIBC_2.2.5");
 
-        for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        _Static_assert(sizeof entries / sizeof *entries < LS_INTERPOSED_MOST, "room for all");
+        for (size_t i = 0, n = 0; i < sizeof entries / sizeof *entries; i++) {
                 void *fn = find ? find(RTLD_NEXT, entries[i].name) : NULL;
+                void *ours = fn ? find(RTLD_DEFAULT, entries[i].name) : NULL;
+
+                if (ours && ours != fn)
+                        ls_interposed[n++] = (struct ls_interposed){ (uintptr_t)ours, (uintptr_t)fn };
 
                 *(void **)((char *)&ls_libc_table + entries[i].offset) = fn ? fn : (void *)not_there;
         }

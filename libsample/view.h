@@ -4,6 +4,7 @@
 #ifndef LS_VIEW_H
 #define LS_VIEW_H
 
+#include "libsample/handler/functions.h"
 #include "libsample/handler/walk.h"
 #include "libsample/thread.h"
 #include "libsample/vm.h"
@@ -15,6 +16,7 @@ struct ls_view {
         const _Atomic uint32_t *vms_used, *vms_closed;
         const uintptr_t *jit_functions;
         const char (*builtins)[40];
+        const struct ls_interposed *interposed;
 };
 
 /* What luasample_probe writes for a process that reads another one without an agent in it (outside/now.c): how the LuaJIT

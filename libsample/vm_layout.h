@@ -19,13 +19,14 @@ enum {
         LS_PT_VARINFO = 96, LS_PT_SIZE = 104,
         LS_STR_HASH = 16, LS_STR_LEN = 20, LS_STR_DATA = 24,
         LS_TAB_ARRAY = 16, LS_TAB_META = 32, LS_TAB_NODE = 40, LS_TAB_ASIZE = 48, LS_TAB_HMASK = 52, LS_UDATA_META = 32,
+        LS_CDATA_VALUE = 16,
         LS_NODE_VAL = 0, LS_NODE_KEY = 8, LS_NODE_SIZE = 24,
         LS_CF_NRES = 8, LS_CF_L = 16, LS_CF_PC = 24, LS_CF_PREV = 32, LS_CF_SIZE = 80, LS_CF_RETURN = 72,
 };
 #define LS_PTF_VARARG 0x02
 
 /* Types in the upper 17 bits of a TValue, and in the gct byte as their complement. */
-enum { LS_T_STR = 4, LS_T_THREAD = 6, LS_T_PROTO = 7, LS_T_FUNC = 8, LS_T_TAB = 11, LS_T_UDATA = 12 };
+enum { LS_T_STR = 4, LS_T_THREAD = 6, LS_T_PROTO = 7, LS_T_FUNC = 8, LS_T_CDATA = 10, LS_T_TAB = 11, LS_T_UDATA = 12 };
 
 /* Frame types in the low bits of a frame's link. */
 enum { LS_FRAME_LUA = 0, LS_FRAME_C = 1, LS_FRAME_CONT = 2, LS_FRAME_VARG = 3, LS_FRAME_TYPEP = 7 };

@@ -326,12 +326,19 @@ static int read_builtins(lua_State *L)
         static const char open_hidden[] = "for _, name in ipairs({'ffi', 'jit.util', 'jit.profile'}) do\n"
                                           "  local open = package.preload[name]\n"
                                           "  if open then package.loaded[name] = open(name) end\n"
-                                          "end\n";
+                                          "end\n"
+                                          "local ffi, loaded = package.loaded.ffi, package.loaded\n"
+                                          "if not ffi then return end\n"
+                                          "loaded['ffi.clib'] = debug.getmetatable(ffi.C)\n"
+                                          "loaded['ffi.cdata'] = debug.getmetatable(ffi.new('int'))\n"
+                                          "return loaded['ffi.cdata'].__call\n";
 
         ls_lua.luaL_openlibs(L);
         ls_lua.lua_settop(L, 0);
-        if (!ls_lua.luaL_loadbuffer(L, open_hidden, sizeof open_hidden - 1, "=luasample"))
-                ls_lua.lua_pcall(L, 0, 0, 0);
+        if (!ls_lua.luaL_loadbuffer(L, open_hidden, sizeof open_hidden - 1, "=luasample") && !ls_lua.lua_pcall(L, 0, 1, 0) &&
+            (fn = ls_lua.lua_topointer(L, -1)) && LS_READ(uint8_t, fn, LS_GC_TYPE) == LS_T_FUNC &&
+            LS_READ(uint8_t, fn, LS_FN_FFID) > LS_FFID_C)
+                ls_vm_facts.ffid_ffi_call = LS_READ(uint8_t, fn, LS_FN_FFID);
         ls_names_builtins(L);
         ls_lua.lua_settop(L, 0);
         if (!ls_lua.luaL_loadbuffer(L, iterators, sizeof iterators - 1, "=luasample") && !ls_lua.lua_pcall(L, 0, 1, 0) &&

@@ -54,14 +54,50 @@ static int grow(void **array, uint32_t n, uint32_t *cap, size_t size, uint32_t m
         return 0;
 }
 
+/* The agent and the kernel may know a file by different names. */
+static int is_same_path(const char *a, const char *b)
+{
+        struct stat x, y;
+
+        return !strcmp(a, b) ||
+               (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+}
+
+/* The range that the kernel's list has given already, when the agent's own record comes later. */
+static int is_known(struct ls_mappings *m, const struct ls_rec_mapping *rec, const char *path, const uint8_t *build_id)
+{
+        for (uint32_t i = m->n_ranges; i-- > 0;) {
+                struct ls_map_range *r = &m->ranges[i];
+
+                if (r->gone || r->start != rec->start || r->file_offset != rec->file_offset || !is_same_path(r->path, path))
+                        continue;
+                if (r->build_id_len && rec->build_id_len &&
+                    (r->build_id_len != rec->build_id_len || memcmp(r->build_id, build_id, r->build_id_len)))
+                        return 0;
+                if (!r->build_id_len) {
+                        r->build_id_len = (uint8_t)rec->build_id_len;
+                        memcpy(r->build_id, build_id, rec->build_id_len);
+                }
+                if (rec->end > r->end)
+                        r->end = rec->end;
+                return 1;
+        }
+        return 0;
+}
+
 int ls_mappings_add(struct ls_mappings *m, const struct ls_rec_mapping *rec, const char *path, const uint8_t *build_id)
 {
+        char name[PATH_MAX];
         struct ls_map_range *r;
         int err;
 
         if (rec->start >= rec->end || rec->build_id_len > sizeof(r->build_id) || rec->path_len >= PATH_MAX ||
             memchr(path, 0, rec->path_len))
                 return -EINVAL;
+        memcpy(name, path, rec->path_len);
+        name[rec->path_len] = 0;
+        if (is_known(m, rec, name, build_id))
+                return 0;
         err = grow((void **)&m->ranges, m->n_ranges, &m->cap_ranges, sizeof(*r), RANGES_MAX);
         if (err < 0)
                 return err;
@@ -106,14 +142,6 @@ static int in_memory(const struct ls_mappings *m, uint64_t addr)
 
 struct map_line { struct ls_rec_mapping rec; char path[PATH_MAX]; };    /* a line of /proc/PID/maps */
 
-/* The agent and the kernel may know a file by different names. */
-static int is_same_path(const char *a, const char *b)
-{
-        struct stat x, y;
-
-        return !strcmp(a, b) ||
-               (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
-}
 
 /* 1 when the line and the range have addresses in common, and the same bytes of the same file there. The kernel splits
  * what the agent calls one segment where a page's protection was changed. */

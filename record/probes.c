@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -170,10 +171,33 @@ static void probe_ptrace(pid_t child, struct ls_probe_result *r)
 
         (void)child;
         if (read_line("/proc/sys/kernel/yama/ptrace_scope", line, sizeof(line)) < 0)
-                say(r, LS_PROBE_OK, "no limit by Yama; not needed by record, which starts the program itself");
+                say(r, LS_PROBE_OK, "no limit by Yama; record starts the program itself, and needs no more");
         else
-                say(r, LS_PROBE_OK, "kernel.yama.ptrace_scope is %s; not needed by record, which starts the program itself",
+                say(r, LS_PROBE_OK, "kernel.yama.ptrace_scope is %s; record starts the program itself, and needs no more",
                     line);
+}
+
+/* The child is a copy of this process: what stands at an address here stands there, too. */
+static void probe_wall(pid_t child, struct ls_probe_result *r)
+{
+        static const char there[] = "luasample";
+        char here[sizeof(there)] = "", path[64], line[256];
+        struct iovec to = { here, sizeof(here) }, from = { (void *)(uintptr_t)there, sizeof(there) };
+        uint64_t numbers[3];
+
+        if (process_vm_readv(child, &to, 1, &from, 1, 0) != (ssize_t)sizeof(there)) {
+                say(r, LS_PROBE_NOTE, "the memory of an own process cannot be read: %s", strerror(errno));
+                hint(r, "-e wall charges blocked time to the stack that was seen last: grant CAP_SYS_PTRACE, or in a container "
+                        "--cap-add SYS_PTRACE");
+                return;
+        }
+        snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)child);
+        if (read_line(path, line, sizeof(line)) < 0 ||
+            sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64, &numbers[0], &numbers[1], &numbers[2]) != 3) {
+                say(r, LS_PROBE_NOTE, "this kernel has no /proc/PID/schedstat: -e wall records only the time on a CPU");
+                return;
+        }
+        say(r, LS_PROBE_OK, "the stack of a blocked process can be read");
 }
 
 static const struct { int resource; const char *name; rlim_t least; const char *hint; } limits[] = {
@@ -229,6 +253,7 @@ const struct ls_probe ls_probes[] = {
         { "perf", "timer perf", 0, probe_perf },
         { "helper", "timer helper", 0, probe_helper },
         { "cputime", "timer cputime", 0, probe_cputime },
+        { "wall", "wall time", 0, probe_wall },
         { "ptrace", "ptrace", 0, probe_ptrace },
         { "limits", "limits", 0, probe_limits },
         { "clock", "clock", 0, probe_clock },

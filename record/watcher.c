@@ -55,6 +55,8 @@ const char *ls_watcher_complaint(const struct ls_memory *m)
                 [LS_WATCH_UNREADABLE] = "how this Lua VM lays out its stack is not known: blocked time is charged to the stack "
                                         "that was seen last",
                 [LS_WATCH_CLASH] = "address space randomization is off: blocked time is charged to the stack that was seen last",
+                [LS_WATCH_NO_TIMES] = "this kernel does not say how long a thread ran (/proc/PID/schedstat): only the time on a CPU is "
+                                      "in the trace",
         };
         uint32_t how = m->shm->watching;
 

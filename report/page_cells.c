@@ -33,6 +33,7 @@ struct pass {
         uint32_t *recent;               /* [RECENT] 1 + index of a cell; 0 = none */
         uint32_t sample_bucket;         /* of the sample that is being read: its rows follow each other */
         uint64_t sample_weight;
+        int each_seen;                  /* and each of its ticks was a look of its own, as in report/aggregate.c */
 };
 
 static int by_place(const void *a, const void *b)
@@ -113,7 +114,20 @@ static int find_context(struct pass *s, const struct ls_cell *cell, uint32_t *re
 /* Rows of the event that is shown, in what the filters let through. */
 static int is_wanted(const struct pass *s, const struct ls_sample_block *b, uint32_t i)
 {
-        return b->event[i] == LS_EVENT_CPU && ls_filter_wants(s->r->filter, b, i);
+        return s->r->filter->events[b->event[i]] && ls_filter_wants(s->r->filter, b, i);
+}
+
+/* The time of the first of the ticks of a row. Those of blocked time are sent when it ends, or each now and then; they are
+ * shown where they were. */
+static uint64_t first_tick(const struct pass *s, const struct ls_sample_block *b, uint32_t i)
+{
+        uint64_t least = s->r->filter->has_time ? s->r->filter->from_ns : s->start_ns, before;
+
+        if (!(b->flags[i] & LS_SAMPLE_OFF_CPU) || b->time_ns[i] <= least || b->weight[i] < 2)
+                return b->time_ns[i];
+        if (__builtin_mul_overflow(s->r->profile->interval_ns, b->weight[i] - 1, &before) || before >= b->time_ns[i] - least)
+                return least + 1;
+        return b->time_ns[i] - before;
 }
 
 static int find_span(void *ctx, const struct ls_sample_block *b)
@@ -123,8 +137,8 @@ static int find_span(void *ctx, const struct ls_sample_block *b)
         for (uint32_t i = 0; i < b->n; i++) {
                 if (!is_wanted(s, b, i))
                         continue;
-                if (b->time_ns[i] < s->first_ns)
-                        s->first_ns = b->time_ns[i];
+                if (first_tick(s, b, i) < s->first_ns)
+                        s->first_ns = first_tick(s, b, i);
                 if (b->time_ns[i] > s->last_ns)
                         s->last_ns = b->time_ns[i];
         }
@@ -174,7 +188,7 @@ static void end_sample(struct pass *s)
         if (!s->sample_weight)
                 return;
         s->c->samples[s->sample_bucket]++;
-        s->c->squares[s->sample_bucket] += w * w;
+        s->c->squares[s->sample_bucket] += s->each_seen ? 0 : w * w;    /* else spread() adds to it */
         s->sample_weight = 0;
 }
 
@@ -195,11 +209,38 @@ static int add(struct pass *s, const struct ls_page_cell *cell)
         return 0;
 }
 
-static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
+static uint32_t bucket_of(const struct pass *s, uint64_t time_ns)
+{
+        const struct ls_page_cells *c = s->c;
+        uint64_t bucket = bucket_after_start(s, time_ns), first = c->first_ns / c->bucket_ns;
+
+        return bucket < first ? 0 : bucket - first < c->n_buckets ? (uint32_t)(bucket - first) : c->n_buckets - 1;
+}
+
+/* Blocked time: each tick an interval before the next, the last at time_ns. What is before the first bucket is in it. */
+static int spread(struct pass *s, uint64_t time_ns, uint64_t ticks, uint32_t stack, uint32_t context)
 {
         struct ls_page_cells *c = s->c;
-        uint64_t after = bucket_after_start(s, b->time_ns[i]) - c->first_ns / c->bucket_ns;
-        uint32_t bucket = after < c->n_buckets ? (uint32_t)after : c->n_buckets - 1, context;
+        uint64_t interval = s->r->profile->interval_ns ? s->r->profile->interval_ns : 1;
+
+        while (ticks) {
+                uint32_t bucket = bucket_of(s, time_ns);
+                uint64_t start = s->start_ns + c->first_ns + bucket * c->bucket_ns, n = ticks;
+
+                if (bucket && (time_ns - start - 1) / interval + 1 < ticks)
+                        n = (time_ns - start - 1) / interval + 1;
+                if (add(s, &(struct ls_page_cell){ bucket, stack, context, n }))
+                        return -ENOMEM;
+                c->squares[bucket] += (double)n;
+                ticks -= n;
+                time_ns -= ticks ? n * interval : 0;
+        }
+        return 0;
+}
+
+static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
+{
+        uint32_t bucket = bucket_of(s, b->time_ns[i]), context;
         int noline = (b->flags[i] & LS_SAMPLE_NO_LINE) && b->vmstate[i] == LS_VMSTATE_NATIVE;
         int error = find_context(s, &(struct ls_cell){ .zone = b->zone[i], .thread = b->thread[i], .vmstate = b->vmstate[i],
                                                        .noline = (uint8_t)noline }, &context);
@@ -208,6 +249,8 @@ static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
                 return error;
         s->sample_bucket = bucket;
         s->sample_weight += b->weight[i];
+        if (b->flags[i] & LS_SAMPLE_OFF_CPU)
+                return spread(s, b->time_ns[i], b->weight[i], b->stack[i], context);
         return b->weight[i] ? add(s, &(struct ls_page_cell){ bucket, b->stack[i], context, b->weight[i] }) : 0;
 }
 
@@ -216,8 +259,10 @@ static int take_block(void *ctx, const struct ls_sample_block *b)
         struct pass *s = ctx;
 
         for (uint32_t i = 0; i < b->n; i++) {
-                if (!(b->flags[i] & LS_SAMPLE_CONT))
+                if (!(b->flags[i] & LS_SAMPLE_CONT)) {
                         end_sample(s);
+                        s->each_seen = (b->flags[i] & LS_SAMPLE_OFF_CPU) != 0;
+                }
                 if (is_wanted(s, b, i) && take_row(s, b, i))
                         return -ENOMEM;
         }

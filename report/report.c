@@ -11,8 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct ls_view *const views[] = { &ls_view_stacks, &ls_view_beside, &ls_view_flat, &ls_view_tree, &ls_view_annotate,
-                                                &ls_view_page };
+static const struct ls_view *const views[] = {
+        &ls_view_stacks, &ls_view_beside, &ls_view_flat, &ls_view_tree, &ls_view_annotate, &ls_view_page,
+};
 
 static const struct ls_view *find_view(const struct ls_report_options *o)
 {
@@ -62,9 +63,14 @@ static int show_json(const struct ls_report *r, const struct ls_view *view)
         return error;
 }
 
+static int is_empty(const struct ls_report *r)
+{
+        return !r->aggregate->ticks && !(r->beside && r->beside->ticks);
+}
+
 static int show(const struct ls_report *r, const struct ls_view *view)
 {
-        int empty = r->aggregate->ticks == 0 && !(r->beside && r->beside->ticks), error = 0;
+        int empty = is_empty(r), error = 0;
 
         if (r->o->exporter)
                 return empty ? show_nothing(r) : ls_report_export(r);
@@ -108,7 +114,7 @@ static int show_in(struct ls_report *r, const struct ls_view *view)
         end = ls_output_close(&out, error != 0);
         if (end)
                 ls_error("%s: cannot write %s: %s", o->command, path, strerror(-end));
-        return error || end || (!r->aggregate->ticks && !(r->beside && r->beside->ticks) && r->filter->active) ? LS_EXIT_FAIL : 0;
+        return error || end || (is_empty(r) && r->filter->active) ? LS_EXIT_FAIL : 0;
 }
 
 /* The second event. */

@@ -37,7 +37,8 @@ _Static_assert(sizeof(struct ls_child_exec) == 248, "child slot is 248 bytes");
 #define LS_AGENT_DONE     4u            /* the VM was closed or the process ended normally */
 
 /* How the watcher gets at the stacks of blocked threads (outside.h): its word to the recorder. */
-enum ls_watching { LS_WATCH_NONE, LS_WATCH_STACKS, LS_WATCH_FORBIDDEN, LS_WATCH_UNREADABLE, LS_WATCH_CLASH };
+enum ls_watching { LS_WATCH_NONE, LS_WATCH_STACKS, LS_WATCH_FORBIDDEN, LS_WATCH_UNREADABLE, LS_WATCH_CLASH,
+                   LS_WATCH_NO_TIMES };
 
 struct ls_shm {
         /* set by the recorder before the program starts, then constant */

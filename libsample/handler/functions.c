@@ -187,6 +187,37 @@ uint32_t ls_function_id(struct ls_thread *t, const char *fn, uint64_t now_ns)
         return s->id;
 }
 
+struct ls_interposed ls_interposed[LS_INTERPOSED_MOST];
+
+static uintptr_t behind(uintptr_t address)
+{
+        for (unsigned i = 0; i < LS_INTERPOSED_MOST && ls_interposed[i].ours; i++)
+                if (ls_interposed[i].ours == address)
+                        return ls_interposed[i].real;
+        return address;
+}
+
+uint32_t ls_function_c_id(struct ls_thread *t, uintptr_t called)
+{
+        uintptr_t address = behind(called);
+        struct ls_functions *fns = t->functions;
+        struct ls_rec_function rec = { .kind = LS_FUNC_C, .addr = address };
+        struct ls_fn *s;
+
+        if (make_room(fns))
+                return 0;
+        s = slot_of(fns, (uint64_t)address | KEY_C);
+        fns->last = s;
+        if (s->id)
+                return s->id;
+        rec.func_id = fns->next_id + 1;
+        if (!put_function(t, &rec, ""))
+                return 0;
+        fns->used++;
+        *s = (struct ls_fn){ .key = (uint64_t)address | KEY_C, .id = ++fns->next_id };
+        return s->id;
+}
+
 uint32_t ls_function_define(struct ls_thread *t, struct ls_rec_function *rec, const char *name)
 {
         rec->func_id = t->functions->next_id + 1;

@@ -11,6 +11,12 @@
 #define LS_TRIED_DEFINITION 1
 #define LS_TRIED_CALL_SITE  2
 
+#define LS_INTERPOSED_MOST 128u
+
+/* Functions of the C library that the agent has its own in place of (real.c). */
+struct ls_interposed { uintptr_t ours, real; };
+extern struct ls_interposed ls_interposed[LS_INTERPOSED_MOST];  /* what is not used is 0 */
+
 struct ls_fn {                          /* a function that was sampled */
         uint64_t key;                   /* prototype, C function's address or number of a fast function, tagged */
         uint64_t hash;                  /* of its bytecode */
@@ -26,6 +32,8 @@ struct ls_fn {                          /* a function that was sampled */
 
 /* Id for a frame of fn (a GCfunc), 0 when its definition did not fit into the ring. now_ns: CLOCK_MONOTONIC. */
 uint32_t ls_function_id(struct ls_thread *t, const char *fn, uint64_t now_ns);
+/* The same for a function of C that is known by its address. One that the agent interposes is the one behind it. */
+uint32_t ls_function_c_id(struct ls_thread *t, uintptr_t address);
 /* Sends a definition that the caller keeps track of itself; fills in its id, which it returns: 0 = it did not fit. No search
  * for its name is wanted. */
 uint32_t ls_function_define(struct ls_thread *t, struct ls_rec_function *rec, const char *name);

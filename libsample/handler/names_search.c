@@ -298,7 +298,8 @@ void ls_names_builtins(const lua_State *L)
 {
         static atomic_flag busy = ATOMIC_FLAG_INIT;
         static const char *const libraries[] = { "string", "table", "math", "io", "os", "coroutine", "debug", "bit",
-                                                 "jit", "package", "ffi", "jit.util", "jit.opt", "jit.profile" };
+                                                 "jit", "package", "ffi", "jit.util", "jit.opt", "jit.profile",
+                                                 "ffi.cdata", "ffi.clib" };      /* these two: in the probe's VM */
         const char *globals = globals_of(L), *loaded = loaded_table(globals);
 
         if (atomic_flag_test_and_set(&busy))

@@ -20,7 +20,7 @@
  * not known to be the same. */
 static int same(const struct ls_wframe *a, const struct ls_wframe *b)
 {
-        if (a->fn != b->fn || a->pc != b->pc)
+        if (a->fn != b->fn || a->pc != b->pc || a->callee != b->callee)
                 return 0;
         if (a->fn == LS_WFN_RESUMED_BY_C || !ls_fn_is_lua(a->fn))
                 return 1;
@@ -66,6 +66,10 @@ static int resolve(struct ls_thread *t, const struct ls_moment *m, struct ls_wal
 
         if (f->fn == LS_WFN_RESUMED_BY_C) {
                 f->func_id = ls_function_pseudo(t, "[resumed by C]");
+                return f->func_id ? 0 : -1;
+        }
+        if (f->callee) {
+                f->func_id = ls_function_c_id(t, f->callee);
                 return f->func_id ? 0 : -1;
         }
         uint8_t ffid = LS_READ(uint8_t, f->fn, LS_FN_FFID);

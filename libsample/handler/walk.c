@@ -25,11 +25,30 @@ static int reads(struct ls_walk *w, const void *p, size_t n)
         return w->trusted || ls_guard_reads(&w->guard, p, n);
 }
 
+#define NO_FUNCTION (1u << 16)          /* below it no code is mapped: the id of a C type that is called */
+
+/* What the FFI calls: its first argument points to it. */
+static uintptr_t callee_of(struct ls_walk *w, const char *fn, const uint64_t *base)
+{
+        const char *cdata;
+        uintptr_t callee;
+
+        if (fn == LS_WFN_RESUMED_BY_C || !ls_vm_facts.ffid_ffi_call || LS_READ(uint8_t, fn, LS_FN_FFID) != ls_vm_facts.ffid_ffi_call ||
+            !reads(w, base, 8) || !ls_istype(*base, LS_T_CDATA))
+                return 0;
+        cdata = ls_gcptr(*base);
+        if (!reads(w, cdata, LS_CDATA_VALUE + 8))
+                return 0;
+        callee = LS_READ(uintptr_t, cdata, LS_CDATA_VALUE);
+        return callee >= NO_FUNCTION && !(callee >> 47) ? callee : 0;
+}
+
 static int push(struct ls_walk *w, const char *fn, const char *pc, const uint64_t *base)
 {
         if (w->n == w->room && ls_pages_grow((void **)&w->frames, &w->room, w->n + 1, sizeof *w->frames))
                 return -ENOMEM;
-        w->frames[w->n++] = (struct ls_wframe){ .fn = fn, .pc = pc, .base = base };
+        w->frames[w->n] = (struct ls_wframe){ .fn = fn, .pc = pc, .base = base, .callee = callee_of(w, fn, base) };
+        w->n++;
         return 0;
 }
 

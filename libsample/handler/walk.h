@@ -14,6 +14,7 @@ struct ls_wframe {                      /* one frame as read; two equal ones sho
         const char *pc;                 /* behind the current instruction; NULL = none (not Lua, or not known) */
         const uint64_t *base;           /* its first slot; not compared */
         const char *chunkname;          /* of its prototype when it was sent (sample.c) */
+        uintptr_t callee;               /* of the FFI's call of a C function: that function; 0 = none */
         uint32_t func_id, line;         /* as it was sent (sample.c) */
         uint32_t shape;                 /* of its prototype when it was sent (sample.c) */
 };
@@ -48,6 +49,7 @@ struct ls_vm_facts {
         uint8_t op_fori, op_fnew, op_tsets, op_gset;    /* numbers of these instructions */
         uint8_t op_mov, op_tgets, op_gget, op_uget;
         uint8_t ffid_wrap_aux, ffid_ipairs_aux, ffid_gmatch_aux; /* fast functions that no table holds */
+        uint8_t ffid_ffi_call;          /* calls a C function through the FFI, where the interpreter does; 0 = not known */
 };
 extern struct ls_vm_facts ls_vm_facts;
 

@@ -47,6 +47,7 @@ static int read_view(void *arg)
         ls_vm_facts = *view.facts;
         memcpy(ls_builtin_table(&size), view.builtins, sizeof(char[256][40]));
         ls_builtin_adopt();
+        memcpy(ls_interposed, view.interposed, sizeof ls_interposed);
         return ls_vm_facts.ok ? 0 : -EPROTO;
 }
 

@@ -197,7 +197,10 @@ static void begin(unsigned i, struct watched *t, uint32_t tid, uint32_t claim)
         t->ran_fd = open_file(tid, "schedstat");
         t->call_fd = open_file(tid, "syscall");
         t->stat_fd = open_file(tid, "stat");
-        if (t->ran_fd < 0 || read_ran(t, &t->began) || !(t->look = ls_look_new(i, (int)tid, t->ring, ring_at(w.n + i)))) {
+        /* A thread that asks for ticks has run. */
+        if (t->stat_fd >= 0 && (t->ran_fd < 0 || (read_ran(t, &t->began) == 0 && !t->began.times)))
+                say(LS_WATCH_NO_TIMES);
+        if (t->ran_fd < 0 || read_ran(t, &t->began) || !t->began.times || !(t->look = ls_look_new(i, (int)tid, t->ring, ring_at(w.n + i)))) {
                 forget(t);
                 return;
         }

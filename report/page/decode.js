@@ -98,6 +98,7 @@ function decode(d) {
         return {
                 title: d.title,
                 noline: d.noline,
+                event: d.event,
                 header: d.header,
                 facts: d.facts,
                 interval: d.interval_ns,

@@ -37,6 +37,9 @@ function showHeader(profile) {
                                   ),
                           ]
                         : []),
+                ...(profile.event === 'cpu'
+                        ? []
+                        : [fact('which time the ticks are of', cut(profile.event, 40) + ' time', 'rate')]),
                 fact('samples per second of CPU time', rateText(header), 'rate'),
                 fact(
                         'CPU time of the sampled threads',

@@ -151,11 +151,16 @@ class Timeline {
                 this.label(
                         ctx,
                         (most >= 1 ? most.toFixed(most < 10 && most % 1 ? 1 : 0) : String(+most.toPrecision(2))) +
-                                ' CPU',
+                                this.unit(),
                         this.width - 6,
                         22,
                         'right',
                 );
+        }
+
+        /* Ticks of one thread fill 1. */
+        unit() {
+                return app.profile.event === 'cpu' ? ' CPU' : ' threads';
         }
 
         /* Text on what may be bars. */
@@ -319,7 +324,8 @@ class Timeline {
                                 'div',
                                 { class: 'dim' },
                                 sum.toFixed(2) +
-                                        ' CPU, bars of ' +
+                                        this.unit() +
+                                        ', bars of ' +
                                         duration((bar.to - bar.from) * time.length) +
                                         ', ' +
                                         duration(interval) +

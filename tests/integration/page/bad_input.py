@@ -131,6 +131,14 @@ def add_to(suite):
         b.settle()
         numbers_shown.compare_rows(b, trace)
 
+    @t("bad.blocked", "blocked time is where it was, not where it ended")
+    def blocked():
+        trace = crafted_trace({1: 1, 2: 1, 6: 1, 9: 16 * 100, 10: 4}, {1: 1, 2: 1, 6: 2, 8: 0x20, 9: 16 * 200, 10: 50})
+        b = shared.opened(shared.page_of(trace))
+        numbers_shown.compare_rows(b, trace)
+        sums = [v for v in b.js("Array.from(luasamplePage.timeline.sums)") if v]
+        check(sorted(sums) == [1] * 50 + [4], "ticks of the steps: %s" % sums)
+
     @t("bad.deep", "10,000 frames")
     def deep():
         b = opens(deep_trace(10000))

@@ -3,7 +3,7 @@ import json
 
 from support import check, luasample, run
 
-CHECKS = {"system", "agent", "memfd", "proc", "perf", "helper", "cputime", "ptrace", "limits", "clock"}
+CHECKS = {"system", "agent", "memfd", "proc", "perf", "helper", "cputime", "wall", "ptrace", "limits", "clock"}
 
 
 def add_to(suite):
