@@ -8,6 +8,8 @@
 const struct ls_command *const ls_commands[] = {
         &ls_cmd_record,
         &ls_cmd_report,
+        &ls_cmd_tui,
+        &ls_cmd_top,
         &ls_cmd_dump,
         &ls_cmd_info,
         &ls_cmd_doctor,

@@ -7,5 +7,7 @@
 extern const struct ls_command ls_cmd_report;
 extern const struct ls_command ls_cmd_dump;
 extern const struct ls_command ls_cmd_info;
+extern const struct ls_command ls_cmd_tui;
+extern const struct ls_command ls_cmd_top;
 
 #endif

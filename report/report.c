@@ -3,6 +3,7 @@
 #include "report/json.h"
 #include "report/options.h"
 #include "report/trace.h"
+#include "report/tui.h"
 #include "report/view.h"
 
 #include <errno.h>
@@ -121,6 +122,8 @@ static int report_run(int argc, const char **argv)
 
         if (status)
                 return status - 1;
+        if (o.tui)
+                return ls_tui_browse(&ls_cmd_report, &o);
         status = ls_open_trace("report", o.input, &p);
         if (status)
                 return status;
