@@ -50,6 +50,7 @@ struct ls_tui_view_ops {
 #define LS_TUI_IN_TREE   2u
 #define LS_TUI_IN_SOURCE 4u
 #define LS_TUI_IN_TEXT   8u             /* help, the recording, the list of groupings */
+#define LS_TUI_IN_LIST   32u            /* of these, those whose rows open */
 #define LS_TUI_IN_MODEL  (LS_TUI_IN_FLAT | LS_TUI_IN_TREE | LS_TUI_IN_SOURCE)
 #define LS_TUI_IN_ALL    (LS_TUI_IN_MODEL | LS_TUI_IN_TEXT)
 #define LS_TUI_IN_LIVE   16u            /* luasample top only */

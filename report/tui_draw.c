@@ -53,7 +53,9 @@ static void draw_title(struct ls_tui *t)
         int width = ls_screen_columns(), left, right;
 
         v->ops->title(t, v, title, sizeof(title));
-        if (t->live)
+        if (t->live && t->paused)
+                snprintf(live, sizeof(live), "paused");
+        else if (t->live)
                 t->live->status(t->live->ctx, live, sizeof(live));
         if (v->n_rows)
                 snprintf(at, sizeof(at), "%zu/%zu", v->cursor + 1, v->n_rows);
@@ -64,8 +66,8 @@ static void draw_title(struct ls_tui *t)
         if (width < 60) {               /* what is shown is more than of what */
                 left = ls_screen_put(0, 1, width - (int)strlen(at) - 3, LS_LOOK_TITLE, *live ? live : title);
         } else {
-                left = ls_screen_printf(0, 1, width - right - 2, LS_LOOK_TITLE, "%s%s%s", t->program, *live ? ": " : "",
-                                        live);
+                left = ls_screen_printf(0, 1, width - right - 2, LS_LOOK_TITLE, "%s%s%s", live, *live ? ": " : "",
+                                        t->program);
                 ls_screen_put(0, width - right, right - (int)strlen(at) - 2, LS_LOOK_TITLE, title);
         }
         if (left + 3 + (int)strlen(at) < width)

@@ -289,8 +289,11 @@ static void flat_title(const struct ls_tui *t, const struct ls_tui_view *v, char
         static const char *const sorts[] = { "self", "total", "name" };
 
         (void)v;
-        snprintf(buf, size, "by %s%s%s, sorted by %s", t->o->by[0]->name, t->o->by[1] ? "," : "",
-                 t->o->by[1] ? t->o->by[1]->name : "", sorts[t->o->sort]);
+        if (ls_screen_columns() < 40)
+                snprintf(buf, size, "%s", t->o->by[0]->name);
+        else
+                snprintf(buf, size, "by %s%s%s, sorted by %s", t->o->by[0]->name, t->o->by[1] ? "," : "",
+                         t->o->by[1] ? t->o->by[1]->name : "", sorts[t->o->sort]);
 }
 
 struct columns { int self, margin, total, bar, name, name_width, place, place_width; };    /* -1 = not shown */

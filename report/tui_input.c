@@ -63,7 +63,9 @@ static int wait_for_news(struct ls_tui *t)
         if (t->live)
                 fds[1].fd = t->live->fd(t->live->ctx);
         n = ppoll(fds, 2, t->live ? &second : NULL, &mask_before);
-        if (came || (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL) && !(fds[0].revents & POLLIN)))
+        if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL))   /* the terminal is gone, whoever got its SIGHUP */
+                came = SIGHUP;
+        if (came)
                 return LS_KEY_QUIT;
         if (!t->live || (n > 0 && !fds[1].revents))
                 return 0;

@@ -162,7 +162,7 @@ static void about_open(struct ls_tui *t, struct ls_tui_view *v, size_t row)
 }
 
 const struct ls_tui_view_ops ls_tui_about = {
-        .name = "about", .bit = LS_TUI_IN_TEXT, .needs = LS_TUI_NEEDS_PROFILE, .build = about_build, .forget = text_forget,
+        .name = "about", .bit = LS_TUI_IN_TEXT | LS_TUI_IN_LIST, .needs = LS_TUI_NEEDS_PROFILE, .build = about_build, .forget = text_forget,
         .close = text_close, .title = about_title, .head = about_head, .draw = text_draw, .text = text_text,
         .identity = text_identity, .open_row = about_open,
 };
@@ -209,7 +209,7 @@ static void groups_open(struct ls_tui *t, struct ls_tui_view *v, size_t row)
 }
 
 const struct ls_tui_view_ops ls_tui_groups = {
-        .name = "groups", .bit = LS_TUI_IN_TEXT, .build = groups_build, .forget = text_forget, .close = text_close,
+        .name = "groups", .bit = LS_TUI_IN_TEXT | LS_TUI_IN_LIST, .build = groups_build, .forget = text_forget, .close = text_close,
         .title = groups_title, .head = groups_head, .draw = text_draw, .text = text_text, .identity = text_identity,
         .open_row = groups_open,
 };
