@@ -1,9 +1,10 @@
 """What the browser shows is what report --json says. Imported by run.py."""
+import os
 import re
 
 import support as s
 from support import check
-from screen import Screen, browsed, trace, tui
+from screen import GOLDEN, Screen, browsed, tui
 
 MARKS = "[\u25b8\u25be]"
 WIDE = dict(width=200, height=70)
@@ -55,6 +56,26 @@ def edges(path, function):
     return callers, callees
 
 
+def expand(w, path, function):
+    """Opens the row of a function, compares what is below it with the tree, and closes it again."""
+    w.keys("g")
+    w.type("/" + function, until=r"^/%s" % function)
+    w.keys("Enter")
+    w.keys("Enter", until="\u25be %s " % function)
+    lines = w.lines()
+    at = [i for i, line in enumerate(lines) if re.search("\u25be %s " % function, line)][0]
+    got = {"\u2190": {}, "\u2192": {}}
+    for line in lines[at + 1:]:
+        m = re.match(r"\s*(\d+)[ \u2588-\u258f]*(?:%s)? +([\u2190\u2192]) (.*?)(\s{2,}.*)?$" % MARKS, line)
+        if not m:
+            break
+        got[m.group(2)][m.group(3)[:60]] = int(m.group(1))
+    for side, want in zip("\u2190\u2192", edges(path, function)):
+        want = {name[:60]: ticks for name, ticks in want.items()}
+        check(got[side] == want, "%s %s: %r, the tree has %r" % (side, function, got[side], want))
+    w.keys("h", until="\u25b8 %s " % function)
+
+
 def add_to(suite):
     t = suite.test
 
@@ -88,26 +109,15 @@ def add_to(suite):
 
     @t("expand", "a row opens to its callers and callees, and these to theirs", quick=True)
     def _():
-        path = browsed()
-        with tui(path, "--raw", **WIDE) as w:
-            for function in ("busy", "Render", "ping"):
-                w.keys("g")
-                w.type("/" + function, until=r"^/%s" % function)
-                w.keys("Enter")
-                w.keys("Enter", until="\u25be %s " % function)
-                lines = w.lines()
-                at = [i for i, line in enumerate(lines) if re.search("\u25be %s " % function, line)][0]
-                got = {"\u2190": {}, "\u2192": {}}
-                for line in lines[at + 1:]:
-                    m = re.match(r"\s*(\d+)[ \u2588-\u258f]*%s? +([\u2190\u2192]) (.*?)(\s{2,}.*)?$" % MARKS, line)
-                    if not m:
-                        break
-                    got[m.group(2)][m.group(3)] = int(m.group(1))
-                callers, callees = edges(path, function)
-                cut = lambda names: {n[:60]: v for n, v in names.items()}
-                check(cut(got["\u2190"]) == cut(callers), "callers of %s: %r, the tree has %r" % (function, got, callers))
-                check(cut(got["\u2192"]) == cut(callees), "callees of %s: %r, the tree has %r" % (function, got, callees))
-                w.keys("h", until="\u25b8 %s " % function)
+        for path, functions in ((os.path.join(GOLDEN, "recursion.data"), ("even", "odd", "leaf")),
+                                (browsed(), ("busy", "Render", "ping"))):
+            with tui(path, "--raw", **WIDE) as w:
+                w.wait("by function, sorted by self")
+                for function in functions:
+                    expand(w, path, function)
+        with tui(path, **WIDE) as w:
+            w.type("/ping", until="^/ping")
+            w.keys("Enter")
             # what called the caller
             w.keys("Enter", until="\u2190 main chunk@browse")
             w.keys("Down")
@@ -115,7 +125,7 @@ def add_to(suite):
 
     @t("tree", "the call tree, all opened, has the nodes of report --tree --json", quick=True)
     def _():
-        path = trace("calls.lua")
+        path = os.path.join(GOLDEN, "recursion.data")
         with tui(path, "--tree", "--raw", "--min", "0", width=150, height=150) as w:
             w.wait("call tree by function")
             w.keys("*")
@@ -127,7 +137,7 @@ def add_to(suite):
 
     @t("tree.inverse", "turned over, its first rows are the functions that ran")
     def _():
-        path = trace("calls.lua")
+        path = os.path.join(GOLDEN, "recursion.data")
         with tui(path, "--tree", "--inverse", "--raw", "--min", "0", width=150, height=150) as w:
             w.wait("callers of what ran")
             top = [(n["total_ticks"], n["name"]) for n in tree_nodes(path, "--inverse") if n["parent"] is None]

@@ -9,6 +9,8 @@ import time
 import support as s
 from support import check
 
+GOLDEN = os.path.join(s.TESTS, "golden", "report")
+
 _dir = None
 
 
@@ -100,15 +102,11 @@ def tui(trace, *args, **kw):
     return Screen([s.luasample(), "tui", "-i", trace, *args], **kw)
 
 
-_traces = {}
-
-
-def trace(script, *args):
-    """A recording that all tests share."""
-    if (script, args) not in _traces:
-        _traces[script, args] = s.record_lua(script, "-q", args=args).ok().trace
-    return _traces[script, args]
+_browsed = None
 
 
 def browsed():
-    return trace("browse.lua", "0.06")
+    """A recording that all tests share."""
+    global _browsed
+    _browsed = _browsed or s.record_lua("browse.lua", "-q", args=("0.06",)).ok().trace
+    return _browsed

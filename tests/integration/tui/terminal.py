@@ -5,9 +5,8 @@ import signal
 
 import support as s
 from support import check
-from screen import Screen, browsed, tui
+from screen import GOLDEN, Screen, browsed, tui
 
-GOLDEN = os.path.join(s.TESTS, "golden", "report")
 SANE = "stty -a | grep -o '[-]*echo ' ; stty -a | grep -o '[-]*icanon'; "
 
 
