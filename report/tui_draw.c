@@ -194,6 +194,7 @@ void ls_tui_draw_above(struct ls_tui *t)
                 draw_facts(t, y++);
         if (rows >= ROWS_FOR_FILTERS && is_filtered(t))
                 draw_filters(t, y++);
+        ls_screen_clear_line(y, LS_LOOK_HEAD);
         if (t->profile || !(v->ops->needs & LS_TUI_NEEDS_PROFILE))
                 v->ops->head(t, v, y);
         draw_rows(t, y + 1);

@@ -72,7 +72,7 @@ static int push_children(const struct ls_tui *t, struct tree *f, uint32_t at, si
                !ls_below_min(&t->report, node_at(f, node->first_child + show)->total, t->aggregate->ticks))
                 show++;
         if (show + 1 == node->n_children || ls_tui_set_has(&f->whole, f->identity[at]) ||
-            (!show && ls_tui_set_has(&f->opened, f->identity[at])))
+            (!show && (!at || ls_tui_set_has(&f->opened, f->identity[at]))))
                 show = node->n_children;
         if (show < node->n_children)
                 r = push(&f->stack, n, &f->stack_capacity, (struct shown){ at, node->n_children - show });
