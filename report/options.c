@@ -87,7 +87,8 @@ const struct poptOption ls_tui_option_table[] = {
         { "annotate", 0, POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, VAL_ANNOTATE,
           "begin with the source of the hottest file, or of one file or function", "FILE|FUNCTION" },
         TUI_LOOK,
-        { "list-keys", 0, POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, &raw.list_keys, 0, "for tests/check_man.py: the keys", NULL },
+        { "list-keys", 0, POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, &raw.list_keys, 0, "for tests/check_man.py: the keys",
+          NULL },
         POPT_TABLEEND
 };
 

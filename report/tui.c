@@ -64,6 +64,18 @@ static int can_build(const struct ls_tui *t, const struct ls_tui_view *v)
         return t->profile || !(v->ops->needs & LS_TUI_NEEDS_PROFILE);
 }
 
+static int build_view(struct ls_tui *t, struct ls_tui_view *v)
+{
+        int r = can_build(t, v) ? v->ops->build(t, v) : 0;
+
+        v->built = !r && can_build(t, v);
+        if (!r)
+                return 0;
+        v->ops->forget(v);
+        ls_tui_fail(t, "cannot show this: %s", strerror(-r));
+        return r;
+}
+
 static void done_view(struct ls_tui_view *v)
 {
         v->ops->forget(v);
@@ -85,12 +97,11 @@ struct ls_tui_view *ls_tui_push(struct ls_tui *t, const struct ls_tui_view_ops *
         }
         *v = (struct ls_tui_view){ .ops = ops, .data = data };
         t->n_views++;
-        r = can_build(t, v) ? ops->build(t, v) : 0;
-        if (r && t->n_views > 1) {
+        r = build_view(t, v);
+        if (r && t->n_views > 1)
                 ls_tui_pop(t);
-                ls_tui_fail(t, "cannot show this: %s", strerror(-r));
+        if (r)
                 return NULL;
-        }
         ls_tui_goto(t, v->cursor);
         return v;
 }
@@ -177,21 +188,20 @@ static void restore_cursor(struct ls_tui_view *v, uint64_t identity)
 
 static int build_views(struct ls_tui *t, const struct keep *keep)
 {
+        int first_error = 0;
+
         for (unsigned i = 0; i < t->n_views; i++) {
                 struct ls_tui_view *v = &t->views[i];
-                int first = v->cursor == 0, r = can_build(t, v) ? v->ops->build(t, v) : 0;
+                int at_top = v->cursor == 0, r = build_view(t, v);
 
-                if (r) {
-                        v->ops->forget(v);
-                        ls_tui_fail(t, "cannot show this: %s", strerror(-r));
-                        return r;
-                }
-                if (!first)             /* who is at the top stays at the top */
+                if (!first_error)
+                        first_error = r;
+                if (!r && !at_top)      /* who is at the top stays there */
                         restore_cursor(v, keep->identity[i]);
         }
         if (t->n_views)
                 ls_tui_goto(t, ls_tui_top(t)->cursor);
-        return 0;
+        return first_error;
 }
 
 int ls_tui_rebuild(struct ls_tui *t, int aggregate)
@@ -277,15 +287,15 @@ static int read_again(struct ls_tui *t)
 
 int ls_tui_refresh(struct ls_tui *t, int now)
 {
-        uint64_t start = now_ns();
+        uint64_t start = now_ns(), end;
 
         if (!t->live || t->paused || (!now && start < t->next_read_ns))
                 return t->live != NULL;
         if (!t->live->growing(t->live->ctx) && t->profile && !now)
                 return 1;
         read_again(t);
-        t->next_read_ns = now_ns();
-        t->next_read_ns += t->next_read_ns - start > EVERY_NS / LEAST_REST ? (t->next_read_ns - start) * LEAST_REST : EVERY_NS;
+        end = now_ns();
+        t->next_read_ns = end + ((end - start) * LEAST_REST > EVERY_NS ? (end - start) * LEAST_REST : EVERY_NS);
         return 1;
 }
 
@@ -312,11 +322,12 @@ static void open_first(struct ls_tui *t)
 {
         struct ls_tui_place place;
 
-        ls_tui_base(t, t->o->tree && t->o->by[0]->is_frame ? &ls_tui_tree : &ls_tui_flat, NULL);
+        ls_tui_base(t, t->o->tree ? &ls_tui_tree : &ls_tui_flat, NULL);
         if (!t->o->annotate || !t->profile)
                 return;
         if (find_place(t, &place))
-                ls_tui_fail(t, "--annotate='%s': no such file or function in this trace", t->o->annotate_what ? t->o->annotate_what : "");
+                ls_tui_fail(t, "--annotate='%s': no such file or function in this trace",
+                            t->o->annotate_what ? t->o->annotate_what : "");
         else
                 ls_tui_open_source(t, &place);
 }
@@ -379,7 +390,8 @@ static int take_terminal(const struct ls_command *cmd, const char *input)
                 return 0;
         fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
         if (fd < 0 || dup2(fd, STDIN_FILENO) < 0) {
-                ls_error("%s: the trace is on stdin, and there is no terminal for the keys: name it with -i FILE", cmd->name);
+                ls_error("%s: the trace is on stdin, and keys have no terminal to come from: name it with -i FILE",
+                         cmd->name);
                 return LS_EXIT_FAIL;
         }
         close(fd);

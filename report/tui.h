@@ -24,7 +24,7 @@ struct ls_tui_view_ops {
         const char *name;
         unsigned bit;                   /* LS_TUI_IN_*: which rows of the key table are for it */
         unsigned needs;                 /* LS_TUI_NEEDS_*: what must be there to build it */
-        int (*build)(struct ls_tui *t, struct ls_tui_view *v);  /* makes the rows; what was before is forgotten. 0 or -errno */
+        int (*build)(struct ls_tui *t, struct ls_tui_view *v);  /* makes the rows; none are there. 0 or -errno */
         void (*forget)(struct ls_tui_view *v);                  /* frees what build made */
         void (*close)(struct ls_tui_view *v);                   /* frees all; after forget */
         void (*title)(const struct ls_tui *t, const struct ls_tui_view *v, char *buf, size_t size);
@@ -60,6 +60,7 @@ struct ls_tui_view_ops {
 struct ls_tui_view {
         const struct ls_tui_view_ops *ops;
         size_t n_rows, cursor, top;
+        int built;                      /* its rows are there; else only close may be called */
         void *data;                     /* the kind's own */
 };
 
@@ -156,7 +157,8 @@ void ls_input_open(void);
 int ls_input_close(void);               /* returns the signal that ended it; 0 = none, or Ctrl-C, which is a way to quit */
 int ls_input_key(struct ls_tui *t);
 /* A line typed at the bottom. changed: called after each key, may be NULL. Returns 0, or -ECANCELED. */
-int ls_input_line(struct ls_tui *t, const char *prompt, char *buf, size_t size, void (*changed)(struct ls_tui *t, const char *text));
+int ls_input_line(struct ls_tui *t, const char *prompt, char *buf, size_t size,
+                  void (*changed)(struct ls_tui *t, const char *text));
 /* A question; whether the answer was y. */
 int ls_input_yes(struct ls_tui *t, const char *question);
 
@@ -178,6 +180,13 @@ int ls_tui_search_step(struct ls_tui *t, int step);
 uint64_t ls_tui_hash(uint64_t seed, const char *text);
 /* A share or, with --raw, ticks; right-aligned in ls_number_width columns. */
 void ls_tui_number(const struct ls_tui *t, char *buf, size_t size, uint64_t part);
+/* The look of so many ticks. */
+unsigned ls_tui_heat(const struct ls_tui *t, uint64_t ticks, int selected);
+/* The same on the screen, in the colour of its heat; and its margin, in 8 columns. */
+void ls_tui_put_number(const struct ls_tui *t, int y, int x, uint64_t ticks, int selected);
+void ls_tui_put_margin(const struct ls_tui *t, int y, int x, uint64_t ticks, unsigned look);
+/* What stands before a name: whether the row opens, and is open. Two columns. */
+const char *ls_tui_mark(int can_open, int is_open);
 /* A set of rows by identity that the user opened or closed. */
 struct ls_tui_set { uint64_t *ids; size_t n, capacity; };
 int ls_tui_set_has(const struct ls_tui_set *s, uint64_t id);

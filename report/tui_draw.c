@@ -52,7 +52,8 @@ static void draw_title(struct ls_tui *t)
         char title[256] = "", at[64] = "", live[128] = "";
         int width = ls_screen_columns(), left, right;
 
-        v->ops->title(t, v, title, sizeof(title));
+        if (v->built)
+                v->ops->title(t, v, title, sizeof(title));
         if (t->live && t->paused)
                 snprintf(live, sizeof(live), "paused");
         else if (t->live)
@@ -114,7 +115,7 @@ static void draw_empty(struct ls_tui *t, int y)
                 ls_screen_put(y, 1, ls_screen_columns() - 1, LS_LOOK_PLAIN, "Waiting for the first samples...");
                 return;
         }
-        if (t->aggregate->ticks) {
+        if (t->aggregate->ticks || !ls_tui_top(t)->built) {
                 ls_screen_put(y, 1, ls_screen_columns() - 1, LS_LOOK_PLAIN, "[Nothing to show here]");
                 return;
         }
@@ -195,7 +196,7 @@ void ls_tui_draw_above(struct ls_tui *t)
         if (rows >= ROWS_FOR_FILTERS && is_filtered(t))
                 draw_filters(t, y++);
         ls_screen_clear_line(y, LS_LOOK_HEAD);
-        if (t->profile || !(v->ops->needs & LS_TUI_NEEDS_PROFILE))
+        if (v->built)
                 v->ops->head(t, v, y);
         draw_rows(t, y + 1);
 }

@@ -357,34 +357,6 @@ static void flat_head(const struct ls_tui *t, const struct ls_tui_view *v, int y
                 ls_screen_put(y, c.place, c.place_width, LS_LOOK_HEAD, "Source");
 }
 
-static void put_number(const struct ls_tui *t, int y, int x, uint64_t ticks, int selected)
-{
-        unsigned level = ls_heat_level(ls_share(ticks, t->aggregate->ticks));
-        char text[32];
-
-        ls_tui_number(t, text, sizeof(text), ticks);
-        ls_screen_put(y, x, (int)ls_number_width(&t->report), selected ? LS_LOOK_SELECTED : LS_LOOK_HEAT + level, text);
-}
-
-static void put_margin(const struct ls_tui *t, int y, int x, uint64_t ticks, unsigned look)
-{
-        double margin = ls_margin(ls_share(ticks, t->aggregate->ticks), t->aggregate->effective);
-
-        if (t->o->raw)
-                ls_screen_printf(y, x, 8, look, "%8.0f", margin * (double)t->aggregate->ticks);
-        else
-                ls_screen_printf(y, x, 8, look, "%7.2f%%", 100 * margin);
-}
-
-static const char *marker(const struct flat *f, const struct node *n)
-{
-        static const char *const marks[2][2] = { { "+ ", "- " }, { "\u25b8 ", "\u25be " } };
-
-        if (!can_open(f, n))
-                return "  ";
-        return marks[ls_screen_utf8()][ls_tui_set_has(&f->opened, n->identity)];
-}
-
 /* The name with what stands before it; with the place behind it on the first level. */
 static void put_name(const struct ls_tui *t, const struct flat *f, const struct node *n, const struct columns *c, int y,
                      unsigned look)
@@ -398,7 +370,7 @@ static void put_name(const struct ls_tui *t, const struct flat *f, const struct 
         if (indent > limit)             /* too deep to be indented: told by a number */
                 ls_screen_printf(y, x, limit, quiet, "(%u)", n->level);
         x += indent > limit ? limit : indent;
-        x += ls_screen_put(y, x, 2, quiet, marker(f, n));
+        x += ls_screen_put(y, x, 2, quiet, ls_tui_mark(can_open(f, n), ls_tui_set_has(&f->opened, n->identity)));
         x += ls_screen_put(y, x, 3, n->kind == CALLER || n->kind == CALLEE ? quiet : look, sides[ls_screen_utf8()][n->kind]);
         if (name)
                 ls_screen_put_found(y, x, c->name + c->name_width - x, look, name, t->search);
@@ -421,14 +393,13 @@ static void flat_draw(const struct ls_tui *t, const struct ls_tui_view *v, size_
 
         lay_out(t, f, &c);
         if (n->kind == ROW || n->kind == PART || c.total < 0)
-                put_number(t, y, c.self, n->kind == ROW || n->kind == PART ? n->self : n->total, selected);
+                ls_tui_put_number(t, y, c.self, n->kind == ROW || n->kind == PART ? n->self : n->total, selected);
         if (c.margin >= 0 && n->kind == ROW)
-                put_margin(t, y, c.margin, n->self, selected ? look : LS_LOOK_DIM);
+                ls_tui_put_margin(t, y, c.margin, n->self, selected ? look : LS_LOOK_DIM);
         if (c.total >= 0)
-                put_number(t, y, c.total + 1, n->total, selected);
+                ls_tui_put_number(t, y, c.total + 1, n->total, selected);
         if (c.bar >= 0)
-                ls_screen_bar(y, c.bar, BAR, (double)main_ticks / (double)f->most,
-                              selected ? LS_LOOK_SELECTED : LS_LOOK_HEAT + ls_heat_level(ls_share(main_ticks, t->aggregate->ticks)));
+                ls_screen_bar(y, c.bar, BAR, (double)main_ticks / (double)f->most, ls_tui_heat(t, main_ticks, selected));
         put_name(t, f, n, &c, y, look);
 }
 

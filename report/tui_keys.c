@@ -327,7 +327,8 @@ static const struct key keys[] = {
           { 'p' } },
         { "?, F1", "these keys", "help", LS_TUI_IN_ALL, key_help, 0, { '?', C(KEY_F(1)) } },
         { "Ctrl-L", "draw the screen again", NULL, LS_TUI_IN_ALL, key_redraw, 0, { CTRL('L') } },
-        { "q, Esc", "back; from the first view: quit", "quit", LS_TUI_IN_ALL, key_back, 0, { 'q', 27, C(KEY_BACKSPACE), 127 } },
+        { "q, Esc", "back; from the first view: quit", "quit", LS_TUI_IN_ALL, key_back, 0,
+          { 'q', 27, C(KEY_BACKSPACE), 127 } },
         { "Q, Ctrl-C", "quit", NULL, LS_TUI_IN_ALL, key_quit, 0, { 'Q' } },
 };
 

@@ -1,4 +1,5 @@
-/* What all views of the terminal browser share: the cursor, search, sets of opened rows, numbers. Called by report/tui*.c. */
+/* What all views of the terminal browser share: the cursor, search, sets of opened rows, numbers. Called by
+ * report/tui*.c. */
 #include "report/tui.h"
 
 #include <inttypes.h>
@@ -207,4 +208,34 @@ void ls_tui_set_free(struct ls_tui_set *s)
 {
         free(s->ids);
         memset(s, 0, sizeof(*s));
+}
+
+unsigned ls_tui_heat(const struct ls_tui *t, uint64_t ticks, int selected)
+{
+        return selected ? LS_LOOK_SELECTED : LS_LOOK_HEAT + ls_heat_level(ls_share(ticks, t->aggregate->ticks));
+}
+
+void ls_tui_put_number(const struct ls_tui *t, int y, int x, uint64_t ticks, int selected)
+{
+        char text[32];
+
+        ls_tui_number(t, text, sizeof(text), ticks);
+        ls_screen_put(y, x, (int)ls_number_width(&t->report), ls_tui_heat(t, ticks, selected), text);
+}
+
+void ls_tui_put_margin(const struct ls_tui *t, int y, int x, uint64_t ticks, unsigned look)
+{
+        double margin = ls_margin(ls_share(ticks, t->aggregate->ticks), t->aggregate->effective);
+
+        if (t->o->raw)
+                ls_screen_printf(y, x, 8, look, "%8.0f", margin * (double)t->aggregate->ticks);
+        else
+                ls_screen_printf(y, x, 8, look, "%7.2f%%", 100 * margin);
+}
+
+const char *ls_tui_mark(int can_open, int is_open)
+{
+        static const char *const marks[2][2] = { { "+ ", "- " }, { "\u25b8 ", "\u25be " } };
+
+        return can_open ? marks[ls_screen_utf8()][is_open] : "  ";
 }

@@ -219,9 +219,9 @@ int ls_screen_printf(int y, int x, int width, unsigned look, const char *fmt, ..
 
 int ls_screen_put_found(int y, int x, int width, unsigned look, const char *text, const char *search)
 {
+        attr_t mono = with_color ? 0 : A_UNDERLINE | (look == LS_LOOK_SELECTED ? A_REVERSE : 0);
         size_t at, len, from = 0;
         int columns = ls_screen_put(y, x, width, look, text);
-        short pair;
 
         width = clip(y, x, width);
         while (*search && ls_tui_text_matches(text + from, search, &at, &len)) {
@@ -234,9 +234,7 @@ int ls_screen_put_found(int y, int x, int width, unsigned look, const char *text
                 found = convert(text + from, len, width - before, out, &n, &rest);
                 if (before + found > columns || (columns == width && before + found > width - 3))
                         break;          /* it is cut off */
-                attr_of(look, &pair);
-                mvchgat(y, x + before, found, with_color ? A_BOLD : A_BOLD | A_UNDERLINE | (look == LS_LOOK_SELECTED ? A_REVERSE : 0),
-                        (short)(with_color ? PAIR_FOUND : pair), NULL);
+                mvchgat(y, x + before, found, A_BOLD | mono, (short)(with_color ? PAIR_FOUND : 0), NULL);
                 from += len;
         }
         return columns;

@@ -159,8 +159,8 @@ static void source_head(const struct ls_tui *t, const struct ls_tui_view *v, int
         if (l->other)
                 snprintf(other, sizeof(other), "  %.2f%% without a line", 100 * ls_share(l->other, t->aggregate->ticks));
         if (l->text.problem == LS_SOURCE_UNREADABLE)
-                ls_screen_printf(y, 0, ls_screen_columns(), look, "%s: %s (--source-dir names other places)%s", path ? path : "",
-                                 strerror(l->text.error), other);
+                ls_screen_printf(y, 0, ls_screen_columns(), look, "%s: %s (--source-dir names other places)%s",
+                                 path ? path : "", strerror(l->text.error), other);
         else
                 ls_screen_printf(y, 0, ls_screen_columns(), look, "%s%s%s%s", *problem ? problem : path ? path : l->name,
                                  *problem && path ? " " : "", *problem && path ? path : "", other);
@@ -172,8 +172,7 @@ static void source_draw(const struct ls_tui *t, const struct ls_tui_view *v, siz
         const struct listing *l = v->data;
         int width = ls_screen_columns(), x = 0, number = (int)ls_number_width(&t->report);
         unsigned line = l->lines ? l->lines[row] : (uint32_t)row + 1, look = selected ? LS_LOOK_SELECTED : LS_LOOK_PLAIN;
-        double share = ls_share(l->ticks[row], t->aggregate->ticks);
-        unsigned heat = selected ? look : LS_LOOK_HEAT + ls_heat_level(share);
+        unsigned heat = ls_tui_heat(t, l->ticks[row], selected);
         char text[32], *code;
 
         ls_tui_number(t, text, sizeof(text), l->ticks[row]);

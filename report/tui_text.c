@@ -162,9 +162,9 @@ static void about_open(struct ls_tui *t, struct ls_tui_view *v, size_t row)
 }
 
 const struct ls_tui_view_ops ls_tui_about = {
-        .name = "about", .bit = LS_TUI_IN_TEXT | LS_TUI_IN_LIST, .needs = LS_TUI_NEEDS_PROFILE, .build = about_build, .forget = text_forget,
-        .close = text_close, .title = about_title, .head = about_head, .draw = text_draw, .text = text_text,
-        .identity = text_identity, .open_row = about_open,
+        .name = "about", .bit = LS_TUI_IN_TEXT | LS_TUI_IN_LIST, .needs = LS_TUI_NEEDS_PROFILE,
+        .build = about_build, .forget = text_forget, .close = text_close, .title = about_title, .head = about_head,
+        .draw = text_draw, .text = text_text, .identity = text_identity, .open_row = about_open,
 };
 
 static int groups_build(struct ls_tui *t, struct ls_tui_view *v)
@@ -206,10 +206,11 @@ static void groups_open(struct ls_tui *t, struct ls_tui_view *v, size_t row)
         if (!t->o->by[0]->is_frame)
                 ls_tui_base(t, &ls_tui_flat, NULL);
         ls_tui_rebuild(t, 1);
+        ls_tui_goto(t, 0);
 }
 
 const struct ls_tui_view_ops ls_tui_groups = {
-        .name = "groups", .bit = LS_TUI_IN_TEXT | LS_TUI_IN_LIST, .build = groups_build, .forget = text_forget, .close = text_close,
-        .title = groups_title, .head = groups_head, .draw = text_draw, .text = text_text, .identity = text_identity,
-        .open_row = groups_open,
+        .name = "groups", .bit = LS_TUI_IN_TEXT | LS_TUI_IN_LIST,
+        .build = groups_build, .forget = text_forget, .close = text_close, .title = groups_title, .head = groups_head,
+        .draw = text_draw, .text = text_text, .identity = text_identity, .open_row = groups_open,
 };

@@ -211,15 +211,6 @@ static int put_indent(const struct columns *c, uint32_t level, int y, unsigned l
         return c->name + (int)limit - len + ls_screen_put(y, c->name + (int)limit - len, len, look, text);
 }
 
-static void put_number(const struct ls_tui *t, int y, int x, uint64_t ticks, int selected)
-{
-        unsigned level = ls_heat_level(ls_share(ticks, t->aggregate->ticks));
-        char text[32];
-
-        ls_tui_number(t, text, sizeof(text), ticks);
-        ls_screen_put(y, x, (int)ls_number_width(&t->report), selected ? LS_LOOK_SELECTED : LS_LOOK_HEAT + level, text);
-}
-
 static void draw_more(const struct ls_tui *t, const struct tree *f, const struct columns *c, struct shown s, int y,
                       unsigned look)
 {
@@ -239,7 +230,6 @@ static void draw_more(const struct ls_tui *t, const struct tree *f, const struct
 
 static void tree_draw(const struct ls_tui *t, const struct ls_tui_view *v, size_t row, int y, int selected)
 {
-        static const char *const marks[2][2] = { { "+ ", "- " }, { "\u25b8 ", "\u25be " } };
         const struct tree *f = v->data;
         struct shown s = f->shown[row];
         unsigned look = selected ? LS_LOOK_SELECTED : LS_LOOK_PLAIN, quiet = selected ? look : LS_LOOK_DIM, folded;
@@ -253,20 +243,16 @@ static void tree_draw(const struct ls_tui *t, const struct ls_tui_view *v, size_
                 return;
         }
         node = node_at(f, ls_branch_last(f->b.tree, s.node, &folded));
-        put_number(t, y, c.total, node->total, selected);
-        if (c.margin >= 0) {
-                double margin = ls_margin(ls_share(node->total, t->aggregate->ticks), t->aggregate->effective);
-
-                ls_screen_printf(y, c.margin, 8, quiet, t->o->raw ? "%8.0f" : "%7.2f%%",
-                                 margin * (t->o->raw ? (double)t->aggregate->ticks : 100));
-        }
+        ls_tui_put_number(t, y, c.total, node->total, selected);
+        if (c.margin >= 0)
+                ls_tui_put_margin(t, y, c.margin, node->total, quiet);
         if (c.self >= 0)
-                put_number(t, y, c.self, node->self, selected);
+                ls_tui_put_number(t, y, c.self, node->self, selected);
         if (c.bar >= 0)
                 ls_screen_bar(y, c.bar, BAR, ls_share(node->total, t->aggregate->ticks),
-                              selected ? look : LS_LOOK_HEAT + ls_heat_level(ls_share(node->total, t->aggregate->ticks)));
+                              ls_tui_heat(t, node->total, selected));
         x = put_indent(&c, f->levels[s.node], y, quiet);
-        x += ls_screen_put(y, x, 2, quiet, !node->n_children ? "  " : marks[ls_screen_utf8()][is_open(t, f, s.node)]);
+        x += ls_screen_put(y, x, 2, quiet, ls_tui_mark(node->n_children > 0, is_open(t, f, s.node)));
         x += ls_screen_put_found(y, x, c.name + c.name_width - x, look, label_of(f, s.node), t->search);
         if (folded > 1)
                 ls_screen_printf(y, x, c.name + c.name_width - x, quiet, " (%u levels)", folded);

@@ -23,7 +23,8 @@ def flat_rows(screen, two=True):
     for line in screen.lines()[3:-2]:
         m = re.match(r"\s*(\d+)\s+\d+\s%s[ \u2588-\u258f]*%s (.*)$" % (r"+(\d+)" if two else "", MARKS), line)
         if m:
-            rows.append((int(m.group(1)), int(m.group(2)) if two else None, re.split(r"\s{2,}|(?<=\.\.\.) ", m.groups()[-1])[0]))
+            name = re.split(r"\s{2,}|(?<=\.\.\.) ", m.groups()[-1])[0]
+            rows.append((int(m.group(1)), int(m.group(2)) if two else None, name))
     return rows
 
 
@@ -104,7 +105,8 @@ def add_to(suite):
             w.keys("Enter")
             w.keys("Enter", until="\u25be render")
             want = [r for r in s.rows(path, "--by", "zone,function") if r["name"] == "render"][0]["children"]
-            got = [(int(a), b) for a, b in re.findall("^ *(\\d+)[ \u2588-\u258f]*\u2500 (\\S+)$", "\n".join(w.lines()), re.M)]
+            found = [re.match("^ *(\\d+)[ \u2588-\u258f]*\u2500 (\\S+)$", line) for line in w.lines()]
+            got = [(int(m.group(1)), m.group(2)) for m in found if m]
             same("functions of a zone", got, [(c["self_ticks"], c["name"]) for c in want])
 
     @t("expand", "a row opens to its callers and callees, and these to theirs", quick=True)
@@ -144,7 +146,8 @@ def add_to(suite):
             w.keys("h")                         # of closed rows only the first are shown
             for _ in top:
                 w.keys("h", "Down")
-            got = re.findall("^ *(\\d+) +\\d+ +\\d+ [ \u2588-\u258f]*(?:%s )?(\\S.*)$" % MARKS, w.wait("(?s).*\u25b8 .*").group(), re.M)
+            got = re.findall("^ *(\\d+) +\\d+ +\\d+ [ \u2588-\u258f]*(?:%s )?(\\S.*)$" % MARKS,
+                             w.wait("(?s).*\u25b8 .*").group(), re.M)
             same("inverse", [(int(a), b.strip()) for a, b in got], top)
             w.keys("i", until="call tree by function")
 

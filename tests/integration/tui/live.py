@@ -10,7 +10,8 @@ from browse import flat_rows, report_rows, same
 from screen import Screen
 from terminal import SANE, is_sane, wait_for_end
 
-LOOP = "print('to '..'stdout') io.stderr:write('to '..'stderr\\n') %s while not io.open('%s') do for i = 1, 2e5 do n = (n or 0) + i %% 7 end end"
+LOOP = ("print('to '..'stdout') io.stderr:write('to '..'stderr\\n') "
+        "while not io.open('%s') do for i = 1, 2e5 do n = (n or 0) + i %% 7 end end")
 
 
 def top(*args, **kw):
@@ -21,9 +22,9 @@ def top(*args, **kw):
     return w
 
 
-def program(end, before=""):
+def program(end):
     """A program that runs until a file is there."""
-    return ["luajit", "-e", LOOP % (before, end)]
+    return ["luajit", "-e", LOOP % end]
 
 
 def recorded(w):

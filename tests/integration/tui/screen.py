@@ -22,8 +22,9 @@ def tmux(*args):
             f.write("set -g exit-empty off\nset -s escape-time 0\n")
     env = {k: v for k, v in os.environ.items() if k not in ("TMUX", "NO_COLOR", "COLUMNS", "LINES")}
     env["LC_ALL"] = "C.UTF-8"
-    r = subprocess.run([s.need("tmux"), "-S", os.path.join(_dir, "socket"), "-f", os.path.join(_dir, "conf"), *args], env=env, timeout=30,
-                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    cmd = [s.need("tmux"), "-S", os.path.join(_dir, "socket"), "-f", os.path.join(_dir, "conf")]
+    r = subprocess.run(cmd + list(args), env=env, timeout=30, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE)
     check(r.returncode == 0, "tmux %s: %s" % (" ".join(args)[:100], r.stderr.decode()))
     return r.stdout.decode("utf-8", "replace")
 
@@ -64,7 +65,7 @@ class Screen:
         return [line.rstrip() for line in self.text().split("\n")]
 
     def wait(self, pattern, timeout=30, gone=False):
-        """Waits until the screen has (or, gone, has not) what the regular expression says. Returns the match, or the text."""
+        """Waits until the screen has (or, gone, has not) what the expression says. Returns the match, or the text."""
         end = time.monotonic() + timeout
         while True:
             text = self.text()
