@@ -4,13 +4,17 @@ import re
 
 import support as s
 from support import check
-from screen import GOLDEN, Screen, browsed, tui
+from screen import GOLDEN, Screen, browsed, eventually, tui
 
 MARKS = "[\u25b8\u25be]"
 WIDE = dict(width=200, height=70)
 
 
-def same(what, got, want):
+def same(what, read, want):
+    eventually(lambda: compare(what, read(), want))
+
+
+def compare(what, got, want):
     for i, (g, w) in enumerate(zip(got, want)):
         cut = g[-1].endswith("...") and w[-1].startswith(g[-1][:-3])
         check(g == w or (cut and g[:-1] == w[:-1]), "%s: row %d is %r, report says %r" % (what, i + 1, g, w))
@@ -63,7 +67,11 @@ def expand(w, path, function):
     w.type("/" + function, until=r"^/%s" % function)
     w.keys("Enter")
     w.keys("Enter", until="\u25be %s " % function)
-    lines = w.lines()
+    eventually(lambda: compare_edges(w.lines(), path, function))
+    w.keys("h", until="\u25b8 %s " % function)
+
+
+def compare_edges(lines, path, function):
     at = [i for i, line in enumerate(lines) if re.search("\u25be %s " % function, line)][0]
     got = {"\u2190": {}, "\u2192": {}}
     for line in lines[at + 1:]:
@@ -74,7 +82,6 @@ def expand(w, path, function):
     for side, want in zip("\u2190\u2192", edges(path, function)):
         want = {name[:60]: ticks for name, ticks in want.items()}
         check(got[side] == want, "%s %s: %r, the tree has %r" % (side, function, got[side], want))
-    w.keys("h", until="\u25b8 %s " % function)
 
 
 def add_to(suite):
@@ -85,16 +92,16 @@ def add_to(suite):
         path = browsed()
         with tui(path, "--raw", **WIDE) as w:
             w.wait(r"by function, sorted by self")
-            same("by self", flat_rows(w), report_rows(path))
+            same("by self", lambda: flat_rows(w), report_rows(path))
             for order in ("total", "name", "self"):
                 w.keys("s", until="by function, sorted by " + order)
-                same("by " + order, flat_rows(w), report_rows(path, "--sort", order))
+                same("by " + order, lambda: flat_rows(w), report_rows(path, "--sort", order))
             for key, two in (("line", True), ("module", True), ("vmstate", False), ("zone", False), ("thread", False)):
                 w.keys("b", until="Group by")
                 w.type("/" + key, until="/%s$" % key)
                 w.keys("Enter")
                 w.keys("Enter", until="by %s, sorted" % (key if two else key + ",? ?"))
-                same("by " + key, flat_rows(w, two), report_rows(path, "--by", key, two=two))
+                same("by " + key, lambda: flat_rows(w, two), report_rows(path, "--by", key, two=two))
 
     @t("flat.second", "rows that are no functions open to the functions in them")
     def _():
@@ -105,9 +112,11 @@ def add_to(suite):
             w.keys("Enter")
             w.keys("Enter", until="\u25be render")
             want = [r for r in s.rows(path, "--by", "zone,function") if r["name"] == "render"][0]["children"]
-            found = [re.match("^ *(\\d+)[ \u2588-\u258f]*\u2500 (\\S+)$", line) for line in w.lines()]
-            got = [(int(m.group(1)), m.group(2)) for m in found if m]
-            same("functions of a zone", got, [(c["self_ticks"], c["name"]) for c in want])
+
+            def read():
+                found = [re.match("^ *(\\d+)[ \u2588-\u258f]*\u2500 (\\S+)$", line) for line in w.lines()]
+                return [(int(m.group(1)), m.group(2)) for m in found if m]
+            same("functions of a zone", read, [(c["self_ticks"], c["name"]) for c in want])
 
     @t("expand", "a row opens to its callers and callees, and these to theirs", quick=True)
     def _():
@@ -131,11 +140,13 @@ def add_to(suite):
         with tui(path, "--tree", "--raw", "--min", "0", width=150, height=150) as w:
             w.wait("call tree by function")
             w.keys("*")
-            got = [tuple(map(int, re.match(r" *(\d+) +\d+ +(\d+)", line).groups())) +
-                   (re.sub(r"^[ \d\u2588-\u258f]*(%s )?" % MARKS, "", line[26:]),) for line in w.lines()[3:-2]
-                   if re.match(r" *\d+ +\d+ +\d+", line)]
+
+            def read():
+                found = [re.match("^ *(\\d+) +\\d+ +(\\d+)[ \u2588-\u258f]*(?:%s )?(\\S.*)$" % MARKS, line)
+                         for line in w.lines()[3:-2]]
+                return [(int(m.group(1)), int(m.group(2)), m.group(3)) for m in found if m]
             want = [(n["total_ticks"], n["self_ticks"], n["name"]) for n in tree_nodes(path)]
-            same("tree", got, want)
+            same("tree", read, want)
 
     @t("tree.inverse", "turned over, its first rows are the functions that ran")
     def _():
@@ -146,9 +157,12 @@ def add_to(suite):
             w.keys("h")                         # of closed rows only the first are shown
             for _ in top:
                 w.keys("h", "Down")
-            got = re.findall("^ *(\\d+) +\\d+ +\\d+ [ \u2588-\u258f]*(?:%s )?(\\S.*)$" % MARKS,
-                             w.wait("(?s).*\u25b8 .*").group(), re.M)
-            same("inverse", [(int(a), b.strip()) for a, b in got], top)
+
+            def read():
+                found = [re.match("^ *(\\d+) +\\d+ +\\d+ [ \u2588-\u258f]*(?:%s )?(\\S.*)$" % MARKS, line)
+                         for line in w.lines()]
+                return [(int(m.group(1)), m.group(2)) for m in found if m]
+            same("inverse", read, top)
             w.keys("i", until="call tree by function")
 
     @t("tree.search", "a search opens the branches that it must")
@@ -163,7 +177,7 @@ def add_to(suite):
             w.wait(r" %s/\d+ *$" % first, gone=True)
             w.keys("N", until=r" \d+/\d+ *$")
             w.keys("t", until="by function, sorted")
-            check(re.search("^.*Render", w.text(), re.M), "no Render in the flat table")
+            w.wait("^.*Render")
             w.type("/nothing like this", until="is not here")
             w.keys("Escape")
             w.wait("is not here", gone=True)
@@ -180,12 +194,11 @@ def add_to(suite):
             w.type("/busy", until="busy")
             w.keys("Enter")
             w.keys("a", until="-- For the terminal browser")
-            got = {}
-            for line in w.lines():
-                m = re.match(r" *(\d+) [ \u2588-\u258f]* +(\d+) \| (.*)$", line)
-                if m:
-                    got[int(m.group(2))] = (int(m.group(1)), m.group(3))
-            check(got == want, "the screen has %r, report %r" % (got, want))
+
+            def read():
+                found = [re.match(" *(\\d+) [ \u2588-\u258f]* +(\\d+) \\| (.*)$", line) for line in w.lines()]
+                return [(int(m.group(2)), int(m.group(1)), m.group(3)) for m in found if m]
+            same("lines", read, [(n, *want[n]) for n in sorted(want)])
             hottest = max(want, key=lambda n: want[n][0])
             check(w.wait(r"browse\.lua +(\d+)/\d+ *$").group(1) == str(hottest), "the cursor is not on line %d" % hottest)
             w.keys("g")
@@ -223,19 +236,19 @@ def add_to(suite):
             w.keys("C-w")
             w.type("N,interpreted,c")
             w.keys("Enter", until=r"^ filter .*--zone render --vmstate N,interpreted,c")
-            same("filtered", flat_rows(w), report_rows(path, "--zone", "render", "--vmstate", "N,interpreted,c"))
+            same("filtered", lambda: flat_rows(w), report_rows(path, "--zone", "render", "--vmstate", "N,interpreted,c"))
             w.keys("f", until="filter: --zone render --vmstate N,interpreted,c")
             w.keys("Escape")
             w.wait("^filter:", gone=True)
             w.keys("F", until="no filters")
-            same("unfiltered", flat_rows(w), report_rows(path))
+            same("unfiltered", lambda: flat_rows(w), report_rows(path))
             w.keys("f", until="^filter:")
             w.type("--help")
             w.keys("Enter", until="unknown option --help")
             w.keys("C-u")
             w.type("--time 0,50% --function 'Render'")
             w.keys("Enter", until="^ filter .*--time 0,50% --function Render")
-            same("by time", flat_rows(w), report_rows(path, "--time", "0,50%", "--function", "Render"))
+            same("by time", lambda: flat_rows(w), report_rows(path, "--time", "0,50%", "--function", "Render"))
             w.keys("f", until="^filter:")
             w.keys("C-u")
             w.type("--zone nosuch")
@@ -252,15 +265,15 @@ def add_to(suite):
             w.keys("Enter")
             w.keys("z", until="^ filter")
             name = [r for r in s.rows(path) if "\\x1b[" in r["name"]][0]
-            rows = [r for r in flat_rows(w) if r[2] == name["name"]]
-            check(rows and rows[0][1] == name["total_ticks"], "%r, report has %r" % (rows, name))
+            same("the row", lambda: [r for r in flat_rows(w) if r[2] == name["name"]],
+                 [(name["self_ticks"], name["total_ticks"], name["name"])])
             ticks = int(w.wait(r"^ filter +[\d.]+% of (\d+) ticks").group(1))
             check(ticks == sum(r["self_ticks"] for r in s.rows(path)), "of %d ticks" % ticks)
             w.keys("F", until="no filters")
             w.type("/Render", until="Render")
             w.keys("Enter")
             w.keys("x", until="--exclude Render")
-            same("excluded", flat_rows(w), report_rows(path, "--exclude", "Render"))
+            same("excluded", lambda: flat_rows(w), report_rows(path, "--exclude", "Render"))
 
     @t("help", "the help screen has every key of the table, and each is for some view", quick=True)
     def _():
@@ -270,10 +283,9 @@ def add_to(suite):
         with tui(browsed(), height=50) as w:
             w.wait("by function")
             w.keys("?", until="Keys")
-            text = w.text()
             for name, words in keys:
                 if "pause" not in words:
-                    check(re.search(r"^ %s +%s$" % (re.escape(name), re.escape(words)), text, re.M), "no %r in help" % name)
+                    w.wait(r"^ %s +%s *$" % (re.escape(name), re.escape(words)))
             w.keys("q", until="by function")
             w.keys("@", until="no such key")
             w.keys("]", until="is not for this view")

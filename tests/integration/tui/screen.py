@@ -9,6 +9,18 @@ import time
 import support as s
 from support import check
 
+def eventually(fn, timeout=15):
+    """A screen that is read while it is drawn may lack its end: what fn finds must become right."""
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            return fn()
+        except s.Fail:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+
+
 GOLDEN = os.path.join(s.TESTS, "golden", "report")
 
 _dir = None
