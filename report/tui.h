@@ -60,6 +60,7 @@ struct ls_tui_view_ops {
 struct ls_tui_view {
         const struct ls_tui_view_ops *ops;
         size_t n_rows, cursor, top;
+        size_t left;                    /* columns of the text that are scrolled out */
         int built;                      /* its rows are there; else only close may be called */
         void *data;                     /* the kind's own */
 };

@@ -132,6 +132,16 @@ static void key_hot_line(struct ls_tui *t, int step)
         ls_tui_hot_line(t, step);
 }
 
+static void key_scroll(struct ls_tui *t, int columns)
+{
+        struct ls_tui_view *v = ls_tui_top(t);
+
+        if (columns > 0 && v->left < 10000)
+                v->left += (size_t)columns;
+        else if (columns < 0)
+                v->left -= v->left > (size_t)-columns ? (size_t)-columns : v->left;
+}
+
 static size_t search_from;              /* the row where the search began */
 static size_t search_top;
 
@@ -310,6 +320,8 @@ static const struct key keys[] = {
         { "i", "the tree turned over: what ran, below it its callers", "inverse", LS_TUI_IN_TREE, key_inverse, 0, { 'i' } },
         { "]", "the next line with ticks", "next hot line", LS_TUI_IN_SOURCE, key_hot_line, 1, { ']' } },
         { "[", "the line with ticks before", NULL, LS_TUI_IN_SOURCE, key_hot_line, -1, { '[' } },
+        { "Right, l", "in a source: further to the right", NULL, LS_TUI_IN_SOURCE, key_scroll, 8, { C(KEY_RIGHT), 'l' } },
+        { "Left, h", "in a source: further to the left", NULL, LS_TUI_IN_SOURCE, key_scroll, -8, { C(KEY_LEFT), 'h' } },
         { "/", "search while you type; small letters find capitals too", "search", LS_TUI_IN_ALL, key_search, 0, { '/' } },
         { "n", "the next hit; in the tree also in closed branches", NULL, LS_TUI_IN_ALL, key_next, 1, { 'n' } },
         { "N", "the hit before", NULL, LS_TUI_IN_ALL, key_next, -1, { 'N' } },

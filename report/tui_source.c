@@ -190,7 +190,7 @@ static void source_draw(const struct ls_tui *t, const struct ls_tui_view *v, siz
                 x += ls_screen_put(y, x, 2, selected ? look : LS_LOOK_DIM, "| ");
         code = l->text.lines ? ls_line_visible(l->text.lines[row]) : NULL;
         if (code)
-                ls_screen_put_found(y, x, width - x, look, code, t->search);
+                ls_screen_put_found(y, x, width - x, look, code + ls_fit(code, v->left), t->search);
         else
                 ls_screen_printf(y, x, width - x, look, "line %u", line);
         free(code);

@@ -100,7 +100,7 @@ def add_to(suite):
                 w.keys("b", until="Group by")
                 w.type("/" + key, until="/%s$" % key)
                 w.keys("Enter")
-                w.keys("Enter", until="by %s, sorted" % (key if two else key + ",? ?"))
+                w.keys("Enter", until="by %s, sorted" % key)
                 same("by " + key, lambda: flat_rows(w, two), report_rows(path, "--by", key, two=two))
 
     @t("flat.second", "rows that are no functions open to the functions in them")
@@ -204,6 +204,8 @@ def add_to(suite):
             w.keys("g")
             for line in sorted(want)[:3]:
                 w.keys("]", until=r"browse\.lua +%d/\d+ *$" % line)
+            w.keys("Right", until=r"\| he terminal browser")
+            w.keys("Left", until=r"\| -- For the terminal")
             w.keys("q", until="by function, sorted")
 
     @t("source.none", "what has no source says so")
