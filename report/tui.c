@@ -256,6 +256,8 @@ static char *program_text(const struct ls_tui *t)
 {
         struct ls_str s = t->profile ? ls_profile_str(t->profile, "command") : (struct ls_str){ "", 0 };
 
+        if (t->live && !s.len)          /* its private name says nothing */
+                return strdup("");
         return s.len ? ls_visible(s.s, s.len) : ls_visible(t->o->input, strlen(t->o->input));
 }
 

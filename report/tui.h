@@ -92,7 +92,6 @@ struct ls_tui {
         char message[512];              /* for the last line, until the next key */
         int message_is_error;
         char search[256];               /* UTF-8; empty = none */
-        char last_filter[1024];         /* typed last */
         const struct ls_tui_live *live; /* NULL = a finished trace, or one read once */
         int own_profile;                /* read by us: top */
         int paused;
@@ -151,6 +150,8 @@ void ls_tui_draw_above(struct ls_tui *t);
 int ls_tui_body_rows(const struct ls_tui *t);
 
 /* tui_input.c: keys, prompts, signals */
+#define LS_INPUT_MAX 4096               /* characters of a typed line, */
+#define LS_INPUT_BYTES (LS_INPUT_MAX * 4 + 1)   /* as UTF-8 */
 #define LS_KEY_IDLE   -1                /* something other than a key happened: draw again */
 #define LS_KEY_QUIT   -2                /* a signal ended it */
 #define LS_KEY_CODE(c) (0x1000000 + (c))        /* a key of curses, not a character */

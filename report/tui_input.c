@@ -95,7 +95,7 @@ int ls_input_key(struct ls_tui *t)
 }
 
 struct line {                           /* a line that is typed */
-        wchar_t text[512];
+        wchar_t text[LS_INPUT_MAX];
         size_t n, at;                   /* characters; the cursor */
 };
 
@@ -130,7 +130,7 @@ static void decode(struct line *l, const char *s)
         size_t n = strlen(s);
 
         l->n = 0;
-        while (n && l->n < sizeof(l->text) / sizeof(l->text[0])) {
+        while (n && l->n < LS_INPUT_MAX) {
                 uint32_t c = 0;
                 size_t len = ls_utf8_decode(s, n, &c);
 
@@ -157,7 +157,7 @@ static int columns_of(const wchar_t *s, size_t n)
 static void draw_line(struct ls_tui *t, const char *prompt, const struct line *l)
 {
         int y = ls_screen_rows() - 1, x, room;
-        char text[sizeof(l->text) / sizeof(l->text[0]) * 4 + 1];
+        char text[LS_INPUT_BYTES];
         size_t from = 0;
 
         ls_tui_draw_above(t);
@@ -219,7 +219,7 @@ static int edit(struct line *l, int key)
                 l->at = 0;
         } else if (key == LS_KEY_CODE(KEY_END) || key == CTRL('E')) {
                 l->at = l->n;
-        } else if (key >= 0x20 && key < 0x110000 && l->n < sizeof(l->text) / sizeof(l->text[0])) {
+        } else if (key >= 0x20 && key < 0x110000 && l->n < LS_INPUT_MAX) {
                 memmove(l->text + l->at + 1, l->text + l->at, (l->n - l->at) * sizeof(*l->text));
                 l->text[l->at++] = (wchar_t)key;
                 l->n++;

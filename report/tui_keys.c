@@ -203,9 +203,14 @@ static int apply_filters(struct ls_tui *t, const char *line)
 
 static void key_filter(struct ls_tui *t, int arg)
 {
-        char *now = ls_filter_line(t->o), text[1024];
+        char *now = ls_filter_line(t->o), text[LS_INPUT_BYTES];
 
         (void)arg;
+        if (now && strlen(now) > LS_INPUT_MAX - 256) {
+                ls_tui_fail(t, "the filters are too long to be edited: F takes them away");
+                free(now);
+                return;
+        }
         snprintf(text, sizeof(text), "%s%s", now ? now : "", now && *now ? " " : "");
         free(now);
         while (!ls_input_line(t, "filter: ", text, sizeof(text), NULL))
