@@ -10,7 +10,7 @@ from browse import flat_rows, report_rows, same
 from screen import Screen
 from terminal import SANE, is_sane, wait_for_end
 
-LOOP = ("print('to '..'stdout') io.stderr:write('to '..'stderr\\n') "
+LOOP = ("print('to '..'stdout') io.flush() io.stderr:write('to '..'stderr\\n') "
         "while not io.open('%s') do for i = 1, 2e5 do n = (n or 0) + i %% 7 end end")
 
 
@@ -113,3 +113,23 @@ def add_to(suite):
             w.wait("ended with status 0")
             w.wait("No samples collected")
             w.keys("q", until="^status 0")
+
+    @t("top.pid", "a running process is watched and let go")
+    def _():
+        if "--pid" not in s.run([s.luasample(), "record", "--help"]).out:
+            raise s.Skip("this luasample cannot attach")
+        end = s.tmpfile()
+        p = s.Started(program(end))
+        try:
+            p.wait_for("to stdout")
+            with top("-p", str(p.p.pid), then=SANE) as w:
+                w.wait(r"^ watched \d+ s")
+                w.wait(r"^ [1-9]\d* samples")
+                w.wait("main chunk")
+                w.keys("q", until="^status 0")
+                is_sane(w)
+                check(os.listdir(w.home) == [], "%r is left" % os.listdir(w.home))
+            check(p.p.poll() is None, "the process ended with top")
+        finally:
+            open(end, "w").close()
+        check(p.wait() == 0, "the process did not end well")
