@@ -1,4 +1,5 @@
 """The browser and its terminal: sizes, colours, signals, and input that is out of the ordinary. Imported by run.py."""
+import glob
 import os
 import re
 import signal
@@ -142,6 +143,23 @@ def add_to(suite):
             w.keys("Enter", until="no callers and no callees")
             w.keys("t", until=r"100\.00%.*100\.00%")
             w.keys("*", "h", "i", "a", "Q", until="^status 0")
+
+    @t("damaged", "traces that lie or are cut: a screen, or one line that says why not")
+    def _():
+        files = sorted(glob.glob(os.path.join(s.TESTS, "golden", "rejected", "*.lst")) +
+                       glob.glob(os.path.join(s.TESTS, "golden", "traces", "*.lst")))
+        check(len(files) > 20, "%d files" % len(files))
+        opened = 0
+        windows = [tui(f, "--tree", "--min", "0") for f in files]
+        for w, f in zip(windows, files):
+            if w.wait(r"call tree|^luasample: tui: .*\n?.*|^status").group().startswith("call"):
+                opened += 1
+                w.keys("*", "G", "i", "*", "a", "t", "Enter", "G", "Enter", "a", "t", "o", "q", "b", "Enter", "s", "Q")
+        for w, f in zip(windows, files):
+            status = int(w.wait(r"^status (\d+)").group(1))
+            check(status in (0, 1), "%s: status %d" % (f, status))
+            w.__exit__()
+        check(opened > 3, "%d were opened" % opened)
 
     @t("no-terminal", "without a terminal there is a line and a status", quick=True)
     def _():
