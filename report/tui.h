@@ -158,9 +158,13 @@ int ls_tui_body_rows(const struct ls_tui *t);
 void ls_input_open(void);
 int ls_input_close(void);               /* returns the signal that ended it; 0 = none, or Ctrl-C, which is a way to quit */
 int ls_input_key(struct ls_tui *t);
-/* A line typed at the bottom. changed: called after each key, may be NULL. Returns 0, or -ECANCELED. */
-int ls_input_line(struct ls_tui *t, const char *prompt, char *buf, size_t size,
-                  void (*changed)(struct ls_tui *t, const char *text));
+struct ls_prompt {
+        const char *text;               /* stands before what is typed */
+        void (*changed)(struct ls_tui *t, const char *text);    /* called after each key; may be NULL */
+        const struct poptOption *options;       /* whose names Tab completes; NULL = none */
+};
+/* A line typed at the bottom. buf: what stands there at first, and the result. Returns 0, or -ECANCELED. */
+int ls_input_line(struct ls_tui *t, const struct ls_prompt *prompt, char *buf, size_t size);
 /* A question; whether the answer was y. */
 int ls_input_yes(struct ls_tui *t, const char *question);
 

@@ -183,6 +183,15 @@ static void cut(struct line *l, size_t from, size_t to)
         l->at = from;
 }
 
+static void insert(struct line *l, wchar_t c)
+{
+        if (l->n == LS_INPUT_MAX)
+                return;
+        memmove(l->text + l->at + 1, l->text + l->at, (l->n - l->at) * sizeof(*l->text));
+        l->text[l->at++] = c;
+        l->n++;
+}
+
 static size_t word_start(const struct line *l)
 {
         size_t at = l->at;
@@ -219,18 +228,56 @@ static int edit(struct line *l, int key)
                 l->at = 0;
         } else if (key == LS_KEY_CODE(KEY_END) || key == CTRL('E')) {
                 l->at = l->n;
-        } else if (key >= 0x20 && key < 0x110000 && l->n < LS_INPUT_MAX) {
-                memmove(l->text + l->at + 1, l->text + l->at, (l->n - l->at) * sizeof(*l->text));
-                l->text[l->at++] = (wchar_t)key;
-                l->n++;
+        } else if (key >= 0x20 && key < 0x110000) {
+                insert(l, (wchar_t)key);
         } else {
                 return 0;
         }
         return 1;
 }
 
-int ls_input_line(struct ls_tui *t, const char *prompt, char *buf, size_t size,
-                  void (*changed)(struct ls_tui *t, const char *text))
+/* Whether the word before the cursor is the start of "--name". */
+static int begins(const struct line *l, size_t from, const char *name)
+{
+        for (size_t i = from; i < l->at; i++) {
+                size_t at = i - from;
+
+                if (l->text[i] != (at < 2 ? L'-' : (wchar_t)name[at - 2]))
+                        return 0;       /* at the end of name too: no zero is typed */
+        }
+        return 1;
+}
+
+/* Tab: the option that the word before the cursor begins; of several what they share, and all are told. */
+static void complete(struct ls_tui *t, struct line *l, const struct poptOption *options)
+{
+        size_t from = word_start(l), typed = l->at - from, shared = 0, n = 0;
+        const char *first = NULL;
+        char all[sizeof(t->message)] = "";
+
+        if (typed && l->text[l->at - 1] == L' ')
+                from = l->at;           /* a new word */
+        typed = l->at - from;
+        for (const struct poptOption *o = options; o->longName; o++) {
+                if (!begins(l, from, o->longName))
+                        continue;
+                snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s--%s", n ? " " : "", o->longName);
+                if (!n++) {
+                        first = o->longName;
+                        shared = strlen(first);
+                }
+                while (strncmp(first, o->longName, shared))
+                        shared--;
+        }
+        for (size_t i = typed; n && i < shared + 2; i++)
+                insert(l, i < 2 ? L'-' : (wchar_t)first[i - 2]);
+        if (n == 1)
+                insert(l, L' ');
+        else
+                ls_tui_say(t, "%s", n ? all : "no filter begins so");
+}
+
+int ls_input_line(struct ls_tui *t, const struct ls_prompt *prompt, char *buf, size_t size)
 {
         struct line l;
         int r = -ECANCELED;
@@ -239,7 +286,7 @@ int ls_input_line(struct ls_tui *t, const char *prompt, char *buf, size_t size,
         for (;;) {
                 int key;
 
-                draw_line(t, prompt, &l);
+                draw_line(t, prompt->text, &l);
                 key = ls_input_key(t);
                 if (key == LS_KEY_QUIT && came == SIGINT)
                         came = 0;       /* Ctrl-C: no line */
@@ -250,12 +297,16 @@ int ls_input_line(struct ls_tui *t, const char *prompt, char *buf, size_t size,
                         r = 0;
                         break;
                 }
+                if (key == '\t' && prompt->options) {
+                        t->message[0] = '\0';
+                        complete(t, &l, prompt->options);
+                }
                 if (!edit(&l, key))
                         continue;
                 t->message[0] = '\0';
                 encode(&l, 0, buf, size);
-                if (changed)
-                        changed(t, buf);
+                if (prompt->changed)
+                        prompt->changed(t, buf);
         }
         ls_screen_cursor(-1, 0);
         return r;

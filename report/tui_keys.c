@@ -165,7 +165,7 @@ static void key_search(struct ls_tui *t, int arg)
         snprintf(before, sizeof(before), "%s", t->search);
         search_from = v->cursor;
         search_top = v->top;
-        if (ls_input_line(t, "/", text, sizeof(text), search_changed)) {
+        if (ls_input_line(t, &(struct ls_prompt){ .text = "/", .changed = search_changed }, text, sizeof(text))) {
                 snprintf(t->search, sizeof(t->search), "%s", before);
                 v->cursor = search_from;
                 v->top = search_top;
@@ -213,7 +213,8 @@ static void key_filter(struct ls_tui *t, int arg)
         }
         snprintf(text, sizeof(text), "%s%s", now ? now : "", now && *now ? " " : "");
         free(now);
-        while (!ls_input_line(t, "filter: ", text, sizeof(text), NULL))
+        while (!ls_input_line(t, &(struct ls_prompt){ .text = "filter: ", .options = ls_filter_option_table }, text,
+                              sizeof(text)))
                 if (!apply_filters(t, text))
                         return;
         t->message[0] = '\0';
