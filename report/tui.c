@@ -378,6 +378,7 @@ int ls_tui_run(const struct ls_command *cmd, struct ls_report_options *o, struct
         }
         drop(&t);
         free(t.program);
+        ls_filter_options_forget(o);
         if (!status && (r = ls_input_close()) != 0)
                 status = 128 + r;
         return status;

@@ -113,8 +113,8 @@ void ls_tui_say(struct ls_tui *t, const char *fmt, ...) __attribute__((format(pr
 void ls_tui_fail(struct ls_tui *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Reads the trace again when it is due: top. Returns whether the screen changed. */
 int ls_tui_refresh(struct ls_tui *t, int now);
-/* Browses. profile: not closed; NULL with live, which reads o->input itself. Returns the exit
- * status; above 128: a signal came (ls_tui_exit). */
+/* Browses, and frees the filters of o, which it may have changed. profile: not closed; NULL with live, which reads
+ * o->input itself. Returns the exit status; above 128: a signal came (ls_tui_exit). */
 int ls_tui_run(const struct ls_command *cmd, struct ls_report_options *o, struct ls_profile *profile,
                const struct ls_tui_live *live);
 
