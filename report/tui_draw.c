@@ -67,8 +67,8 @@ static void draw_title(struct ls_tui *t)
         if (width < 60) {               /* what is shown is more than of what */
                 left = ls_screen_put(0, 1, width - (int)strlen(at) - 3, LS_LOOK_TITLE, *live ? live : title);
         } else {
-                left = ls_screen_printf(0, 1, width - right - 2, LS_LOOK_TITLE, "%s%s%s", live, *live && *t->program ? ": " : "",
-                                        t->program);
+                left = ls_screen_printf(0, 1, width - right - 2, LS_LOOK_TITLE, "%s%s%s", live,
+                                        *live && *t->program ? ": " : "", t->program);
                 ls_screen_put(0, width - right, right - (int)strlen(at) - 2, LS_LOOK_TITLE, title);
         }
         if (left + 3 + (int)strlen(at) < width)
