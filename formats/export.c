@@ -1,10 +1,32 @@
-/* The table of exporters. */
+/* The table of exporters, made from exporters.def. */
 #include "formats/export.h"
 
 #include <stddef.h>
+#include <string.h>
 
 const struct ls_exporter *const ls_exporters[] = {
-        &ls_export_callgrind,
-        &ls_export_collapsed,
+#define LS_EXPORTER(ident, name) &ls_export_##ident,
+#include "formats/exporters.def"
+#undef LS_EXPORTER
         NULL,
 };
+
+const struct ls_exporter *ls_exporter_of_path(const char *path)
+{
+        const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+        const struct ls_exporter *best = NULL;
+        size_t len = strlen(base), best_len = 0;
+
+        for (const struct ls_exporter *const *e = ls_exporters; *e; e++) {
+                size_t n = strlen((*e)->suffix);
+
+                if (n > best_len && len > n && !strcmp(base + len - n, (*e)->suffix)) {
+                        best = *e;
+                        best_len = n;
+                }
+        }
+        for (const struct ls_exporter *const *e = ls_exporters; *e && !best; e++)
+                if ((*e)->prefix && !strncmp(base, (*e)->prefix, strlen((*e)->prefix)))
+                        best = *e;
+        return best;
+}

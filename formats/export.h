@@ -22,6 +22,10 @@ struct ls_export_cell {                 /* ticks of one stack, after all filters
  * come in time order. Non-zero stops and is returned. */
 typedef int (*ls_export_rows_fn)(void *ctx, const struct ls_sample_block *block, const uint8_t *wanted);
 
+/* One line of a table: column i is called names[i], its text is values[i]; NULL = it has none here. The first line is the
+ * head, without values. Non-zero stops and is returned. */
+typedef int (*ls_export_line_fn)(void *ctx, const char *const *names, const char *const *values, unsigned n);
+
 struct ls_export {
         struct ls_profile *profile;
         const struct ls_labels *labels;
@@ -34,29 +38,45 @@ struct ls_export {
         void *ctx;
         uint32_t n_frames;
         uint64_t interval_ns;
-        int per_thread;                 /* --per-thread */
+        const char *event;              /* what passed during a tick: "cpu" */
+        uint64_t from_ns, to_ns;        /* what --time leaves, of CLOCK_MONOTONIC; 0 = open */
+        unsigned part;                  /* of LS_EXPORT_PARTS with --per-thread: number of the file; 0 = all threads */
+        uint32_t part_thread;           /* whose part it is */
+        /* What a zone (its path), thread, VM, coroutine, trace or VM state is called, by its one LS_DIM_*; NULL = none. For
+         * dims of the exporter only. */
+        const char *(*dim_text)(const struct ls_export *in, unsigned dim, uint32_t id);
         /* Streams the rows; can be called again. columns: LS_COL_*. 0 or -errno. */
         int (*rows)(const struct ls_export *in, unsigned columns, ls_export_rows_fn fn, void *ctx);
-        void *rows_ctx;                 /* the caller's */
+        /* Streams the lines of the table that report would show, all with the same columns. 0 or -errno. */
+        int (*table)(const struct ls_export *in, ls_export_line_fn fn, void *ctx);
+        void *caller_ctx;               /* the caller's */
 };
 
 #define LS_EXPORT_ROWS         1u       /* reads rows(), not cells: one sample after the other, with its time */
 #define LS_EXPORT_EXPERIMENTAL 2u       /* needs --experimental: the format is not settled */
-#define LS_EXPORT_PER_THREAD   4u       /* knows --per-thread */
+#define LS_EXPORT_PARTS        4u       /* knows --per-thread: a file for each thread */
+#define LS_EXPORT_TABLE        8u       /* reads table(), not cells: any --by, --depth and --split */
+#define LS_EXPORT_BY           16u      /* shows what --by says: tags, frame_of_location */
+#define LS_EXPORT_BINARY       32u      /* not for a terminal */
 
 struct ls_exporter {
         const char *name;               /* --format NAME */
         const char *suffix;             /* usual end of its file names: picks the format of export -o */
+        const char *prefix;             /* usual start, which picks it when no suffix does; NULL = none */
         const char *help;
         unsigned flags;                 /* LS_EXPORT_* */
-        unsigned dims;                  /* LS_DIM_* by which cells are told apart */
+        unsigned dims;                  /* LS_DIM_* by which cells are told apart, or that dim_text is asked for */
         int (*write)(FILE *out, const struct ls_export *in);    /* 0 or -errno; the caller checks out */
 };
 
-extern const struct ls_exporter ls_export_collapsed;
-extern const struct ls_exporter ls_export_callgrind;
+#define LS_EXPORTER(ident, name) extern const struct ls_exporter ls_export_##ident;
+#include "formats/exporters.def"
+#undef LS_EXPORTER
 
 /* All exporters, ended by NULL. */
 extern const struct ls_exporter *const ls_exporters[];
+
+/* The exporter whose files are named so: the longest suffix that fits, else a prefix; NULL = none. */
+const struct ls_exporter *ls_exporter_of_path(const char *path);
 
 #endif

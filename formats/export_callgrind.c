@@ -4,7 +4,11 @@
  * the costs of the calls to it. So each sample is charged, for each function in its stack, to the one call by which
  * the function was entered first. Calls that are then left without any cost are not written: they would make cycles, in
  * which kcachegrind gives up on inclusive costs; only calls of a function to itself are shown, with no cost. A function
- * that is called and is also the root of stacks gets a call from "[root]", so that its sum is whole. */
+ * that is called and is also the root of stacks gets a call from "[root]", so that its sum is whole.
+ *
+ * Functions of machine code have the object file that they are in: builtins the Lua runtime's. Lua's own are in "Lua". A
+ * part holds one thread; it is a file of its own, as callgrind writes it, since callgrind_annotate reads only the first
+ * part of a file. */
 #include "formats/calltree.h"
 #include "formats/escape.h"
 #include "formats/export.h"
@@ -32,8 +36,9 @@ struct graph {
         struct edge *edges;
         size_t n_costs, n_edges;
         uint64_t *noline;               /* [n_functions] self ticks without a line */
+        uint32_t *object;               /* [n_mappings] the first mapping of the same file; 0 = the runtime's file */
         uint64_t samples, us;           /* sums of what was written */
-        uint8_t *fl_named, *fn_named;   /* names that were written already */
+        uint8_t *fl_named, *fn_named, *ob_named;        /* names that were written already */
         uint32_t last_line;
         int has_last;
 };
@@ -198,6 +203,25 @@ static int make_edges(struct graph *g, const uint64_t *self)
         return r;
 }
 
+/* The object file of a function: a number of g->object's, or one of the two after these. */
+static uint32_t object_of(const struct graph *g, uint32_t function)
+{
+        const struct ls_function *f = &g->p->functions[function < g->p->n_functions ? function : 0];
+
+        switch (f->kind) {
+        case LS_FUNC_C:
+        case LS_FUNC_NATIVE:
+                return f->mapping ? g->object[f->mapping] : g->p->n_mappings + 1;
+        case LS_FUNC_BUILTIN:
+                return g->object[0];
+        case LS_FUNC_LUA:
+        case LS_FUNC_TRACE:
+                return g->p->n_mappings;
+        default:
+                return g->p->n_mappings + 1;
+        }
+}
+
 /* The readers take a name of blanks for none at all, and warn. */
 static void put_name(FILE *out, const char *name)
 {
@@ -219,6 +243,25 @@ static void put_file(FILE *out, struct graph *g, const char *key, uint32_t funct
                 put_name(out, text ? text : source ? g->in->labels->source[source] : "???");
                 free(text);
                 g->fl_named[id] = 1;
+        }
+        fputc('\n', out);
+}
+
+/* "ob=(2) /usr/lib/lpeg.so" the first time, then "ob=(2)". Files of one path have one number: they are mapped in pieces. */
+static void put_object(FILE *out, struct graph *g, const char *key, uint32_t function)
+{
+        const struct ls_profile *p = g->p;
+        uint32_t id = object_of(g, function);
+
+        fprintf(out, "%s=(%u)", key, id);
+        if (!g->ob_named[id]) {
+                struct ls_str path = id == 0 ? ls_profile_str(p, "runtime_path")
+                                   : id < p->n_mappings ? p->mappings[id].path : (struct ls_str){ "", 0 };
+                char *text = path.len ? ls_visible(path.s, path.len) : NULL;
+
+                put_name(out, text ? text : id == p->n_mappings ? "Lua" : "???");
+                free(text);
+                g->ob_named[id] = 1;
         }
         fputc('\n', out);
 }
@@ -264,6 +307,7 @@ static uint32_t first_line(const struct ls_profile *p, uint32_t function)
 static void put_block(FILE *out, struct graph *g, uint32_t function, size_t *cost, size_t *edge)
 {
         fputc('\n', out);
+        put_object(out, g, "ob", function);
         put_file(out, g, "fl", function);
         put_function(out, g, "fn", function);
         g->has_last = 0;
@@ -272,6 +316,7 @@ static void put_block(FILE *out, struct graph *g, uint32_t function, size_t *cos
         for (; *edge < g->n_edges && g->edges[*edge].caller == function; ++*edge) {
                 const struct edge *e = &g->edges[*edge];
 
+                put_object(out, g, "cob", e->callee);
                 put_file(out, g, "cfi", e->callee);
                 put_function(out, g, "cfn", e->callee);
                 fprintf(out, "calls=%" PRIu64 " %u\n", e->seen, first_line(g->p, e->callee));
@@ -297,6 +342,13 @@ static void put_graph(FILE *out, struct graph *g)
         fprintf(out, "# callgrind format\nversion: 1\ncreator: luasample %s\n", LS_VERSION);
         if (pid)
                 fprintf(out, "pid: %" PRIu64 "\n", pid);
+        if (g->in->part) {
+                const struct ls_thread *t = &g->p->threads[g->in->part_thread];
+                char *name = ls_visible(t->name.s, t->name.len);
+
+                fprintf(out, "part: 1\nthread: %u\ndesc: Thread: %u %s\n", g->in->part, t->tid, name ? name : "");
+                free(name);
+        }
         put_info(out, g->p, "cmd", "command");
         fprintf(out, "positions: line\nevents: Samples Microseconds\n");
         for (uint32_t f = 0; f <= root_function(g->p); f++) {
@@ -307,6 +359,47 @@ static void put_graph(FILE *out, struct graph *g)
         fprintf(out, "\ntotals: %" PRIu64 " %" PRIu64 "\n", g->samples, g->us);
 }
 
+struct object {
+        struct ls_str path;
+        uint32_t mapping;
+};
+
+static int by_path(const void *a, const void *b)
+{
+        const struct object *x = a, *y = b;
+        uint32_t n = x->path.len < y->path.len ? x->path.len : y->path.len;
+        int c = memcmp(x->path.s, y->path.s, n);
+
+        if (c || x->path.len != y->path.len)
+                return c ? c : x->path.len < y->path.len ? -1 : 1;
+        return x->mapping < y->mapping ? -1 : x->mapping > y->mapping;
+}
+
+/* Numbers the object files. */
+static int find_objects(struct graph *g)
+{
+        const struct ls_profile *p = g->p;
+        struct object *objects = calloc((size_t)p->n_mappings + 1, sizeof(*objects));
+
+        g->object = calloc((size_t)p->n_mappings + 1, sizeof(*g->object));
+        g->ob_named = calloc((size_t)p->n_mappings + 2, 1);
+        if (!objects || !g->object || !g->ob_named) {
+                free(objects);
+                return -ENOMEM;
+        }
+        for (uint32_t i = 0; i < p->n_mappings; i++)
+                objects[i] = (struct object){ i ? p->mappings[i].path : ls_profile_str(p, "runtime_path"), i };
+        qsort(objects, p->n_mappings, sizeof(*objects), by_path);
+        for (uint32_t i = 0, first = 0; i < p->n_mappings; i++) {
+                if (objects[i].path.len != objects[first].path.len ||
+                    memcmp(objects[i].path.s, objects[first].path.s, objects[i].path.len))
+                        first = i;
+                g->object[objects[i].mapping] = objects[first].mapping;
+        }
+        free(objects);
+        return 0;
+}
+
 static int callgrind_write(FILE *out, const struct ls_export *in)
 {
         struct graph g = { .in = in, .p = in->profile };
@@ -315,6 +408,8 @@ static int callgrind_write(FILE *out, const struct ls_export *in)
 
         if (!r)
                 r = make_edges(&g, self);
+        if (!r)
+                r = find_objects(&g);
         if (!r) {
                 g.fl_named = calloc((size_t)g.p->n_sources + 1, 1);
                 g.fn_named = calloc((size_t)g.p->n_functions + 1, 1);
@@ -328,6 +423,8 @@ static int callgrind_write(FILE *out, const struct ls_export *in)
         free(g.noline);
         free(g.fl_named);
         free(g.fn_named);
+        free(g.ob_named);
+        free(g.object);
         return r;
 }
 
@@ -335,5 +432,7 @@ const struct ls_exporter ls_export_callgrind = {
         .name = "callgrind",
         .suffix = ".callgrind",
         .help = "call graph, for kcachegrind and callgrind_annotate",
+        .prefix = "callgrind.out.",
+        .flags = LS_EXPORT_PARTS,
         .write = callgrind_write,
 };

@@ -115,5 +115,6 @@ const struct ls_exporter ls_export_collapsed = {
         .name = "collapsed",
         .suffix = ".folded",
         .help = "one line per stack, for flamegraph.pl",
+        .flags = LS_EXPORT_BY,
         .write = collapsed_write,
 };

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 
 extern const struct ls_command ls_cmd_report;
+extern const struct ls_command ls_cmd_export;
 extern const struct ls_command ls_cmd_dump;
 extern const struct ls_command ls_cmd_info;
 extern const struct ls_command ls_cmd_tui;

@@ -1,16 +1,11 @@
-/* luasample report --format: gives the filtered samples to an exporter of formats/. Called by report/report.c. */
-#include "report/view.h"
+/* luasample export, and report --format: gives the filtered samples to an exporter of formats/. Called by
+ * report/report.c. */
+#include "report/export_job.h"
+#include "report/rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Keys of the sample as a whole become frames: before the root when they come first in --by, else after the leaf. */
-struct tags {
-        const char **texts;             /* from 1 */
-        size_t n;
-        uint32_t base[2];               /* tag of group 0 of each level; 0 = this level is of frames */
-};
 
 static const char *frame_text(void *ctx, uint32_t frame)
 {
@@ -19,62 +14,99 @@ static const char *frame_text(void *ctx, uint32_t frame)
 
 unsigned ls_report_export_dims(const struct ls_report_options *o)
 {
-        return LS_DIM_NOLINE | o->exporter->dims | o->by[0]->dims | (o->by[1] ? o->by[1]->dims : 0);
+        const struct ls_exporter *e = o->exporter;
+        unsigned by = o->by[0]->dims | (o->by[1] ? o->by[1]->dims : 0);
+
+        if (e->flags & LS_EXPORT_TABLE)
+                return ls_rows_dims(o);
+        return LS_DIM_NOLINE | (e->flags & LS_EXPORT_ROWS ? 0 : e->dims) | (e->flags & LS_EXPORT_BY ? by : 0) |
+               (o->per_thread ? LS_DIM_THREAD : 0);
 }
 
-static int add_tags(struct tags *t, int level, const struct ls_grouping *g)
+/* Room for n tags more, the first of all being 0. */
+static int tags_room(struct ls_export_tags *t, size_t n)
 {
-        const char **bigger = realloc(t->texts, (t->n + g->n_groups + 2) * sizeof(*bigger));
+        const char **bigger = realloc(t->texts, (t->n + n + 2) * sizeof(*bigger));
 
         if (!bigger)
                 return -ENOMEM;
         t->texts = bigger;
         if (t->n == 0)
                 t->texts[t->n++] = "";
+        return 0;
+}
+
+static int add_tags(struct ls_export_tags *t, int level, const struct ls_grouping *g)
+{
+        if (tags_room(t, g->n_groups))
+                return -ENOMEM;
         t->base[level] = (uint32_t)t->n;
         for (uint32_t i = 0; i < g->n_groups; i++)
                 t->texts[t->n++] = ls_group_text(g, i);
         return 0;
 }
 
-static int find_frames(const struct ls_report *r, struct ls_grouping *g[2], struct tags *tags, struct ls_grouping **ret)
+static int find_frames(struct ls_export_job *job)
 {
+        const struct ls_report *r = job->r;
         int error = 0;
 
-        *ret = NULL;
         for (int level = 0; !error && level < 2 && r->o->by[level]; level++) {
-                error = ls_grouping_new(r->o->by[level], r->profile, r->labels, &g[level]);
-                if (!error && g[level]->key->is_frame)
-                        *ret = *ret ? *ret : g[level];
+                error = ls_grouping_new(r->o->by[level], r->profile, r->labels, &job->by[level]);
+                if (!error && job->by[level]->key->is_frame)
+                        job->frames = job->frames ? job->frames : job->by[level];
                 else if (!error)
-                        error = add_tags(tags, level, g[level]);
+                        error = add_tags(&job->tags, level, job->by[level]);
+        }
+        if (!error && !job->frames) {   /* --by vmstate alone: of functions */
+                error = ls_grouping_new(&ls_keys[0], r->profile, r->labels, &job->functions);
+                job->frames = job->functions;
+        }
+        if (!error && job->frames->noline_group) {
+                error = tags_room(&job->tags, 1);
+                if (!error) {
+                        job->tags.noline = (uint32_t)job->tags.n;
+                        job->tags.texts[job->tags.n++] = ls_group_text(job->frames, job->frames->noline_group);
+                }
         }
         return error;
 }
 
-static struct ls_export_cell *make_cells(const struct ls_report *r, struct ls_grouping *const g[2], const struct tags *tags,
-                                         const struct ls_grouping *frames, uint32_t noline_tag)
+static struct ls_export_cell make_cell(const struct ls_export_job *job, const struct ls_cell *c)
 {
-        const struct ls_aggregate *a = r->aggregate;
-        struct ls_export_cell *cells = calloc(a->n_cells + 1, sizeof(*cells));
+        const struct ls_export_tags *tags = &job->tags;
+        struct ls_export_cell cell = { .ticks = c->ticks, .stack = c->stack, .zone = c->zone, .thread = c->thread,
+                                       .vm = c->vm, .coroutine = c->coroutine, .trace = c->trace,
+                                       .vmstate = c->vmstate, .noline = c->noline };
 
-        for (size_t i = 0; cells && i < a->n_cells; i++) {
-                const struct ls_cell *c = &a->cells[i];
-
-                cells[i] = (struct ls_export_cell){ .ticks = c->ticks, .stack = c->stack, .zone = c->zone, .thread = c->thread,
-                                                    .vm = c->vm, .coroutine = c->coroutine, .trace = c->trace,
-                                                    .vmstate = c->vmstate, .noline = c->noline };
-                if (tags->base[0])
-                        cells[i].prefix = tags->base[0] + ls_group_of_cell(g[0], c);
-                if (tags->base[1])
-                        cells[i].suffix = tags->base[1] + ls_group_of_cell(g[1], c);
-                /* A leaf shown as a line that is not known gives its place to a frame that says so. */
-                if (c->noline && frames->noline_group && noline_tag && !cells[i].suffix) {
-                        cells[i].stack = r->profile->stacks[c->stack].parent;
-                        cells[i].suffix = noline_tag;
-                }
+        if (!(job->r->o->exporter->flags & LS_EXPORT_BY))
+                return cell;
+        if (tags->base[0])
+                cell.prefix = tags->base[0] + ls_group_of_cell(job->by[0], c);
+        if (tags->base[1])
+                cell.suffix = tags->base[1] + ls_group_of_cell(job->by[1], c);
+        /* A leaf shown as a line that is not known gives its place to a frame that says so. */
+        if (c->noline && tags->noline && !cell.suffix) {
+                cell.stack = job->r->profile->stacks[c->stack].parent;
+                cell.suffix = tags->noline;
         }
-        return cells;
+        return cell;
+}
+
+/* The cells of one thread, or of all. Returns their ticks. */
+static uint64_t take_cells(struct ls_export_job *job, const uint32_t *only)
+{
+        const struct ls_aggregate *a = job->r->aggregate;
+        uint64_t ticks = 0;
+
+        job->n_cells = 0;
+        for (size_t i = 0; i < a->n_cells; i++) {
+                if (only && a->cells[i].thread != *only)
+                        continue;
+                job->cells[job->n_cells++] = make_cell(job, &a->cells[i]);
+                ticks += a->cells[i].ticks;
+        }
+        return ticks;
 }
 
 struct rows {                           /* a pass over the rows that pass the filters */
@@ -107,52 +139,77 @@ static int give_rows(void *ctx, const struct ls_sample_block *b)
 
 static int stream_rows(const struct ls_export *in, unsigned columns, ls_export_rows_fn fn, void *ctx)
 {
-        struct rows s = { .filter = in->rows_ctx, .fn = fn, .ctx = ctx };
+        const struct ls_export_job *job = in->caller_ctx;
+        struct rows s = { .filter = job->r->filter, .fn = fn, .ctx = ctx };
         int error = ls_profile_samples(in->profile, columns | s.filter->columns, give_rows, &s);
 
         free(s.wanted);
         return error;
 }
 
+static int write_one(struct ls_export_job *job, FILE *out, uint64_t ticks, unsigned part, uint32_t thread)
+{
+        const struct ls_report *r = job->r;
+
+        return r->o->exporter->write(out, &(struct ls_export){
+                .profile = r->profile, .labels = r->labels, .cells = job->cells, .n_cells = job->n_cells, .ticks = ticks,
+                .tags = job->tags.texts, .frame_of_location = job->frames->group_of, .frame_text = frame_text,
+                .ctx = job->frames, .n_frames = job->frames->n_groups, .interval_ns = r->profile->interval_ns,
+                .event = "cpu", .from_ns = r->filter->from_ns,
+                .to_ns = r->filter->to_ns == UINT64_MAX ? 0 : r->filter->to_ns,
+                .part = part, .part_thread = thread, .dim_text = ls_export_dim_text, .rows = stream_rows,
+                .table = ls_export_table, .caller_ctx = job,
+        });
+}
+
+/* A file for each thread that has ticks, in the order of the threads: FILE-01, FILE-02, ... */
+static int write_parts(struct ls_export_job *job)
+{
+        const struct ls_report_options *o = job->r->o;
+        unsigned part = 0;
+        int error = 0;
+
+        for (uint32_t thread = 0; !error && thread < job->r->profile->n_threads; thread++) {
+                uint64_t ticks = take_cells(job, &thread);
+                struct ls_output out;
+                char *path;
+                int end;
+
+                if (!ticks)
+                        continue;
+                if (asprintf(&path, "%s-%02u", o->output, ++part) < 0)
+                        return -ENOMEM;
+                error = ls_output_open(&out, path, LS_COLOR_NEVER, 0);
+                if (!error) {
+                        error = write_one(job, out.file, ticks, part, thread);
+                        end = ls_output_close(&out, error != 0);
+                        error = error ? error : end;
+                }
+                if (error)
+                        ls_error("%s: cannot write %s: %s", o->command, path, strerror(-error));
+                free(path);
+        }
+        return error ? -ENOENT : 0;     /* it was said */
+}
+
 int ls_report_export(const struct ls_report *r)
 {
-        struct ls_grouping *g[2] = { NULL, NULL }, *frames = NULL, *functions = NULL;
-        struct tags tags = { .n = 0 };
-        struct ls_export_cell *cells = NULL;
-        uint32_t noline_tag = 0;
-        int error = find_frames(r, g, &tags, &frames);
+        struct ls_export_job job = { .r = r };
+        int error = find_frames(&job);
 
-        if (!error && !frames) {        /* --by vmstate alone: of functions */
-                error = ls_grouping_new(&ls_keys[0], r->profile, r->labels, &functions);
-                frames = functions;
-        }
-        if (!error && frames->noline_group && r->o->exporter == &ls_export_collapsed) {
-                const char **bigger = realloc(tags.texts, (tags.n + 2) * sizeof(*bigger));
-
-                if (bigger) {
-                        tags.texts = bigger;
-                        if (tags.n == 0)
-                                tags.texts[tags.n++] = "";
-                        noline_tag = (uint32_t)tags.n;
-                        tags.texts[tags.n++] = ls_group_text(frames, frames->noline_group);
-                }
-        }
+        if (!error)
+                error = ls_export_dims_new(&job);
         if (!error) {
-                cells = make_cells(r, g, &tags, frames, noline_tag);
-                error = cells ? 0 : -ENOMEM;
+                job.cells = malloc((r->aggregate->n_cells + 1) * sizeof(*job.cells));
+                error = job.cells ? 0 : -ENOMEM;
         }
         if (!error)
-                error = r->o->exporter->write(r->out, &(struct ls_export){
-                        .profile = r->profile, .labels = r->labels, .cells = cells, .n_cells = r->aggregate->n_cells,
-                        .tags = tags.texts, .frame_of_location = frames->group_of, .frame_text = frame_text,
-                        .ctx = frames, .n_frames = frames->n_groups, .interval_ns = r->profile->interval_ns,
-                        .ticks = r->aggregate->ticks, .per_thread = r->o->per_thread, .rows = stream_rows,
-                        .rows_ctx = (void *)(uintptr_t)r->filter,
-                });
-        free(cells);
-        free(tags.texts);
-        ls_grouping_free(g[0]);
-        ls_grouping_free(g[1]);
-        ls_grouping_free(functions);
+                error = r->o->per_thread ? write_parts(&job) : write_one(&job, r->out, take_cells(&job, NULL), 0, 0);
+        free(job.cells);
+        free(job.tags.texts);
+        ls_export_dims_free(&job);
+        for (int level = 0; level < 2; level++)
+                ls_grouping_free(job.by[level]);
+        ls_grouping_free(job.functions);
         return error;
 }

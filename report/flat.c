@@ -223,12 +223,29 @@ static int flat_text(const struct ls_report *r)
         return error;
 }
 
+struct ls_str ls_group_source(const struct ls_report *r, const struct ls_grouping *grouping, uint32_t group)
+{
+        const struct ls_key *key = grouping->key;
+        uint32_t function = key->function ? key->function(grouping, group) : 0;
+        uint32_t source = key->source ? key->source(grouping, group) : 0;
+        struct ls_str name = r->profile->sources[source].name;
+
+        if (!source && (!key->function || r->profile->functions[function].kind == LS_FUNC_PSEUDO))
+                return (struct ls_str){ "", 0 };
+        if (!source)
+                return (struct ls_str){ "[C]", 3 };
+        if (name.len && (name.s[0] == '@' || name.s[0] == '='))
+                return (struct ls_str){ name.s + 1, name.len - 1 };
+        if (!ls_source_path(&r->profile->sources[source]).len)
+                return (struct ls_str){ r->labels->source[source], (uint32_t)strlen(r->labels->source[source]) };
+        return name;
+}
+
 /* What a group is, in fields of its own, so that nobody needs to parse names. */
 void ls_json_group(const struct ls_report *r, yajl_gen g, const struct ls_grouping *grouping, uint32_t group)
 {
         const struct ls_key *key = grouping->key;
         const struct ls_profile *p = r->profile;
-        uint32_t function = key->function ? key->function(grouping, group) : 0;
         uint32_t source = key->source ? key->source(grouping, group) : 0;
 
         if (key->line)
@@ -237,21 +254,12 @@ void ls_json_group(const struct ls_report *r, yajl_gen g, const struct ls_groupi
                 ls_json_u64(g, key->field, key->number(grouping, group));
         else
                 ls_json_str(g, key->field, ls_group_text(grouping, group));
-        if (key->function && !source)
-                ls_json_str(g, "source", p->functions[function].kind == LS_FUNC_PSEUDO ? "" : "[C]");
-        if (source) {
-                struct ls_str name = p->sources[source].name;
-
-                if (name.len && (name.s[0] == '@' || name.s[0] == '='))
-                        name = (struct ls_str){ name.s + 1, name.len - 1 };
-                else if (!ls_source_path(&p->sources[source]).len)
-                        name = (struct ls_str){ r->labels->source[source],
-                                                (uint32_t)strlen(r->labels->source[source]) };
-                ls_json_text(g, "source", name);
+        if (key->function || source)
+                ls_json_text(g, "source", ls_group_source(r, grouping, group));
+        if (source)
                 ls_json_text(g, "path", p->sources[source].path);
-        }
         if (key->function)
-                ls_json_u64(g, "line_defined", p->functions[function].first_line);
+                ls_json_u64(g, "line_defined", p->functions[key->function(grouping, group)].first_line);
 }
 
 static void json_shares(const struct ls_report *r, yajl_gen g, uint64_t self, uint64_t whole, double n)

@@ -1,4 +1,5 @@
-/* The option table of luasample report, and what its values mean. Called by report/report.c. */
+/* The option tables of luasample report and export, and what their values mean. Called by report/report.c and
+ * report/export_command.c. */
 #include "report/options.h"
 #include "cli/suggest.h"
 
@@ -18,6 +19,7 @@ static struct raw {
         char *words[64];                /* arguments of the VAL_ options: they live as long as the process */
         unsigned n_words;
         int tree, inverse, whole_file, raw, full_path, json, no_pager, no_regions, tui, list_keys;
+        int list, per_thread, experimental;
 } raw;
 
 #define FLAG(name, help) POPT_ARG_NONE, &raw.name, 0, help, NULL
@@ -39,11 +41,24 @@ const struct poptOption ls_filter_option_table[] = {
         POPT_TABLEEND
 };
 
+#define BY_OPTION \
+        { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|thread|vm|coroutine|trace", \
+                        "group by this; two levels with a comma: --by vmstate,function") }
+#define FILTER_OPTIONS { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL }
+
+#define LS_EXPORTER(ident, name) "|" name
+static const char report_formats[] = "text|json"
+#include "formats/exporters.def"
+        ;
+static const char export_formats[] = "auto"
+#include "formats/exporters.def"
+        ;
+#undef LS_EXPORTER
+
 const struct poptOption ls_report_option_table[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
         { "output", 'o', TEXT(output, "FILE", "write to FILE, which appears when it is whole") },
-        { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|thread|vm|coroutine|trace",
-                        "group by this; two levels with a comma: --by vmstate,function") },
+        BY_OPTION,
         { "depth", 0, TEXT(depth, "N", "group by N frames: callee < caller") },
         { "inverse", 0,
           FLAG(inverse, "with --depth: caller > callee; with --split: callees; with --tree: callees as roots") },
@@ -55,29 +70,28 @@ const struct poptOption ls_report_option_table[] = {
         { "whole-file", 0, FLAG(whole_file, "with --annotate: all lines, not just those around hot ones") },
         { "source-dir", 0, POPT_ARG_STRING, NULL, VAL_SOURCE_DIR, "look for sources in DIR first (several times)",
           "DIR" },
-        { "format", 0, TEXT(format, "text|json|callgrind|collapsed", "write for another tool") },
+        { "format", 0, TEXT(format, report_formats, "write for another tool") },
         { "json", 0, FLAG(json, "the view as JSON") },
         { "min", 0, TEXT(min, "PERCENT", "hide what has less (3%; 0 with --json)") },
         { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self)") },
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
         { "tui", 't', FLAG(tui, "browse on the terminal, as luasample tui does") },
-        { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL },
+        FILTER_OPTIONS,
         { "color", 0, TEXT(color, "auto|always|never", "colour (auto: on a terminal, unless NO_COLOR is set)") },
         { "no-pager", 0, FLAG(no_pager, "no pager") },
         POPT_TABLEEND
 };
 
 #define TUI_LOOK \
-        { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|thread|vm|coroutine|trace", \
-                        "group by this; two levels with a comma: --by vmstate,function") }, \
+        BY_OPTION, \
         { "source-dir", 0, POPT_ARG_STRING, NULL, VAL_SOURCE_DIR, "look for sources in DIR first (several times)", \
           "DIR" }, \
         { "min", 0, TEXT(min, "PERCENT", "branches of the call tree with less are closed (3%)") }, \
         { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self)") }, \
         { "raw", 0, FLAG(raw, "ticks in place of shares") }, \
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") }, \
-        { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL }, \
+        FILTER_OPTIONS, \
         { "color", 0, TEXT(color, "auto|always|never", "colour (auto: unless NO_COLOR is set)") }
 
 const struct poptOption ls_tui_option_table[] = {
@@ -94,6 +108,24 @@ const struct poptOption ls_tui_option_table[] = {
 
 const struct poptOption ls_tui_look_option_table[] = { TUI_LOOK, POPT_TABLEEND };
 
+const struct poptOption ls_export_option_table[] = {
+        { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
+        { "output", 'o', TEXT(output, "FILE",
+                               "write to FILE, which appears when it is whole; its suffix picks the format") },
+        { "format", 0, TEXT(format, export_formats, "what to write (auto: by the suffix of --output)") },
+        { "list", 0, FLAG(list, "the formats, with their suffixes") },
+        { "per-thread", 0, FLAG(per_thread, "callgrind: a file for each thread, FILE-01, FILE-02, ...") },
+        { "experimental", 0, FLAG(experimental, "allow formats that are not settled yet") },
+        BY_OPTION,
+        { "depth", 0, TEXT(depth, "N", "csv: group by N frames: callee < caller") },
+        { "inverse", 0, FLAG(inverse, "csv: with --depth: caller > callee; with --split: callees") },
+        { "split", 0, POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, VAL_SPLIT,
+          "csv: second level: callers of each function, or its callees", "callers|callees" },
+        { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
+        FILTER_OPTIONS,
+        POPT_TABLEEND
+};
+
 static const char *command = "report";  /* whose line is read */
 
 /* Says what is wrong with the value of an option. Always -EINVAL, so that callers can return it. */
@@ -103,30 +135,34 @@ static int bad(const char *option, const char *value, const char *what)
         return -EINVAL;
 }
 
-/* The place of text in words, which ends with NULL; says the error. */
+/* The place of text in words, which ends with NULL, or -1. */
+static int find_word(const char *text, const char *const *words)
+{
+        for (int i = 0; words[i]; i++)
+                if (!strcmp(text, words[i]))
+                        return i;
+        return -1;
+}
+
+/* The same as ret; says the error. */
 static int one_of(const char *option, const char *text, const char *const *words, int *ret)
 {
         const char *near;
+        char all[256] = "";
+        size_t n = 0;
 
-        for (int i = 0; words[i]; i++) {
-                if (!strcmp(text, words[i])) {
-                        *ret = i;
-                        return 0;
-                }
-        }
+        *ret = find_word(text, words);
+        if (*ret >= 0)
+                return 0;
         near = ls_suggest(text, words);
         if (near) {
                 ls_error("%s: %s '%s' is not known; did you mean '%s'? (luasample %s --help lists all)", command, option,
                          text, near, command);
-        } else {
-                char all[256] = "";
-                size_t n = 0;
-
-                for (int i = 0; words[i] && n < sizeof(all); i++)
-                        n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ",
-                                              words[i]);
-                ls_error("%s: %s '%s' is not known: give %s", command, option, text, all);
+                return -EINVAL;
         }
+        for (int i = 0; words[i] && n < sizeof(all); i++)
+                n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
+        ls_error("%s: %s '%s' is not known: give %s", command, option, text, all);
         return -EINVAL;
 }
 
@@ -253,20 +289,27 @@ static int read_vm(const char *text)
         return n && n < 10 && strspn(text, "0123456789") == n ? 0 : bad("--vm", text, "give the number of a VM, such as 1");
 }
 
-static int read_format(const char *text, struct ls_report_options *o)
+static int read_format(const char *text, struct ls_report_options *o, int is_export)
 {
-        const char *words[18] = { "text", "json" };
-        unsigned n = 2;
+        const char *words[34];
+        unsigned n = 0, first;
         int at;
 
-        for (const struct ls_exporter *const *e = ls_exporters; *e && n < 17; e++)
+        words[n++] = is_export ? "auto" : "text";
+        if (!is_export)
+                words[n++] = "json";
+        first = n;
+        for (const struct ls_exporter *const *e = ls_exporters; *e && n < 33; e++)
                 words[n++] = (*e)->name;
         words[n] = NULL;
-        if (one_of("--format", text, words, &at))
-                return -EINVAL;
-        if (at >= 2)
-                o->exporter = ls_exporters[at - 2];
-        o->json |= at == 1;
+        at = find_word(text, words);
+        if (at < 0 && ls_suggest(text, words))
+                return one_of("--format", text, words, &at);
+        if (at < 0)
+                return bad("--format", text, "not known (luasample export --list shows all)");
+        if ((unsigned)at >= first)
+                o->exporter = ls_exporters[(unsigned)at - first];
+        o->json |= !is_export && at == 1;
         return 0;
 }
 
@@ -306,7 +349,7 @@ static int read_one(struct ls_report_options *o, int val, char *arg)
         return 0;
 }
 
-static int read_values(struct ls_report_options *o)
+static int read_values(struct ls_report_options *o, int is_export)
 {
         static const char *const sorts[] = { "self", "total", "name", NULL };
         int sort = LS_SORT_SELF;
@@ -318,7 +361,7 @@ static int read_values(struct ls_report_options *o)
         if ((raw.by && read_by(raw.by, o)) || (raw.min && read_min(raw.min, &o->min)) ||
             (raw.depth && read_depth(raw.depth, &o->depth)) || (raw.time && read_time(raw.time, o)) ||
             (raw.vmstate && read_vmstates(raw.vmstate, &o->vmstates)) || (raw.vm && read_vm(raw.vm)) ||
-            (raw.format && read_format(raw.format, o)) ||
+            (raw.format && read_format(raw.format, o, is_export)) ||
             (raw.sort && one_of("--sort", raw.sort, sorts, &sort)))
                 return -EINVAL;
         if (raw.color && ls_parse_color(raw.color, &o->color))
@@ -343,15 +386,51 @@ static int read_values(struct ls_report_options *o)
         o->no_regions = raw.no_regions;
         o->tui = raw.tui;
         o->list_keys = raw.list_keys;
+        o->list = raw.list;
+        o->per_thread = raw.per_thread;
+        o->experimental = raw.experimental;
+        return 0;
+}
+
+/* What an exporter cannot show is not left out in silence. */
+static int settle_exporter(struct ls_report_options *o)
+{
+        const struct ls_exporter *e = o->exporter;
+
+        if ((e->flags & LS_EXPORT_EXPERIMENTAL) && !o->experimental) {
+                ls_error("%s: the format %s is not settled yet: luasample export --experimental writes it", command,
+                         e->name);
+                return -EINVAL;
+        }
+        if (o->by_text && !(e->flags & (LS_EXPORT_BY | LS_EXPORT_TABLE))) {
+                ls_error("%s: --by is not for the format %s, which has everything; it is for csv and collapsed", command,
+                         e->name);
+                return -EINVAL;
+        }
+        if (o->per_thread && !(e->flags & LS_EXPORT_PARTS)) {
+                ls_error("%s: --per-thread is not for the format %s; --thread TID picks one thread", command, e->name);
+                return -EINVAL;
+        }
+        if (o->per_thread && (!o->output || !strcmp(o->output, "-"))) {
+                ls_error("%s: --per-thread writes several files: give -o FILE", command);
+                return -EINVAL;
+        }
+        if ((o->depth > 1 || o->split) && !(e->flags & LS_EXPORT_TABLE)) {
+                ls_error("%s: --depth and --split are not for the format %s; csv has them", command, e->name);
+                return -EINVAL;
+        }
         return 0;
 }
 
 /* Options that contradict each other, and defaults that follow from others. */
 static int settle(struct ls_report_options *o)
 {
-        int views = o->split + o->tree + o->annotate + (o->exporter != NULL);
+        int table = o->exporter && (o->exporter->flags & LS_EXPORT_TABLE);
+        int views = o->split + o->tree + o->annotate + (o->exporter && !(o->split && table));
         int frames = o->by[0]->is_frame + (o->by[1] && o->by[1]->is_frame);
 
+        if (o->exporter && settle_exporter(o))
+                return -EINVAL;
         if (views > 1) {
                 ls_error("%s: one view at a time: --split, --tree, --annotate or --format", command);
                 return -EINVAL;
@@ -377,7 +456,7 @@ static int settle(struct ls_report_options *o)
                 ls_error("%s: --whole-file goes with --annotate", command);
                 return -EINVAL;
         }
-        if (o->inverse && !o->tree && !o->split && (o->depth < 2 || o->annotate || o->exporter)) {
+        if (o->inverse && !o->tree && !o->split && (o->depth < 2 || o->annotate || (o->exporter && !table))) {
                 ls_error("%s: --inverse goes with --depth, --split or --tree", command);
                 return -EINVAL;
         }
@@ -388,6 +467,24 @@ static int settle(struct ls_report_options *o)
         if (o->min < 0)
                 o->min = o->json || o->exporter ? 0 : 3;
         return 0;
+}
+
+/* The format of luasample export: as said, else by the name of the file. */
+static int find_exporter(struct ls_report_options *o)
+{
+        if (o->list || o->exporter)
+                return 0;
+        if (o->output && strcmp(o->output, "-"))
+                o->exporter = ls_exporter_of_path(o->output);
+        if (o->exporter)
+                return 0;
+        if (o->output && strcmp(o->output, "-"))
+                ls_error("%s: '%s' does not tell the format: give --format NAME or a known suffix (luasample export --list)",
+                         command, o->output);
+        else
+                ls_error("%s: which format? Give --format NAME, or -o FILE with a known suffix (luasample export --list)",
+                         command);
+        return -EINVAL;
 }
 
 /* The number of words left over; they are the last of the line when ret_rest is set. */
@@ -406,10 +503,10 @@ static int read_line(const struct ls_command *cmd, int argc, const char **argv, 
 {
         poptContext ctx = ls_options_begin(cmd, argc, argv, ret_rest != NULL);
         const char *extra;
-        int val, r = 0;
+        int val, r = 0, is_export = cmd->options == ls_export_option_table;
 
         memset(o, 0, sizeof(*o));
-        command = cmd->name;
+        o->command = command = cmd->name;
         while (!r && (val = ls_options_next(cmd, ctx)) > 0)
                 r = read_one(o, val, poptGetOptArg(ctx));
         if (r || val == -2)
@@ -420,7 +517,7 @@ static int read_line(const struct ls_command *cmd, int argc, const char **argv, 
                 ls_error("%s: unexpected argument '%s'%s", command, extra,
                          access(extra, R_OK) == 0 ? "; a trace is named with -i FILE" : "");
                 r = LS_EXIT_USAGE + 1;
-        } else if (read_values(o) || settle(o)) {
+        } else if (read_values(o, is_export) || (is_export && find_exporter(o)) || settle(o)) {
                 r = LS_EXIT_USAGE + 1;
         }
         if (ret_rest)

@@ -18,6 +18,7 @@ struct ls_time_bound {                  /* one end of --time */
 };
 
 struct ls_report_options {
+        const char *command;            /* whose options they are: for its messages */
         const char *input;
         const char *output;             /* NULL = stdout */
         /* view */
@@ -29,8 +30,8 @@ struct ls_report_options {
         const char *annotate_what;      /* file or function; NULL = all */
         const char *source_dir[16];
         unsigned n_source_dirs;
-        const struct ls_exporter *exporter;     /* --format, NULL = a view */
-        int per_thread, experimental;   /* of exporters */
+        const struct ls_exporter *exporter;     /* --format, or by the suffix of --output; NULL = a view */
+        int list, per_thread, experimental;     /* of exporters */
         int json;
         /* look */
         double min;                     /* percent; below 0 = not given */
@@ -53,9 +54,10 @@ extern const struct poptOption ls_filter_option_table[];        /* included by a
 extern const struct poptOption ls_report_option_table[];
 extern const struct poptOption ls_tui_option_table[];
 extern const struct poptOption ls_tui_look_option_table[];      /* of these, what luasample top takes too */
+extern const struct poptOption ls_export_option_table[];
 
-/* Reads the command line of a command whose options are among these tables. Returns 0, else the status to exit with + 1 (help was shown, or an error was said). The
- * strings belong to the process. */
+/* Reads the command line of a command whose options are among these tables. Returns 0, else the status to exit with + 1
+ * (help was shown, or an error was said). The strings belong to the process. */
 int ls_report_options_read(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret);
 /* The same for a command that starts a program: ret_rest gets its words, which end argv. */
 int ls_report_options_read_rest(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret,

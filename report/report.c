@@ -1,4 +1,5 @@
-/* The command luasample report: reads a trace, filters it, and shows it through one view. */
+/* The command luasample report: reads a trace, filters it, and shows it through one view, or gives it to an exporter, as
+ * luasample export does. */
 #include "report/commands.h"
 #include "report/json.h"
 #include "report/options.h"
@@ -9,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct ls_view *const views[] = { &ls_view_flat, &ls_view_tree, &ls_view_annotate };
 
@@ -74,62 +76,80 @@ static int show(const struct ls_report *r, const struct ls_view *view)
         return empty ? show_nothing(r) : view->text(r);
 }
 
+/* Writes to where the user wants it. Returns the exit status. */
+static int show_in(struct ls_report *r, const struct ls_view *view)
+{
+        const struct ls_report_options *o = r->o;
+        const char *path = o->per_thread ? NULL : o->output;    /* those are several files, and not this one */
+        struct ls_output out;
+        int error = ls_output_open(&out, path, o->color, !o->no_pager && !o->json && !o->exporter), end;
+
+        if (!error && out.file == stdout && !o->per_thread && o->exporter && (o->exporter->flags & LS_EXPORT_BINARY) &&
+            isatty(STDOUT_FILENO)) {
+                ls_error("%s: %s is not for a terminal: give -o FILE (usual name: *%s)", o->command, o->exporter->name,
+                         o->exporter->suffix);
+                return LS_EXIT_FAIL;
+        }
+        if (error) {
+                ls_error("%s: cannot write %s: %s", o->command, path ? path : "stdout", strerror(-error));
+                return LS_EXIT_FAIL;
+        }
+        r->out = out.file;
+        r->color = out.color;
+        r->width = out.width;
+        error = show(r, view);
+        if (error && error != -ENOENT)
+                ls_error("%s: %s: %s", o->command, o->input, strerror(-error));
+        end = ls_output_close(&out, error != 0);
+        if (end)
+                ls_error("%s: cannot write %s: %s", o->command, path, strerror(-end));
+        return error || end || (!r->aggregate->ticks && r->filter->active) ? LS_EXIT_FAIL : 0;
+}
+
 /* Everything between the options and the exit status. */
-static int run_report(const struct ls_report_options *o, struct ls_profile *p, struct ls_report *r)
+static int run_report(const struct ls_report_options *o, struct ls_profile *p)
 {
         const struct ls_view *view = find_view(o);
         struct ls_labels *labels = NULL;
         struct ls_filter filter = { .stacks = NULL };
         struct ls_aggregate *aggregate = NULL;
-        struct ls_output out = { .file = NULL };
-        int error = ls_labels_new(p, o->full_path, &labels), status = LS_EXIT_FAIL, end;
+        int error = ls_labels_new(p, o->full_path, &labels), status = LS_EXIT_FAIL;
 
         if (!error)
                 error = ls_filter_init(&filter, p, labels, o);
         if (!error)
                 error = ls_aggregate_new(p, &filter, view ? view->dims(o) : ls_report_export_dims(o), &aggregate);
-        if (error) {
-                ls_error("report: %s: %s", o->input, strerror(-error));
-                goto out;
-        }
-        error = ls_output_open(&out, o->output, o->color, !o->no_pager && !o->json && !o->exporter);
-        if (error) {
-                ls_error("report: cannot write %s: %s", o->output ? o->output : "stdout", strerror(-error));
-                goto out;
-        }
-        *r = (struct ls_report){ .o = o, .profile = p, .labels = labels, .filter = &filter, .aggregate = aggregate,
-                                 .out = out.file, .color = out.color, .width = out.width };
-        error = show(r, view);
-        if (error && error != -ENOENT)
-                ls_error("report: %s: %s", o->input, strerror(-error));
-        end = ls_output_close(&out, error != 0);
-        if (end)
-                ls_error("report: cannot write %s: %s", o->output, strerror(-end));
-        status = error || end || (!aggregate->ticks && filter.active) ? LS_EXIT_FAIL : 0;
-out:
+        if (error)
+                ls_error("%s: %s: %s", o->command, o->input, strerror(-error));
+        else
+                status = show_in(&(struct ls_report){ .o = o, .profile = p, .labels = labels, .filter = &filter,
+                                                      .aggregate = aggregate }, view);
         ls_aggregate_free(aggregate);
         ls_filter_done(&filter);
         ls_labels_free(labels);
         return status;
 }
 
+int ls_report_run(const struct ls_report_options *o)
+{
+        struct ls_profile *p;
+        int status = ls_open_trace(o->command, o->input, &p);
+
+        if (status)
+                return status;
+        status = run_report(o, p);
+        ls_profile_close(p);
+        return status;
+}
+
 static int report_run(int argc, const char **argv)
 {
         struct ls_report_options o;
-        struct ls_profile *p;
-        struct ls_report r;
         int status = ls_report_options_read(&ls_cmd_report, argc, argv, &o);
 
         if (status)
                 return status - 1;
-        if (o.tui)
-                return ls_tui_browse(&ls_cmd_report, &o);
-        status = ls_open_trace("report", o.input, &p);
-        if (status)
-                return status;
-        status = run_report(&o, p, &r);
-        ls_profile_close(p);
-        return status;
+        return o.tui ? ls_tui_browse(&ls_cmd_report, &o) : ls_report_run(&o);
 }
 
 const struct ls_command ls_cmd_report = {

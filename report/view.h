@@ -37,6 +37,9 @@ void ls_header_json(const struct ls_report *r, yajl_gen g);
 /* "[No samples collected]" and why, when nothing is left to show. */
 void ls_say_no_samples(const struct ls_report *r);
 
+/* report.c: everything after the options. Returns the exit status. */
+int ls_report_run(const struct ls_report_options *o);
+
 /* export.c: --format. */
 int ls_report_export(const struct ls_report *r);
 unsigned ls_report_export_dims(const struct ls_report_options *o);
@@ -60,6 +63,8 @@ void ls_put_number(const struct ls_report *r, uint64_t part, uint64_t whole);
 void ls_put_margin(const struct ls_report *r, double share, double n, uint64_t whole);
 /* flat.c: what a group is, as members of the open object. */
 void ls_json_group(const struct ls_report *r, yajl_gen g, const struct ls_grouping *grouping, uint32_t group);
+/* The name that Lua has for the file of a group, without its mark; "[C]" of what is no Lua; not visible text yet. */
+struct ls_str ls_group_source(const struct ls_report *r, const struct ls_grouping *grouping, uint32_t group);
 /* "app.lua:12" where a function was defined, or its C module; to be freed; NULL = nothing to say. */
 char *ls_place_text(const struct ls_report *r, uint32_t function);
 

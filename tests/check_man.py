@@ -3,7 +3,7 @@
 
 luasample --list-options prints the tables. Each option of a command must be in the OPTIONS section of its page, with the
 same letter and the same argument, and each option there must be in the table. Also: every command has a page and is in
-luasample(1), each -jp letter is in the table of luasample-report(1), each exporter and key is described, the completion
+luasample(1), each -jp letter is in the table of luasample-report(1), each key and each exporter is described, the completion
 scripts know every option, and --help shows every option and argument."""
 import os
 import re
@@ -17,6 +17,8 @@ BASH_CASES = [
     ("rep", ["report"]),
     ("report --fo", ["--format="]),
     ("report --format = c", ["callgrind", "collapsed"]),
+    ("export --format = p", ["pprof"]),
+    ("export --per", ["--per-thread"]),
     ("report --by = ''", ["function", "vmstate"]),
     ("help d", ["dump", "doctor"]),
 ]
@@ -93,6 +95,7 @@ def check(luasample, man):
     wrong += check_completions(luasample)
     wrong += check_report(luasample, man, commands["report"])
     wrong += check_keys(luasample, man)
+    wrong += check_export(luasample, man, commands)
     return wrong
 
 
@@ -130,9 +133,21 @@ def check_report(luasample, man, options):
     for key in options["--by"][1].split("|"):
         if not re.search(r"^\*%s\*\n\t" % re.escape(key), text, re.M):
             wrong.append("--by %s is not described" % key)
-    for name in options["--format"][1].split("|"):
-        if name not in ("text", "json") and not re.search(r"^\*%s\*\n\t" % re.escape(name), text, re.M):
-            wrong.append("--format %s is not described" % name)
+    return wrong
+
+
+def check_export(luasample, man, commands):
+    """--list, the values of --format and the manual have the same formats."""
+    with open(os.path.join(man, "luasample-export.1.scd"), encoding="utf-8") as f:
+        section = re.search(r"^# FORMATS\n(.*?)(?=^# )", f.read(), re.M | re.S)
+    described = re.findall(r"^\*([\w-]+)\*\n\t", section.group(1), re.M) if section else []
+    listed = [line.split()[0] for line in output(luasample, "export", "--list").splitlines()]
+    wrong = []
+    for what, got in (("FORMATS of luasample-export(1)", described),
+                      ("export --format", commands["export"]["--format"][1].split("|")[1:]),
+                      ("report --format", commands["report"]["--format"][1].split("|")[2:])):
+        if got != listed:
+            wrong.append("%s has %s, export --list %s" % (what, got, listed))
     return wrong
 
 

@@ -1,6 +1,7 @@
 """What the Python tests share: the built luasample, the LuaJITs to test with, recording and reporting, and a small
 runner that names each test and counts passed, failed and skipped. Used by tests/truth, tests/integration/main and
 tests/bench. Needs the standard library only."""
+import hashlib
 import json
 import os
 import re
@@ -101,6 +102,30 @@ def luajit(name="debian"):
         if l.name == name:
             return l
     raise Skip("no LuaJIT named %s (scripts/luajit-trees makes them)" % name)
+
+
+# Tools of npm.
+
+def npm_dir():
+    """Where scripts/install-deps npm has put the packages of tests/npm."""
+    with open(os.path.join(TESTS, "npm", "package-lock.json"), "rb") as f:
+        name = "npm-" + hashlib.sha256(f.read()).hexdigest()[:16]
+    cache = os.environ.get("LUASAMPLE_TEST_CACHE", os.path.expanduser("~/.cache/luasample-tests"))
+    path = os.path.join(cache, name)
+    if not os.path.exists(os.path.join(path, ".whole")):
+        raise Skip("the packages of tests/npm are not installed (scripts/install-deps npm)")
+    return path
+
+
+def node(script, *args, timeout=120, **kw):
+    """Runs a script of tests/npm (.mjs); it may import the packages by name. Returns its Run."""
+    program, packages = need("node"), os.path.join(npm_dir(), "node_modules")
+    home = os.path.join(tmpdir(), "npm")
+    if not os.path.exists(home):
+        os.mkdir(home)
+        os.symlink(packages, os.path.join(home, "node_modules"))
+    shutil.copy(os.path.join(TESTS, "npm", script), home)       # imports are looked up beside the script
+    return run([program, os.path.join(home, script), *args], timeout=timeout, **kw)
 
 
 # Recording and reporting.

@@ -9,12 +9,14 @@ import sys
 import time
 
 import costs
+import exports
 import measure as m
 import ratios
 import support as s
 
 PARTS = {"run": ratios.part_run, "deep": costs.part_deep, "start": costs.part_start, "size": costs.part_size,
-         "traces": ratios.part_traces, "report": costs.part_report}
+         "traces": ratios.part_traces, "report": costs.part_report,
+         "export": exports.part_export}
 # Values of the options that --quick makes small: full, quick.
 AMOUNTS = {"rounds": (7, 2), "seconds": (0.4, 0.2), "long": (10, 2), "runs": (5, 2)}
 QUICK_PROGRAMS = ["richards", "json", "ring"]

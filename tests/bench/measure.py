@@ -1,5 +1,5 @@
 """Runs of the bench: a program once under each way to profile it, and what the run used. Used by bench.py and its parts
-(ratios.py, costs.py, sizes.py). A run that fails ends the bench with one line; a figure never does."""
+(ratios.py, costs.py, exports.py). A run that fails ends the bench with one line; a figure never does."""
 import os
 import re
 import resource

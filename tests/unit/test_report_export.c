@@ -1,11 +1,17 @@
-/* formats/export_*.c: what callgrind's and flamegraph.pl's readers make of it, on random stacks with recursion. */
+/* formats/export*.c: what callgrind's and flamegraph.pl's readers make of it, on random stacks with recursion. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
+#include <errno.h>
+#include <unistd.h>
+#include <zlib.h>
+
 #include "formats/export.h"
+#include "formats/gzip.h"
+#include "formats/protobuf.h"
 #include "tests/unit/profile_fixture.h"
 
 static const char *frame_text(void *ctx, uint32_t frame)
@@ -171,6 +177,123 @@ static void collapsed(void **state)
         }
 }
 
+/* The bytes of the examples in the description of the encoding. */
+static void protobuf(void **state)
+{
+        static const uint8_t want[] = { 0x08, 0x96, 0x01, 0x12, 0x07, 't', 'e', 's', 't', 'i', 'n', 'g',
+                                        0x1a, 0x03, 0x08, 0x96, 0x01, 0x22, 0x06, 0x03, 0x8e, 0x02, 0x9e, 0xa7, 0x05,
+                                        0x29, 8, 7, 6, 5, 4, 3, 2, 1, 0x80, 0x01, 0x01,
+                                        0x30, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x3a, 0x00 };
+        struct ls_buf b = { 0 }, inner = { 0 };
+
+        (void)state;
+        ls_proto_u64(&b, 1, 150);
+        ls_proto_bytes(&b, 2, "testing", 7);
+        ls_proto_u64(&inner, 1, 150);
+        ls_proto_message(&b, 3, &inner);
+        assert_int_equal(inner.len, 0);
+        ls_buf_varint(&inner, 3);
+        ls_buf_varint(&inner, 270);
+        ls_buf_varint(&inner, 86942);
+        ls_proto_message(&b, 4, &inner);
+        ls_proto_fixed64(&b, 5, 0x0102030405060708);
+        ls_proto_u64(&b, 16, 1);
+        ls_proto_u64(&b, 6, UINT64_MAX);
+        ls_proto_u64(&b, 9, 0);         /* the default: not written */
+        ls_proto_fixed64(&b, 9, 0);
+        ls_proto_message(&b, 7, &inner);
+        assert_int_equal(b.failed, 0);
+        assert_int_equal(b.len, sizeof(want));
+        assert_memory_equal(b.data, want, sizeof(want));
+        inner.failed = 1;               /* no memory for a part is none for the whole */
+        ls_proto_message(&b, 7, &inner);
+        assert_int_equal(b.failed, 1);
+        ls_buf_free(&b);
+        ls_buf_free(&inner);
+}
+
+/* What zlib reads back, of texts that compress and that do not, in small and large pieces. */
+static void gzip(void **state)
+{
+        enum { N = 1 << 20 };
+        struct fixture f = { .random = 7 };
+        uint8_t *text = malloc(N), *got = malloc(N + 1);
+        FILE *out = tmpfile();
+        struct ls_gzip *z;
+        gzFile in;
+
+        (void)state;
+        assert_true(text && got && out);
+        for (int i = 0; i < N; i++)
+                text[i] = (uint8_t)(i < N / 2 ? fixture_random(&f, 256) : 'a');
+        assert_int_equal(ls_gzip_end(NULL), 0);
+        assert_int_equal(ls_gzip_new(out, &z), 0);
+        for (size_t i = 0, n = 0; i < N; i += n) {
+                n = i < 100 ? 1 : 1 + fixture_random(&f, 200000);
+                n = n > N - i ? N - i : n;
+                ls_gzip_write(z, text + i, n);
+        }
+        ls_gzip_write(z, text, 0);
+        assert_int_equal(ls_gzip_end(z), 0);
+        fflush(out);
+        rewind(out);
+        in = gzdopen(dup(fileno(out)), "rb");
+        assert_non_null(in);
+        assert_int_equal(gzread(in, got, N + 1), N);
+        assert_memory_equal(got, text, N);
+        assert_int_equal(gzclose(in), Z_OK);    /* its checksum too */
+        fclose(out);
+        free(text);
+        free(got);
+}
+
+static void paths(void **state)
+{
+        (void)state;
+        for (const struct ls_exporter *const *e = ls_exporters; *e; e++) {
+                char path[100];
+
+                snprintf(path, sizeof(path), "/tmp/dir.csv/x%s", (*e)->suffix);
+                assert_ptr_equal(ls_exporter_of_path(path), *e);
+                assert_null(ls_exporter_of_path((*e)->suffix));
+        }
+        assert_ptr_equal(ls_exporter_of_path("callgrind.out.1234"), &ls_export_callgrind);
+        assert_ptr_equal(ls_exporter_of_path("dir/callgrind.out.csv"), &ls_export_csv);
+        assert_null(ls_exporter_of_path("dir.csv/profile"));
+        assert_null(ls_exporter_of_path(""));
+        assert_null(ls_exporter_of_path("/"));
+}
+
+static const char *no_text(const struct ls_export *in, unsigned dim, uint32_t id)
+{
+        (void)in;
+        (void)dim;
+        (void)id;
+        return NULL;
+}
+
+/* A full disk is left to whoever closes the file. */
+static void pprof_full(void **state)
+{
+        struct fixture f;
+        struct ls_labels *labels = NULL;
+        struct ls_export_cell cell = { .ticks = 1, .stack = 1 };
+        FILE *out = fopen("/dev/full", "w");
+
+        (void)state;
+        if (!out)
+                skip();
+        fixture_make(&f, 3, 20, 1);
+        assert_int_equal(ls_labels_new(&f.p, 0, &labels), 0);
+        assert_int_equal(ls_export_pprof.write(out, &(struct ls_export){ .profile = &f.p, .labels = labels, .cells = &cell,
+                .n_cells = 1, .interval_ns = 1, .event = "cpu", .dim_text = no_text }), 0);
+        assert_int_equal(fflush(out), EOF);
+        assert_int_equal(errno, ENOSPC);
+        fclose(out);
+        ls_labels_free(labels);
+        fixture_free(&f);
+}
+
 /* Each exporter of the table has what --help and the manual need. */
 static void table(void **state)
 {
@@ -187,6 +310,10 @@ int main(void)
                 cmocka_unit_test(callgrind),
                 cmocka_unit_test(callgrind_names),
                 cmocka_unit_test(collapsed),
+                cmocka_unit_test(protobuf),
+                cmocka_unit_test(gzip),
+                cmocka_unit_test(paths),
+                cmocka_unit_test(pprof_full),
                 cmocka_unit_test(table),
         };
 

@@ -23,8 +23,8 @@ def costs(text):
     found = {}
     for ticks, name in rows:
         if "PROGRAM TOTALS" not in name:
-            # "file:function"; the file may hold ':' as a chunk of source text does
-            found[name] = int(ticks.replace(",", ""))
+            # "file:function [object]"; the file may hold ':' as a chunk of source text does
+            found[re.sub(r" \[[^\[]*\]$", "", name)] = int(ticks.replace(",", ""))
     return found, int(total.replace(",", ""))
 
 

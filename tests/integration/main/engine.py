@@ -23,7 +23,7 @@ def seventy(lj, *opts, seconds="0.6", lua_opts=()):
     return r
 
 
-def right(r, engine, points=6):
+def right(r, engine, points=10):         # 600 ticks: 5 standard deviations
     """The engine's name is in the header, and the shares are those of seventy.lua."""
     i, rows = r.info(), r.rows("--by", "function")
     check(i["engine"] == engine, "the engine is %s; %s" % (i["engine"], r.err[-300:]))

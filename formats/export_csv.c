@@ -1,0 +1,47 @@
+/* Exporter "csv": a flat or split table with a line for each row, as RFC 4180 has it, for spreadsheets and data frames. */
+#include "formats/export.h"
+
+#include <string.h>
+
+static void put_field(FILE *out, const char *text)
+{
+        if (!text[strcspn(text, ",\"\r\n")]) {
+                fputs_unlocked(text, out);
+                return;
+        }
+        fputc_unlocked('"', out);
+        for (; *text; text++) {
+                if (*text == '"')
+                        fputc_unlocked('"', out);
+                fputc_unlocked(*text, out);
+        }
+        fputc_unlocked('"', out);
+}
+
+static int put_line(void *ctx, const char *const *names, const char *const *values, unsigned n)
+{
+        FILE *out = ctx;
+
+        for (unsigned i = 0; i < n; i++) {
+                const char *text = values ? values[i] : names[i];
+
+                if (i)
+                        fputc_unlocked(',', out);
+                put_field(out, text ? text : "");
+        }
+        fputs_unlocked("\r\n", out);
+        return 0;
+}
+
+static int csv_write(FILE *out, const struct ls_export *in)
+{
+        return in->table(in, put_line, out);
+}
+
+const struct ls_exporter ls_export_csv = {
+        .name = "csv",
+        .suffix = ".csv",
+        .help = "a table of functions, lines, ... (--by, --depth, --split), for spreadsheets",
+        .flags = LS_EXPORT_TABLE,
+        .write = csv_write,
+};

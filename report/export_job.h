@@ -1,0 +1,36 @@
+/* An export in the making: what the exporters' callbacks need. Shared by report/export*.c. */
+#ifndef LS_REPORT_EXPORT_JOB_H
+#define LS_REPORT_EXPORT_JOB_H
+
+#include "report/view.h"
+
+#define LS_EXPORT_DIMS 8                /* bits of LS_DIM_* */
+
+/* Keys of the sample as a whole become frames: before the root when they come first in --by, else after the leaf. */
+struct ls_export_tags {
+        const char **texts;             /* from 1 */
+        size_t n;
+        uint32_t base[2];               /* tag of group 0 of each level; 0 = this level is of frames */
+        uint32_t noline;                /* tag of leaves whose line is not known; 0 = none */
+};
+
+struct ls_export_job {
+        const struct ls_report *r;
+        struct ls_grouping *by[2];      /* of --by */
+        struct ls_grouping *functions;  /* when --by has no frames */
+        struct ls_grouping *frames;     /* one of those */
+        struct ls_grouping *dims[LS_EXPORT_DIMS];       /* of the exporter's dims, by bit */
+        struct ls_export_tags tags;
+        struct ls_export_cell *cells;
+        size_t n_cells;
+};
+
+/* export_text.c: the groupings that give texts to ids, and the text. */
+int ls_export_dims_new(struct ls_export_job *job);
+void ls_export_dims_free(struct ls_export_job *job);
+const char *ls_export_dim_text(const struct ls_export *in, unsigned dim, uint32_t id);
+
+/* export_table.c */
+int ls_export_table(const struct ls_export *in, ls_export_line_fn fn, void *ctx);
+
+#endif

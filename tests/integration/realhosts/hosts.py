@@ -1,0 +1,129 @@
+"""Hosts that run a script and end: each is recorded as a user would, and two functions of the script, 70/30 of its time,
+must have their shares. Imported by run.py."""
+import re
+
+import support as s
+import tree
+from support import check
+
+WORK_LUA = """
+local function heavy_%(host)s() local x = 0 for i = 1, %(n)d * 7 do x = (x * 31 + i) %% 1000003 end return x end
+local function light_%(host)s() local x = 0 for i = 1, %(n)d * 3 do x = (x * 31 + i) %% 1000003 end return x end
+"""
+LOOP = "for r = 1, %d do heavy_%s() light_%s() end\n"
+
+
+def script(host, rounds=60, end=""):
+    return tree.file(host + ".lua", WORK_LUA % {"host": host, "n": 100000} + LOOP % (rounds, host, host) + end)
+
+
+def shares(r, host, tolerance=6):
+    """The two functions have 70/30 of what both have, by name, and most of all there is."""
+    rows = r.rows("--by", "function")
+    heavy, light = (s.share(rows, "total", function="%s_%s" % (w, host)) for w in ("heavy", "light"))
+    check(heavy + light > 60, "the script's functions have only %.1f and %.1f %%: %s" % (
+        heavy, light, [(x["function"], round(100 * x["self"], 1)) for x in rows[:8]]))
+    s.check_near("heavy_%s's part of both" % host, 100 * heavy / (heavy + light), 70, tolerance)
+
+
+def summary(r, samples=100):
+    """What record said: some samples, and no warning but those that are expected."""
+    m = re.search(r"\[ luasample: (\d+) samples", r.err)
+    check(m and int(m.group(1)) >= samples, "record says %r" % r.err[-500:])
+
+
+def warnings(r):
+    return [l for l in r.err.splitlines() if l.startswith("luasample: warning")]
+
+
+def add_to(suite):
+    t = suite.test
+
+    @t("neovim", "neovim, headless: a plugin's functions")
+    def neovim():
+        r = tree.record("neovim", "nvim", "--headless", "-u", "NONE", "-n", "-c", "luafile " +
+                        script("neovim", end='vim.api.nvim_out_write("nvim done\\n")\n'), "-c", "qa!").ok()
+        check("nvim done" in r.err, "neovim said %r" % r.err[:300])
+        summary(r)
+        check(not warnings(r), "record warns: %s" % warnings(r))
+        shares(r, "neovim")
+
+    @t("sysbench", "sysbench: 4 threads, a VM each")
+    def sysbench():
+        lua = tree.file("sysbench.lua", (WORK_LUA % {"host": "sysbench", "n": 10000}) +
+                        "function event() heavy_sysbench() light_sysbench() end\n")
+        r = tree.record("sysbench", "sysbench", "--threads=4", "--time=0", "--events=600", lua, "run").ok()
+        check(re.search(r"total number of events: +600\b", r.out), "sysbench printed %r" % r.out[-400:])
+        summary(r)
+        shares(r, "sysbench")
+        by_vm = [x for x in r.rows("--by", "vm") if x["self_ticks"] > 10]
+        by_thread = [x for x in r.rows("--by", "thread") if x["self_ticks"] > 10]
+        check(len(by_vm) >= 4 and len(by_thread) >= 4, "VMs %s, threads %s" % (by_vm, by_thread))
+
+    @t("knot-resolver", "knot-resolver: the functions of its configuration")
+    def knot():
+        r = tree.record("kresd", "sh", "-c", 'mkdir -p /work/kr && exec kresd -n -c "$0" /work/kr',
+                        script("kresd", end='print("kresd done")\nquit()\n')).ok()
+        check("kresd done" in r.out + r.err, "kresd printed %r %r" % (r.out[-200:], r.err[-200:]))
+        summary(r)
+        shares(r, "kresd")
+
+    @t("rspamd", "rspamd's Lua, by rspamadm")
+    def rspamd():
+        r = tree.record("rspamd", "rspamadm", "lua", "-b", script("rspamd", end='print("rspamd done")\n')).ok()
+        check("rspamd done" in r.out, "rspamadm printed %r" % r.out[-300:])
+        summary(r)
+        shares(r, "rspamd")
+
+    @t("tarantool", "tarantool: static, without GC64: through LuaJIT's API")
+    def tarantool():
+        r = tree.record("tarantool", "tarantool", script("tarantool", end='print("tarantool done")\nos.exit(0)\n')).ok()
+        check("tarantool done" in r.out, "tarantool printed %r" % r.out[-300:])
+        summary(r)
+        check(len(warnings(r)) == 1 and "engine hook" in warnings(r)[0], "the fallback is not said, once: %s" % warnings(r))
+        shares(r, "tarantool")
+
+    @t("wrk", "wrk: its script, while it loads a server")
+    def wrk():
+        server = tree.start("nginx", "-c", tree.file("wrk-nginx.conf", """
+daemon off; master_process off; pid /work/wrk-nginx.pid; error_log /work/wrk-nginx.err; events { worker_connections 64; }
+http { access_log off; server { listen unix:/work/wrk.sock; listen 127.0.0.1:18097; location / { return 200 "ok"; } } }
+"""))
+        try:
+            lua = tree.file("wrk.lua", (WORK_LUA % {"host": "wrk", "n": 2000}) +
+                            "function request() heavy_wrk() light_wrk() return wrk.format() end\n")
+            wait_port(server)
+            r = tree.record("wrk", "wrk", "-t2", "-c4", "-d2s", "-s", lua, "http://127.0.0.1:18097/").ok()
+            check("Non-2xx" not in r.out and "Socket errors" not in r.out, "wrk printed %r" % r.out)
+            summary(r)
+            shares(r, "wrk")
+            check(len([x for x in r.rows("--by", "thread") if x["self_ticks"] > 10]) >= 2, "wrk's two threads are not seen")
+        finally:
+            server.p.terminate()
+            server.wait()
+
+    for name, package, cmd, other in (("redis", "redis-server", ["redis-server", "--version"], "other than LuaJIT"),
+                                      ("haproxy", "haproxy", ["haproxy", "-v"], "other than LuaJIT")):
+        @t(name, "%s has a Lua of its own: one clear line, no harm" % name)
+        def no_luajit(name=name, cmd=cmd, other=other):
+            want = tree.plain(*cmd)
+            r = tree.record(name, *cmd).ok(want.status)
+            check(r.out == want.out, "it printed %r, without us %r" % (r.out, want.out))
+            said = warnings(r)
+            check(any(other in w for w in said) and any("no Lua VM was seen" in w for w in said) and len(said) == 2,
+                  "record says %r" % r.err)
+
+
+def wait_port(server, port=18097, timeout=20):
+    """Until something listens there."""
+    import socket
+    import time
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            check(server.p.poll() is None, "the server ended: %s" % server.read(server.err)[-300:])
+            check(time.monotonic() < end, "nothing listens on %d" % port)
+            time.sleep(0.05)
