@@ -9,6 +9,8 @@ const struct ls_command *const ls_commands[] = {
         &ls_cmd_record,
         &ls_cmd_report,
         &ls_cmd_export,
+        &ls_cmd_tui,
+        &ls_cmd_top,
         &ls_cmd_diff,
         &ls_cmd_merge,
         &ls_cmd_dump,

@@ -11,7 +11,8 @@ struct ls_command {
         const char *summary;            /* one line, for luasample --help */
         const char *usage;              /* "[OPTION...] [--] CMD [ARG...]" */
         const struct poptOption *options;
-        int (*run)(int argc, const char **argv);        /* argv[0] is the name; returns the exit status */
+        int (*run)(int argc, const char **argv);        /* argv[0] is the name; returns the exit status. NULL = options
+                                                         * that are typed inside a command: there is no --help */
 };
 
 /* The table of luasample.c, ended by name NULL. */
@@ -28,6 +29,10 @@ int ls_main(int argc, const char **argv);
 /* "luasample: ..." on stderr, one line: what failed, on what, what to do. Control characters are made visible. */
 void ls_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void ls_warning(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Errors and warnings go to fn, without "luasample: ", in place of stderr; NULL = to stderr again. For a command that has the
+ * whole screen. */
+void ls_error_to(void (*fn)(void *ctx, const char *text), void *ctx);
 
 /* Times: "1ms", "250us", "10s", "2m", "1.5ms"; a bare number is in default_unit ("ms", "s"). Writes ns. Returns 0 or
  * -EINVAL / -ERANGE. */

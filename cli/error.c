@@ -23,6 +23,15 @@ static void put_visible(FILE *f, const char *s)
         }
 }
 
+static void (*message_fn)(void *ctx, const char *text);
+static void *message_ctx;
+
+void ls_error_to(void (*fn)(void *ctx, const char *text), void *ctx)
+{
+        message_fn = fn;
+        message_ctx = ctx;
+}
+
 static void message(const char *kind, const char *fmt, va_list ap)
 {
         char text[4096];
@@ -32,6 +41,10 @@ static void message(const char *kind, const char *fmt, va_list ap)
                 snprintf(text, sizeof(text), "%s", fmt);
         else if ((size_t)n >= sizeof(text))
                 memcpy(text + sizeof(text) - 4, "...", 4);
+        if (message_fn) {
+                message_fn(message_ctx, text);
+                return;
+        }
         fflush(stdout);
         flockfile(stderr);
         fprintf(stderr, "luasample: %s", kind);

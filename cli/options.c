@@ -32,7 +32,8 @@ void ls_options_walk(const struct poptOption *table, ls_option_fn fn, void *ctx)
 void ls_command_options(const struct ls_command *cmd, ls_option_fn fn, void *ctx)
 {
         ls_options_walk(cmd->options, fn, ctx);
-        ls_options_walk(help_options, fn, ctx);
+        if (cmd->run)
+                ls_options_walk(help_options, fn, ctx);
 }
 
 struct name_list {
@@ -135,6 +136,8 @@ poptContext ls_options_begin(const struct ls_command *cmd, int argc, const char 
         whole_table[1] = (struct poptOption){ NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)help_options, 0,
                                               "Help:", NULL };
         whole_table[2] = (struct poptOption)POPT_TABLEEND;
+        if (!cmd->run)
+                whole_table[1] = whole_table[2];
         /* Words after the program's name are the program's: they are not looked at when posix_me_harder is set. */
         ctx = poptGetContext(NULL, argc, fix_optional(cmd, argc, argv, posix_me_harder), whole_table,
                              posix_me_harder ? POPT_CONTEXT_POSIXMEHARDER : 0);

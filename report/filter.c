@@ -421,3 +421,57 @@ char *ls_filter_text(const struct ls_report_options *o)
         }
         return text;
 }
+
+/* A value as popt's splitting of a line takes it back. */
+static void put_word(FILE *f, const char *option, const char *value)
+{
+        if (!value)
+                return;
+        fprintf(f, "%s%s ", ftell(f) > 0 ? " " : "", option);
+        if (*value && !strpbrk(value, " \t\n'\"\\")) {
+                fputs(value, f);
+                return;
+        }
+        fputc('\'', f);
+        for (; *value; value++)
+                fprintf(f, *value == '\'' ? "\\%c" : "%c", *value);
+        fputc('\'', f);
+}
+
+char *ls_filter_line(const struct ls_report_options *o)
+{
+        char *text = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&text, &size);
+
+        if (!f)
+                return NULL;
+        put_word(f, "--zone", o->zone);
+        put_word(f, "--vmstate", o->vmstate);
+        put_word(f, "--thread", o->thread);
+        put_word(f, "--vm", o->vm);
+        put_word(f, "--time", o->time_text);
+        put_word(f, "--region", o->region);
+        for (unsigned i = 0; i < o->n_functions; i++)
+                put_word(f, "--function", o->functions[i]);
+        for (unsigned i = 0; i < o->n_excludes; i++)
+                put_word(f, "--exclude", o->excludes[i]);
+        if (o->no_regions)
+                fprintf(f, "%s--no-regions", ftell(f) > 0 ? " " : "");
+        fclose(f);
+        return text;
+}
+
+char *ls_filter_literal(const char *text)
+{
+        char *pattern = malloc(strlen(text) * 2 + 1), *p = pattern;
+
+        for (; p && *text; text++) {
+                if (strchr("*?[\\", *text))
+                        *p++ = '\\';
+                *p++ = *text;
+        }
+        if (p)
+                *p = '\0';
+        return pattern;
+}

@@ -47,5 +47,9 @@ int ls_filter_in_spans(const struct ls_filter *f, uint32_t thread, uint64_t time
 
 /* The filters as the user wrote them: "--zone render --vmstate gc". To be freed; NULL = none or no memory. */
 char *ls_filter_text(const struct ls_report_options *o);
+/* The same as a line for ls_filter_options_read, byte for byte. To be freed; empty = no filters; NULL = no memory. */
+char *ls_filter_line(const struct ls_report_options *o);
+/* The pattern that matches this text alone. To be freed; NULL = no memory. */
+char *ls_filter_literal(const char *text);
 
 #endif

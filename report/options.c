@@ -12,13 +12,13 @@ enum {                                  /* options that may come several times, 
         VAL_SOURCE_DIR = 1, VAL_FUNCTION, VAL_EXCLUDE, VAL_SPLIT, VAL_ANNOTATE,
 };
 
-/* popt stores here; one command line is read in a process. */
-static struct {
+/* popt stores here. */
+static struct raw {
         char *input, *output, *by, *depth, *format, *min, *sort, *color;
         char *event, *zone, *vmstate, *process, *thread, *vm, *time, *region;
         char *words[64];                /* arguments of the VAL_ options: they live as long as the process */
         unsigned n_words;
-        int tree, stacks, inverse, whole_file, raw, full_path, json, html, no_pager, no_regions;
+        int tree, stacks, inverse, whole_file, raw, full_path, json, html, no_pager, no_regions, tui, list_keys;
         int list, per_thread, experimental;
 } raw;
 
@@ -81,11 +81,37 @@ const struct poptOption ls_report_option_table[] = {
         { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self)") },
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
+        { "tui", 't', FLAG(tui, "browse on the terminal, as luasample tui does") },
         FILTER_OPTIONS,
         { "color", 0, TEXT(color, "auto|always|never", "colour (auto: on a terminal, unless NO_COLOR is set)") },
         { "no-pager", 0, FLAG(no_pager, "no pager") },
         POPT_TABLEEND
 };
+
+#define TUI_LOOK \
+        BY_OPTION, \
+        { "source-dir", 0, POPT_ARG_STRING, NULL, VAL_SOURCE_DIR, "look for sources in DIR first (several times)", \
+          "DIR" }, \
+        { "min", 0, TEXT(min, "PERCENT", "branches of the call tree with less are closed (3%)") }, \
+        { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self)") }, \
+        { "raw", 0, FLAG(raw, "ticks in place of shares") }, \
+        { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") }, \
+        FILTER_OPTIONS, \
+        { "color", 0, TEXT(color, "auto|always|never", "colour (auto: unless NO_COLOR is set)") }
+
+const struct poptOption ls_tui_option_table[] = {
+        { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
+        { "tree", 0, FLAG(tree, "begin with the call tree") },
+        { "inverse", 0, FLAG(inverse, "with --tree: callees as roots") },
+        { "annotate", 0, POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, VAL_ANNOTATE,
+          "begin with the source of the hottest file, or of one file or function", "FILE|FUNCTION" },
+        TUI_LOOK,
+        { "list-keys", 0, POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, &raw.list_keys, 0, "for tests/check_man.py: the keys",
+          NULL },
+        POPT_TABLEEND
+};
+
+const struct poptOption ls_tui_look_option_table[] = { TUI_LOOK, POPT_TABLEEND };
 
 const struct poptOption ls_export_option_table[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
@@ -375,6 +401,8 @@ static int read_values(struct ls_report_options *o, int is_export)
         o->json |= raw.json;
         o->html = raw.html;
         o->no_pager = raw.no_pager;
+        o->tui = raw.tui;
+        o->list_keys = raw.list_keys;
         o->list = raw.list;
         o->per_thread = raw.per_thread;
         o->experimental = raw.experimental;
@@ -420,6 +448,10 @@ static int settle(struct ls_report_options *o)
 
         if (o->exporter && settle_exporter(o))
                 return -EINVAL;
+        if (o->events.n > 1 && (o->tui || !strcmp(command, "tui") || !strcmp(command, "top"))) {
+                ls_error("%s: --event: one event at a time on the terminal", command);
+                return -EINVAL;
+        }
         if (views > 1) {
                 ls_error("%s: one view at a time: --split, --tree, --stacks, --annotate, --html or --format", command);
                 return -EINVAL;
@@ -448,6 +480,10 @@ static int settle(struct ls_report_options *o)
         }
         if (o->depth > 1 && !frames) {
                 ls_error("%s: --depth counts frames: give --by one of function, module-function, line or module", command);
+                return -EINVAL;
+        }
+        if (o->tui && (o->json || o->exporter || o->output)) {
+                ls_error("%s: --tui shows on the terminal: give neither --json, --format nor -o", command);
                 return -EINVAL;
         }
         if (o->whole_file && !o->annotate) {
@@ -490,9 +526,21 @@ static int find_exporter(struct ls_report_options *o)
         return -EINVAL;
 }
 
-int ls_report_options_read(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *o)
+/* The number of words left over; they are the last of the line when ret_rest is set. */
+static int count_rest(poptContext ctx)
 {
-        poptContext ctx = ls_options_begin(cmd, argc, argv, 0);
+        int n = 0;
+
+        while (poptGetArg(ctx))
+                n++;
+        return n;
+}
+
+/* ret_rest: NULL = no word may be left over; else options end at the first word that is none. */
+static int read_line(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *o,
+                     const char ***ret_rest)
+{
+        poptContext ctx = ls_options_begin(cmd, argc, argv, ret_rest != NULL);
         const char *extra;
         int val, r = 0, is_export = cmd->options == ls_export_option_table;
 
@@ -504,13 +552,104 @@ int ls_report_options_read(const struct ls_command *cmd, int argc, const char **
                 r = LS_EXIT_USAGE + 1;
         else if (val == -3)
                 r = 1;
-        else if ((extra = poptGetArg(ctx)) != NULL) {
+        else if (!ret_rest && (extra = poptGetArg(ctx)) != NULL) {
                 ls_error("%s: unexpected argument '%s'%s", command, extra,
                          access(extra, R_OK) == 0 ? "; a trace is named with -i FILE" : "");
                 r = LS_EXIT_USAGE + 1;
         } else if (read_values(o, is_export) || (is_export && find_exporter(o)) || settle(o)) {
                 r = LS_EXIT_USAGE + 1;
         }
+        if (ret_rest)
+                *ret_rest = argv + argc - (r ? 0 : count_rest(ctx));
         poptFreeContext(ctx);
         return r;
+}
+
+int ls_report_options_read(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret)
+{
+        return read_line(cmd, argc, argv, ret, NULL);
+}
+
+int ls_report_options_read_rest(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret,
+                                const char ***ret_rest)
+{
+        return read_line(cmd, argc, argv, ret, ret_rest);
+}
+
+static void take_filters(struct ls_report_options *o, const struct ls_report_options *from)
+{
+        o->zone = from->zone;
+        o->vmstate = from->vmstate;
+        o->process = from->process;
+        o->events = from->events;
+        o->thread = from->thread;
+        o->vm = from->vm;
+        o->time_text = from->time_text;
+        o->region = from->region;
+        o->from = from->from;
+        o->to = from->to;
+        o->vmstates = from->vmstates;
+        o->no_regions = from->no_regions;
+        memcpy(o->functions, from->functions, sizeof(o->functions));
+        memcpy(o->excludes, from->excludes, sizeof(o->excludes));
+        o->n_functions = from->n_functions;
+        o->n_excludes = from->n_excludes;
+}
+
+static void free_raw(void)
+{
+        char *const texts[] = { raw.zone, raw.vmstate, raw.process, raw.thread, raw.vm, raw.time, raw.region };
+
+        for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+                free(texts[i]);
+        while (raw.n_words)
+                free(raw.words[--raw.n_words]);
+}
+
+int ls_filter_options_read(const char *name, const char *line, struct ls_report_options *o)
+{
+        const struct ls_command typed = { .name = name, .options = ls_filter_option_table };
+        const struct raw before = raw;
+        struct ls_report_options read;
+        char *words = NULL;
+        const char **argv = NULL;
+        int argc = 0, r;
+
+        if (asprintf(&words, "%s %s", name, line) < 0)
+                return -ENOMEM;
+        r = poptParseArgvString(words, &argc, &argv);
+        free(words);
+        if (r) {
+                ls_error("%s: '%s': %s", name, line, poptStrerror(r));
+                return -EINVAL;
+        }
+        memset(&raw, 0, sizeof(raw));
+        r = ls_report_options_read(&typed, argc, argv, &read) ? -EINVAL : 0;
+        if (!r && read.events.n > 1) {
+                ls_error("%s: --event '%s': one event at a time here", name, raw.event);
+                r = -EINVAL;
+        }
+        free(raw.event);                /* its value was read */
+        raw.event = NULL;
+        if (!r)
+                take_filters(o, &read);
+        else
+                free_raw();
+        raw = before;
+        free(argv);
+        return r;
+}
+
+void ls_filter_options_forget(struct ls_report_options *o)
+{
+        const char *const texts[] = { o->zone, o->vmstate, o->process, o->thread, o->vm, o->time_text, o->region };
+        const struct ls_report_options none = { .input = NULL };
+
+        for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+                free((char *)(uintptr_t)texts[i]);
+        while (o->n_functions)
+                free((char *)(uintptr_t)o->functions[--o->n_functions]);
+        while (o->n_excludes)
+                free((char *)(uintptr_t)o->excludes[--o->n_excludes]);
+        take_filters(o, &none);
 }

@@ -49,15 +49,28 @@ struct ls_report_options {
         unsigned vmstates;              /* bits by enum ls_vmstate; 0 = all */
         int no_regions;
         struct ls_event_choice events;  /* --event */
+        int tui, list_keys;             /* of report: browse in place of text; of tui: print the keys */
 };
 
 extern const struct poptOption ls_filter_option_table[];        /* included by all commands that filter samples */
 extern const struct poptOption ls_report_option_table[];
+extern const struct poptOption ls_tui_option_table[];
+extern const struct poptOption ls_tui_look_option_table[];      /* of these, what luasample top takes too */
 extern const struct poptOption ls_export_option_table[];
 
 /* Reads the command line of a command whose options are among these tables. Returns 0, else the status to exit with + 1
  * (help was shown, or an error was said). The strings belong to the process. */
 int ls_report_options_read(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret);
+/* The same for a command that starts a program: ret_rest gets its words, which end argv. */
+int ls_report_options_read_rest(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret,
+                                const char ***ret_rest);
+
+/* Reads a line of filters as the command line has them, "--zone render --vmstate gc", and puts them in the place of those
+ * in o, whose strings stay allocated. Returns 0, or -errno after one line of what is wrong (name: of the command); then o is
+ * as before. */
+int ls_filter_options_read(const char *name, const char *line, struct ls_report_options *o);
+/* Frees the filters of o: there are none then. */
+void ls_filter_options_forget(struct ls_report_options *o);
 
 /* For commands whose table is their own but includes ls_filter_option_table. Errors are said in the name of the command that
  * ls_options_of was told, which lives as long as the process; the others return 0 or -EINVAL. */

@@ -7,19 +7,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct { double least; const char *on; } heats[] = {       /* as perf: red from 5 % */
+        { 0.20, "\033[1;31m" },
+        { 0.05, "\033[31m" },
+        { 0.02, "\033[33m" },
+        { 0.005, "\033[32m" },
+};
+
+unsigned ls_heat_level(double share)
+{
+        unsigned n = sizeof(heats) / sizeof(heats[0]), i;
+
+        for (i = 0; i < n && share < heats[i].least; i++)
+                ;
+        return n - i;
+}
+
 const char *ls_heat(const struct ls_report *r, double share)
 {
-        static const struct { double least; const char *on; } heats[] = {       /* as perf: red from 5 % */
-                { 0.20, "\033[1;31m" },
-                { 0.05, "\033[31m" },
-                { 0.02, "\033[33m" },
-                { 0.005, "\033[32m" },
-        };
+        unsigned level = r->color ? ls_heat_level(share) : 0;
 
-        for (size_t i = 0; r->color && i < sizeof(heats) / sizeof(heats[0]); i++)
-                if (share >= heats[i].least)
-                        return heats[i].on;
-        return "";
+        return level ? heats[LS_HEAT_LEVELS - level].on : "";
 }
 
 const char *ls_dim(const struct ls_report *r)

@@ -4,6 +4,7 @@
 #include "report/json.h"
 #include "report/options.h"
 #include "report/trace.h"
+#include "report/tui.h"
 #include "report/view.h"
 
 #include <errno.h>
@@ -170,7 +171,9 @@ static int report_run(int argc, const char **argv)
         struct ls_report_options o;
         int status = ls_report_options_read(&ls_cmd_report, argc, argv, &o);
 
-        return status ? status - 1 : ls_report_run(&o);
+        if (status)
+                return status - 1;
+        return o.tui ? ls_tui_browse(&ls_cmd_report, &o) : ls_report_run(&o);
 }
 
 const struct ls_command ls_cmd_report = {

@@ -227,21 +227,20 @@ static int make_rows(struct making *m)
         return 0;
 }
 
-/* Ticks by stack, where those whose line is not known are their callers': no line may have them in its total. */
-static uint64_t *self_with_lines(const struct making *m, const struct ls_grouping *g)
+uint64_t *ls_self_with_lines(const struct ls_profile *p, const struct ls_aggregate *a, const struct ls_grouping *g)
 {
-        uint64_t *self = malloc(((size_t)m->p->n_stacks + 1) * sizeof(*self));
+        uint64_t *self = malloc(((size_t)p->n_stacks + 1) * sizeof(*self));
 
         if (!self)
                 return NULL;
-        memcpy(self, m->a->self, (size_t)m->p->n_stacks * sizeof(*self));
-        for (size_t i = 0; g->noline_group && i < m->a->n_cells; i++) {
-                const struct ls_cell *c = &m->a->cells[i];
+        memcpy(self, a->self, (size_t)p->n_stacks * sizeof(*self));
+        for (size_t i = 0; g->noline_group && i < a->n_cells; i++) {
+                const struct ls_cell *c = &a->cells[i];
 
                 if (!c->noline)
                         continue;
                 self[c->stack] -= c->ticks;
-                self[m->p->stacks[c->stack].parent] += c->ticks;
+                self[p->stacks[c->stack].parent] += c->ticks;
         }
         return self;
 }
@@ -251,7 +250,7 @@ static int add_totals(struct making *m)
 {
         struct ls_rows *r = m->rows;
         const struct ls_grouping *g = r->grouping[0];
-        uint64_t *self = self_with_lines(m, g), *sums = self ? ls_stack_totals(m->p, self) : NULL;
+        uint64_t *self = ls_self_with_lines(m->p, m->a, g), *sums = self ? ls_stack_totals(m->p, self) : NULL;
         uint64_t *total = calloc((size_t)g->n_groups + 1, sizeof(*total));
         struct ls_row *rows = NULL;
         size_t n = r->n_rows;

@@ -182,6 +182,19 @@ int ls_source_read(const struct ls_profile *p, uint32_t source, const struct ls_
         return r;
 }
 
+const char *ls_source_problem_text(enum ls_source_problem problem)
+{
+        static const char *const texts[] = {
+                [LS_SOURCE_OK] = "",
+                [LS_SOURCE_CHANGED] = "[Warning: the file has changed since it was recorded; lines may be off]",
+                [LS_SOURCE_NOT_A_FILE] = "[Cannot annotate non-file]",
+                [LS_SOURCE_BYTECODE] = "[Cannot annotate bytecode file]",
+                [LS_SOURCE_UNREADABLE] = "",
+        };
+
+        return texts[problem];
+}
+
 void ls_source_done(struct ls_source_text *t)
 {
         free(t->path);

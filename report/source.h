@@ -1,4 +1,4 @@
-/* The text of a source, as lines, from wherever it can be had. Used by report/annotate.c. */
+/* The text of a source, as lines, from wherever it can be had. Used by report/annotate.c and the terminal browser. */
 #ifndef LS_REPORT_SOURCE_H
 #define LS_REPORT_SOURCE_H
 
@@ -27,5 +27,7 @@ struct ls_source_text {
 int ls_source_read(const struct ls_profile *p, uint32_t source, const struct ls_report_options *o,
                    struct ls_source_text *ret);
 void ls_source_done(struct ls_source_text *t);
+/* "[Cannot annotate non-file]"; empty for LS_SOURCE_OK and LS_SOURCE_UNREADABLE. */
+const char *ls_source_problem_text(enum ls_source_problem problem);
 
 #endif

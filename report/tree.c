@@ -1,7 +1,7 @@
 /* View "tree": the call tree, root first, or with --inverse the callers of each function that ran. */
 #include "report/view.h"
-#include "formats/calltree.h"
 #include "formats/escape.h"
+#include "report/branches.h"
 #include "report/json.h"
 
 #include <errno.h>
@@ -12,10 +12,10 @@
 #define NUMBERS 11                      /* columns of the margin and the spaces beside it and the numbers */
 
 struct tree {
+        struct ls_branches b;
         const struct ls_report *r;
-        struct ls_grouping *grouping;
+        struct ls_grouping *grouping;   /* of b */
         struct ls_calltree *t;
-        uint64_t *noline;               /* [n_stacks] ticks whose line is not known; NULL = the key has no lines */
         size_t hidden;                  /* branches below --min */
 };
 
@@ -33,53 +33,11 @@ static uint64_t least_ticks(const struct ls_report *r)
 
 static int build(struct tree *t)
 {
-        const struct ls_report *r = t->r;
-        const struct ls_aggregate *a = r->aggregate;
-        int error = ls_grouping_new(r->o->by[0], r->profile, r->labels, &t->grouping);
+        int error = ls_branches_init(&t->b, t->r, t->r->o->by[0], t->r->o->inverse, least_ticks(t->r));
 
-        if (error)
-                return error;
-        if (t->grouping->noline_group && a->noline_ticks) {
-                t->noline = calloc((size_t)r->profile->n_stacks + 1, sizeof(*t->noline));
-                if (!t->noline)
-                        return -ENOMEM;
-                for (size_t i = 0; i < a->n_cells; i++)
-                        if (a->cells[i].noline)
-                                t->noline[a->cells[i].stack] += a->cells[i].ticks;
-        }
-        return ls_calltree_new(&(struct ls_calltree_request){
-                .profile = r->profile, .self = r->aggregate->self, .label_of_location = t->grouping->group_of,
-                .noline = t->noline, .noline_label = t->grouping->noline_group, .min = least_ticks(r),
-                .inverse = r->o->inverse,
-        }, &t->t);
-}
-
-static void done(struct tree *t)
-{
-        ls_calltree_free(t->t);
-        ls_grouping_free(t->grouping);
-        free(t->noline);
-}
-
-/* Whether a node is shown in its parent's line: a function that does nothing but call itself, level after level, is one
- * line, not thousands. */
-static int is_folded(const struct ls_calltree *t, uint32_t at)
-{
-        const struct ls_calltree_node *node = &t->nodes[at], *parent = &t->nodes[node->parent];
-
-        return node->parent && parent->label == node->label && parent->n_children == 1 && !parent->self &&
-               parent->total == node->total;
-}
-
-/* Levels shown above each node, folded ones not counted. */
-static uint32_t *find_levels(const struct ls_calltree *t)
-{
-        uint32_t *levels = calloc((size_t)t->n + 1, sizeof(*levels));
-
-        for (uint32_t i = 1; levels && i < t->n; i++)
-                if (t->nodes[i].parent)
-                        levels[i] = levels[t->nodes[i].parent] + !is_folded(t, i);
-        return levels;
+        t->grouping = t->b.grouping;
+        t->t = t->b.tree;
+        return error;
 }
 
 struct text_ctx {
@@ -97,14 +55,13 @@ static void put_dim(const struct ls_report *r, const char *text)
 static void put_node(struct tree *t, const struct text_ctx *ctx, uint32_t at)
 {
         const struct ls_report *r = t->r;
-        const struct ls_calltree_node *last = &t->t->nodes[at];
-        unsigned indent = ctx->levels[at] <= ctx->limit / 2 ? ctx->levels[at] * 2 : ctx->limit, folded = 1;
+        const struct ls_calltree_node *last;
+        unsigned indent = ctx->levels[at] <= ctx->limit / 2 ? ctx->levels[at] * 2 : ctx->limit, folded;
         char level[24] = "", times[32] = "";
         double total;
         size_t used;
 
-        for (; last->n_children == 1 && is_folded(t->t, last->first_child); folded++)
-                last = &t->t->nodes[last->first_child];
+        last = &t->t->nodes[ls_branch_last(t->t, at, &folded)];
         total = ls_share(last->total, r->aggregate->ticks);
         if (indent == ctx->limit)
                 snprintf(level, sizeof(level), "(%u) ", ctx->levels[at]);
@@ -159,7 +116,7 @@ static int walk(struct tree *t, int (*enter)(struct tree *, uint32_t, void *), v
 
 static int enter_text(struct tree *t, uint32_t at, void *ctx)
 {
-        if (!is_folded(t->t, at))
+        if (!ls_branch_is_folded(t->t, at))
                 put_node(t, ctx, at);
         return 0;
 }
@@ -172,7 +129,7 @@ static int tree_text(const struct ls_report *r)
         int error = build(&t);
 
         if (!error) {
-                ctx.levels = find_levels(t.t);
+                ctx.levels = ls_branch_levels(t.t);
                 error = ctx.levels ? 0 : -ENOMEM;
         }
         if (!error) {
@@ -185,7 +142,7 @@ static int tree_text(const struct ls_report *r)
                 fprintf(r->out, "%s# %zu branch%s below %g%% not shown (--min 0 shows all)%s\n", ls_dim(r), t.hidden,
                         t.hidden == 1 ? "" : "es", r->o->min, ls_plain(r));
         free(ctx.levels);
-        done(&t);
+        ls_branches_done(&t.b);
         return error;
 }
 
@@ -242,7 +199,7 @@ static int tree_json(const struct ls_report *r, yajl_gen g)
                 yajl_gen_array_close(g);
         }
         free(ctx.index);
-        done(&t);
+        ls_branches_done(&t.b);
         return error;
 }
 

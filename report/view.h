@@ -48,6 +48,8 @@ unsigned ls_report_export_dims(const struct ls_report_options *o);
 
 /* paint.c: escape sequences by the heat of a share; empty strings without color. */
 const char *ls_heat(const struct ls_report *r, double share);
+#define LS_HEAT_LEVELS 4u
+unsigned ls_heat_level(double share);   /* 0 = cold .. LS_HEAT_LEVELS = hottest */
 const char *ls_dim(const struct ls_report *r);
 const char *ls_plain(const struct ls_report *r);
 /* Prints text cut to columns (0 = no limit) with "..." for what does not fit; pads to it when pad is set. */

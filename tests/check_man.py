@@ -94,6 +94,7 @@ def check(luasample, man):
                     wrong.append("the %s completion lacks %s %s" % (shell, command, long))
     wrong += check_completions(luasample)
     wrong += check_report(luasample, man, commands["report"])
+    wrong += check_keys(luasample, man)
     wrong += check_export(luasample, man, commands)
     return wrong
 
@@ -148,6 +149,20 @@ def check_export(luasample, man, commands):
         if got != listed:
             wrong.append("%s has %s, export --list %s" % (what, got, listed))
     return wrong
+
+
+def check_keys(luasample, man):
+    """The KEYS of luasample-tui(1) are those of the browser's table, in its order, with its words."""
+    with open(os.path.join(man, "luasample-tui.1.scd"), encoding="utf-8") as f:
+        section = re.search(r"^# KEYS\n(.*?)(?=^# )", f.read(), re.M | re.S)
+    page = [tuple(re.sub(r"\\(.)", r"\1", part) for part in m)
+            for m in re.findall(r"^\*(.+)\*\n\t(.*)\.$", section.group(1) if section else "", re.M)]
+    table = [tuple(line.split("\t")) for line in output(luasample, "tui", "--list-keys").splitlines()]
+    table = [(key, text[0].upper() + text[1:]) for key, text in table]
+    if page != table:
+        return ["KEYS of luasample-tui(1) has %s, the table %s" % pair for pair in
+                zip(page + [None] * len(table), table + [None] * len(page)) if pair[0] != pair[1]]
+    return [] if table else ["luasample tui --list-keys lists none"]
 
 
 def main():
