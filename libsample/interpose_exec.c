@@ -198,10 +198,12 @@ static int exec_in_child(const struct exec_call *call, char *const envp[], struc
         char *const *env;
         int r, error, ignored;
 
-        ls_note_child(getpid(), file, search_path);
-        ls_note_shell(getpid(), call->argv);
         ls_env_done(&left);
         env = ls_env_of_child(file, search_path, call->search ? LS_INSPECT_SHELL : 0, envp, &left);
+        if (!left.env) {                /* else it says itself what it is */
+                ls_note_child(getpid(), file, search_path);
+                ls_note_shell(getpid(), call->argv);
+        }
         munmap(scratch, sizeof *scratch);       /* file was in it; a child of vfork would leave it to its parent */
         ignored = ls_agent.shm ? ls_signals_before_exec(&replaced) : 0;
         r = call->run(call, env);
