@@ -154,6 +154,15 @@ static int child_wants_agent(const struct ls_image *image)
         return can_open(registry) && can_open(ls_preload.library);
 }
 
+/* 1 when another recorder, which this program is or runs under, has put its own way in. */
+static int has_agent(char *const env[])
+{
+        for (; env && *env; env++)
+                if (strncmp(*env, LS_ENV_AGENT "=", sizeof LS_ENV_AGENT) == 0)
+                        return 1;
+        return 0;
+}
+
 char *const *ls_env_of_child(const char *file, const char *search_path, unsigned flags, char *const env[],
                              struct ls_env *made)
 {
@@ -162,7 +171,7 @@ char *const *ls_env_of_child(const char *file, const char *search_path, unsigned
         char memory[LS_ENV_MEMORY_MAX];
 
         *made = (struct ls_env){ 0 };
-        if (!ls_preload.registry.pid || !file)
+        if (!ls_preload.registry.pid || !file || has_agent(env))
                 return env;
         image = mmap(NULL, sizeof *image, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (image != MAP_FAILED) {
@@ -189,10 +198,12 @@ static int exec_in_child(const struct exec_call *call, char *const envp[], struc
         char *const *env;
         int r, error, ignored;
 
-        ls_note_child(getpid(), file, search_path);
-        ls_note_shell(getpid(), call->argv);
         ls_env_done(&left);
         env = ls_env_of_child(file, search_path, call->search ? LS_INSPECT_SHELL : 0, envp, &left);
+        if (!left.env) {                /* else it says itself what it is */
+                ls_note_child(getpid(), file, search_path);
+                ls_note_shell(getpid(), call->argv);
+        }
         munmap(scratch, sizeof *scratch);       /* file was in it; a child of vfork would leave it to its parent */
         ignored = ls_agent.shm ? ls_signals_before_exec(&replaced) : 0;
         r = call->run(call, env);

@@ -86,20 +86,21 @@ static int spawn(spawn_fn fn, pid_t *pid, const char *file, const char *search_p
 {
         struct ls_env made = { 0 };
         pid_t child = 0;
-        int r;
+        int r, followed;
 
         if (ls_process_is_known())
                 envp = ls_env_of_child(file, search_path, search_path ? LS_INSPECT_SHELL : 0, envp, &made);
         r = fn(&child, file, actions, attr, argv, envp);
-        if (r && made.env)
+        followed = made.env != NULL;
+        if (r && followed)
                 ls_process_child_comes(-1);
         ls_env_done(&made);
         if (r == 0 && pid)
                 *pid = child;
-        if (r == 0)
+        if (r == 0 && !followed) {
                 ls_note_child(child, file, search_path);
-        if (r == 0)
                 ls_note_shell(child, argv);
+        }
         return r;
 }
 

@@ -1,5 +1,5 @@
-/* system and popen: libc starts the shell itself, with the environment that the program has, so the agent has to get into that
- * shell's environment on another way. system is what POSIX says it is, made of posix_spawn, with the environment that is
+/* system and popen: libc starts the shell itself, with the environment that the program has, so the agent has to get into
+ * that shell's environment on another way. system is what POSIX says it is, made of posix_spawn, with the environment that is
  * meant for the child; popen's child is started while the environment is another one, which takes as long as fork and exec. */
 #include "libsample/real.h"
 

@@ -273,6 +273,37 @@ static int same_file(const struct ls_map_range *a, const struct ls_map_range *b)
                !memcmp(a->build_id, b->build_id, a->build_id_len) && !strcmp(a->path, b->path);
 }
 
+static uint32_t find_shared(const struct ls_map_shared *s, const struct ls_map_range *r)
+{
+        for (uint32_t i = 0; s && i < s->n_files; i++) {
+                const struct ls_map_file *f = &s->files[i];
+
+                if (f->file_offset == r->file_offset && f->build_id_len == r->build_id_len &&
+                    !memcmp(f->build_id, r->build_id, r->build_id_len) && !strcmp(f->path, r->path))
+                        return f->trace_id;
+        }
+        return 0;
+}
+
+static void share(struct ls_map_shared *s, const struct ls_map_range *r)
+{
+        struct ls_map_file f = { .file_offset = r->file_offset, .build_id_len = r->build_id_len, .trace_id = r->trace_id };
+
+        if (!s || grow((void **)&s->files, s->n_files, &s->cap_files, sizeof(f), SAME_FILE_MAX) < 0 ||
+            !(f.path = strdup(r->path)))
+                return;
+        memcpy(f.build_id, r->build_id, sizeof(f.build_id));
+        s->files[s->n_files++] = f;
+}
+
+void ls_map_shared_done(struct ls_map_shared *s)
+{
+        for (uint32_t i = 0; i < s->n_files; i++)
+                free(s->files[i].path);
+        free(s->files);
+        memset(s, 0, sizeof(*s));
+}
+
 /* A file that is mapped again elsewhere, after exec or dlclose, keeps its id: its functions are the same ones. */
 static uint32_t range_trace_id(struct ls_mappings *m, struct ls_map_range *r)
 {
@@ -286,8 +317,12 @@ static uint32_t range_trace_id(struct ls_mappings *m, struct ls_map_range *r)
                 if (m->ranges[i].trace_id && same_file(&m->ranges[i], r))
                         r->trace_id = m->ranges[i].trace_id;
         if (!r->trace_id)
-                r->trace_id = ls_trace_mapping(m->writer, ls_trace_string(m->writer, r->path, strlen(r->path)),
-                                               r->start, r->end, r->file_offset, r->build_id, r->build_id_len);
+                r->trace_id = find_shared(m->shared, r);
+        if (r->trace_id)
+                return r->trace_id;
+        r->trace_id = ls_trace_mapping(m->writer, ls_trace_string(m->writer, r->path, strlen(r->path)), r->start, r->end,
+                                       r->file_offset, r->build_id, r->build_id_len);
+        share(m->shared, r);
         return r->trace_id;
 }
 

@@ -26,6 +26,18 @@ struct ls_map_function {                /* a C or native function that may still
         uint8_t named;                  /* the program has a good name for it */
 };
 
+/* Files that are in the trace, of all processes: what several have mapped, wherever, is one, and so are its functions. */
+struct ls_map_shared {
+        struct ls_map_file {
+                char *path;
+                uint64_t file_offset;
+                uint8_t build_id[32];
+                uint8_t build_id_len;
+                uint32_t trace_id;
+        } *files;
+        uint32_t n_files, cap_files;
+};
+
 struct ls_mappings {
         struct ls_map_range *ranges;    /* in order of arrival: a later one hides an earlier one */
         uint32_t n_ranges, cap_ranges;
@@ -36,6 +48,7 @@ struct ls_mappings {
         struct ls_map_memory { uint64_t start, end; } *memory;  /* of no file, as of the last look; sorted */
         uint32_t n_memory, cap_memory;
         struct ls_trace_writer *writer;
+        struct ls_map_shared *shared;   /* NULL = there is one process */
         int pid;                        /* whose /proc/PID/maps helps out; 0 = none */
         const char *maps;               /* this file in its place; NULL = none */
         uint64_t maps_read_ns;
@@ -46,6 +59,7 @@ struct ls_mappings {
 
 void ls_mappings_init(struct ls_mappings *m, struct ls_trace_writer *w, int pid);
 void ls_mappings_done(struct ls_mappings *m);
+void ls_map_shared_done(struct ls_map_shared *s);
 
 /* A MAPPING record, lengths checked by the caller. Returns 0, -EINVAL or -ENOMEM. */
 int ls_mappings_add(struct ls_mappings *m, const struct ls_rec_mapping *rec, const char *path, const uint8_t *build_id);

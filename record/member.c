@@ -55,3 +55,16 @@ void ls_member_name(pid_t pid, int first_only, char *buf, size_t size)
         while (n > 0 && (buf[n - 1] == ' ' || buf[n - 1] == '\n'))
                 buf[--n] = 0;
 }
+
+void ls_member_cwd(pid_t pid, const char *fallback, char *buf)
+{
+        char path[64];
+        ssize_t n;
+
+        snprintf(path, sizeof(path), "/proc/%d/cwd", (int)pid);
+        n = readlink(path, buf, PATH_MAX - 1);
+        if (n > 0 && *buf == '/')
+                buf[n] = 0;
+        else
+                snprintf(buf, PATH_MAX, "%s", fallback);
+}

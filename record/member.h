@@ -5,11 +5,14 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* 1 when the process lives and has the memory file fd mapped: then it is ticked. A pid that a process merely wrote down could
- * be that of a stranger, whom a tick would kill. */
+/* 1 when the process lives and has the memory file fd mapped: then it is ticked. A pid that a process merely wrote down
+ * could be that of a stranger, whom a tick would kill. */
 int ls_member_has(pid_t pid, int fd);
 /* What it is called: its command line with blanks between the arguments, of which only the first is taken when first_only.
  * "" when it has ended. */
 void ls_member_name(pid_t pid, int first_only, char *buf, size_t size);
+
+/* Its working directory, or fallback, in buf of PATH_MAX bytes. */
+void ls_member_cwd(pid_t pid, const char *fallback, char *buf);
 
 #endif

@@ -13,7 +13,7 @@
 #include "record/member.h"
 #include "record/session.h"
 
-#define NAMED_NS 50000000ull            /* a new process may give itself another title or exec: its name is read after this time */
+#define NAMED_NS 50000000ull            /* a new process may give itself another title: its name is read then */
 #define LAST_WRITES_NS 2000000          /* for the sample that the last tick led to */
 #define FILES_WANTED 16384              /* a memory, a pidfd, and up to three files a thread */
 

@@ -12,6 +12,7 @@
 #include "libsample/inject/environment.h"
 #include "libsample/inject/inspect.h"
 #include "record/agent_path.h"
+#include "record/member.h"
 #include "record/sentinel.h"
 #include "record/trace_file.h"
 
@@ -106,9 +107,11 @@ static int prepare_env(struct ls_session *s, struct ls_env *env)
 
 int ls_session_begin_target(struct ls_session *s, struct ls_target *t, pid_t pid)
 {
-        struct ls_target_config cfg = { .o = s->o, .writer = s->writer, .cwd = s->cwd, .ordinal = s->n_processes++,
-                                        .start_ns = s->start_ns, .notice = session_notice, .ctx = s };
+        char cwd[PATH_MAX];
+        struct ls_target_config cfg = { .o = s->o, .writer = s->writer, .cwd = cwd, .maps = &s->maps,
+                                        .ordinal = s->n_processes++, .start_ns = s->start_ns, .notice = session_notice, .ctx = s };
 
+        ls_member_cwd(pid, s->cwd, cwd);
         return ls_target_begin(t, pid, &cfg);
 }
 
@@ -399,6 +402,7 @@ static void session_done(struct ls_session *s)
         if (s->root)
                 ls_target_done(s->root);
         free(s->root);
+        ls_map_shared_done(&s->maps);
         for (unsigned i = 0; i < s->n_notices; i++)
                 free(s->notices[i]);
         if (s->trace_fd >= 0)

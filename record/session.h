@@ -20,6 +20,7 @@ struct ls_session {
         struct ls_target *root;                 /* the program itself; NULL = not yet */
         struct ls_target *targets[LS_TARGETS_MAX];      /* processes that are recorded now; the program stays in 0 */
         unsigned n_targets;
+        struct ls_map_shared maps;              /* files that several of them have mapped */
         struct ls_sums ended;                   /* of those that are no longer in targets */
         struct ls_registry_side registry;       /* processes.c: where children come in */
         unsigned n_processes, n_refused;        /* that have come; that were too many */

@@ -41,9 +41,62 @@ void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, const char
         s->no_source = no_source;
 }
 
+/* The agent sends the text of a chunk like "=init" once a process; a forked child has it no more. */
+struct ls_source_known {
+        UT_hash_handle hh;
+        uint64_t name_hash;             /* key */
+        uint32_t trace_id;
+        int failed;
+};
+
+static void know(struct ls_source_known **table, uint64_t name_hash, uint32_t trace_id)
+{
+        struct ls_source_known *k;
+
+        HASH_FIND(hh, *table, &name_hash, sizeof(name_hash), k);
+        if (k || HASH_COUNT(*table) >= FILES_MAX || !(k = calloc(1, sizeof(*k))))
+                return;
+        k->name_hash = name_hash;
+        k->trace_id = trace_id;
+        HASH_ADD(hh, *table, name_hash, sizeof(k->name_hash), k);
+        if (k->failed)
+                free(k);
+}
+
+static void forget_known(struct ls_source_known **table)
+{
+        struct ls_source_known *k, *next;
+
+        HASH_ITER(hh, *table, k, next) {
+                HASH_DEL(*table, k);
+                free(k);
+        }
+}
+
+void ls_sources_inherit(struct ls_sources *s, const struct ls_sources *from)
+{
+        for (const struct ls_source_known *k = from->known; k; k = k->hh.next)
+                know(&s->inherited, k->name_hash, k->trace_id);
+        for (const struct ls_source_known *k = from->inherited; k; k = k->hh.next)
+                know(&s->inherited, k->name_hash, k->trace_id);
+}
+
+/* 0 = the chunk is not one of the parent's. */
+static uint32_t find_inherited(const struct ls_sources *s, const struct ls_source_entry *e)
+{
+        struct ls_source_known *k = NULL;
+
+        if (e->name_len && *e->name == '=' && !e->text_len)
+                HASH_FIND(hh, s->inherited, &e->name_hash, sizeof(e->name_hash), k);
+        return k ? k->trace_id : 0;
+}
+
 void ls_sources_done(struct ls_sources *s)
 {
         struct ls_file_hash *f, *next;
+
+        forget_known(&s->inherited);
+        forget_known(&s->known);
 
         HASH_ITER(hh, s->files, f, next) {
                 HASH_DEL(s->files, f);
@@ -280,6 +333,8 @@ uint32_t ls_sources_trace_id(struct ls_sources *s, struct ls_source_table *t, ui
 
         if (!e || !e->name)
                 return 0;
+        if (!e->trace_id)
+                e->trace_id = find_inherited(s, e);
         if (e->trace_id)
                 return e->trace_id;
         is_text = !e->name_len || (*e->name != '@' && *e->name != '=');
@@ -295,9 +350,16 @@ uint32_t ls_sources_trace_id(struct ls_sources *s, struct ls_source_table *t, ui
                 def.size = e->complete ? e->received : e->text_len;
         }
         e->trace_id = ls_trace_source(s->writer, &def);
+        if (e->name_len && *e->name == '=' && e->text_len)
+                know(&s->known, e->name_hash, e->trace_id);
         if (is_text && !s->no_source && !is_written(s, e->trace_id, HAS_NAME))
                 s->written_bytes += e->name_len;
         if (e->complete && e->text)
                 write_text(s, e);
         return e->trace_id;
+}
+
+int ls_sources_is_inherited(const struct ls_sources *s, const struct ls_source_table *t, uint32_t source_id)
+{
+        return source_id < t->n && t->entries[source_id].name && find_inherited(s, &t->entries[source_id]);
 }

@@ -69,9 +69,10 @@ static void thread_ended(void *ctx, unsigned ring)
 int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_config *cfg)
 {
         struct ls_translate_config tr = {
-                .writer = cfg->writer, .memory = &t->memory, .cwd = cfg->cwd, .pid = pid, .ordinal = cfg->ordinal,
-                .interval_ns = cfg->o->interval_ns, .start_ns = cfg->start_ns, .no_source = cfg->o->no_source, 
-                .wall_only = cfg->o->events == LS_RECORD_WALL, .native = cfg->o->native_bytes != 0,
+                .writer = cfg->writer, .memory = &t->memory, .maps = cfg->maps, .cwd = t->cwd, .pid = pid,
+                .ordinal = cfg->ordinal, .interval_ns = cfg->o->interval_ns, .start_ns = cfg->start_ns,
+                .no_source = cfg->o->no_source, .wall_only = cfg->o->events == LS_RECORD_WALL,
+                .native = cfg->o->native_bytes != 0,
                 .notice = cfg->notice, .notice_ctx = cfg->ctx, .ended = thread_ended, .ended_ctx = t,
         };
         struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
@@ -79,6 +80,7 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
         int err;
 
         t->pid = pid;
+        memcpy(t->cwd, cfg->cwd, strlen(cfg->cwd) + 1);
         if (clock_getcpuclockid(pid, &t->clock) != 0)
                 t->clock = 0;
         t->generation = t->memory.shm->generation;
@@ -100,6 +102,7 @@ void ls_target_inherit(struct ls_target *child, struct ls_target *parent, uint64
 {
         if (!parent->finished)          /* what it sent before it forked may still be in its ring */
                 ls_target_work(parent, now_ns, 1);
+        ls_sources_inherit(&child->translate.sources, &parent->translate.sources);
         ls_jit_keep_copy(&child->translate.jit, &parent->translate.jit, child->memory.shm->parent_jit_ids);
 }
 

@@ -3,6 +3,7 @@
 #ifndef LS_RECORD_TARGET_H
 #define LS_RECORD_TARGET_H
 
+#include <limits.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -33,6 +34,7 @@ struct ls_target_ring { uint64_t cpu_before_ns; };      /* armed_cpu_ns of the r
 struct ls_target {
         pid_t pid;
         char name[LS_TARGET_NAME];              /* what it was called when it came */
+        char cwd[PATH_MAX];                     /* at its start */
         int pidfd;                              /* readable when it has ended; -1 = not open */
         uint32_t process;                       /* its id in the trace, 0 = it has no name yet, and nothing was taken */
         uint64_t generation;                    /* of its memory: our own copy */
@@ -55,7 +57,8 @@ struct ls_target {
 struct ls_target_config {
         const struct ls_record_options *o;
         struct ls_trace_writer *writer;
-        const char *cwd;                        /* the program's at its start; outlives the target */
+        const char *cwd;                        /* the process's at its start, of less than PATH_MAX bytes */
+        struct ls_map_shared *maps;             /* of all targets */
         uint32_t ordinal;                       /* of the process, from 0 */
         uint64_t start_ns;                      /* CLOCK_MONOTONIC: no sample is older */
         void (*notice)(void *ctx, const char *text);

@@ -15,6 +15,7 @@ int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *
         t->cfg = *cfg;
         ls_sources_init(&t->sources, cfg->writer, cfg->cwd, cfg->pid, cfg->no_source);
         ls_mappings_init(&t->mappings, cfg->writer, cfg->pid);
+        t->mappings.shared = cfg->maps;
         ls_jit_keep_init(&t->jit, cfg->writer, cfg->ordinal);
         t->rings = calloc(cfg->memory->ring_count, sizeof(*t->rings));
         if (!t->rings)
@@ -92,6 +93,8 @@ static int on_function(struct ls_translate *t, unsigned ring, const void *body, 
                 def.first_line = rec->first_line;
                 def.last_line = rec->last_line;
                 def.hash = rec->hash;
+                if (ls_sources_is_inherited(&t->sources, &r->sources, rec->source_id))
+                        def.flags |= LS_FUNCF_LOADED;
                 if (!def.source && rec->source_id)
                         t->definition_missing++;
                 break;

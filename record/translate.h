@@ -17,6 +17,7 @@
 struct ls_translate_config {
         struct ls_trace_writer *writer;
         const struct ls_memory *memory;
+        struct ls_map_shared *maps;     /* of all processes, or NULL */
         const char *cwd;                /* the program's at its start; outlives the translator */
         int pid;                        /* the program; 0 = none (tests) */
         uint32_t process;               /* its id in the trace; known before the first record comes */

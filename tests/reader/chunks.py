@@ -73,6 +73,7 @@ KINDS = {
     27: Kind("label", "ids", 1048576, "parent key:s value:s"),
     29: Kind("irnames", "key", 0, "vm:k names:s"),
     30: Kind("jitmap", "rows", 0, "function length bytes"),
+    31: Kind("proctotals", "key", 0, "process:k ticks samples lost_ticks cpu_ns own_ns from_ns to_ns"),
 }
 SAMPLE = 2
 BYTES_KINDS = {3, 5, 30}                        # those whose column "bytes" holds bytes; AGGREGATE's is a number

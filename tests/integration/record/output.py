@@ -32,7 +32,7 @@ int main(void)
         FILE *f = fopen("/proc/self/maps", "r");
         struct timespec t0, t;
         while (f && fgets(line, sizeof(line), f))
-                if (strstr(line, "memfd:luasample") && sscanf(line, "%lx-%lx", &a, &b) == 2)
+                if (strstr(line, "memfd:luasample") && sscanf(line, "%lx-%lx", &a, &b) == 2 && b - a > 1u << 20)
                         p = (uint64_t *)a, n = (b - a) / 8;
         if (!p)
                 return 1;
