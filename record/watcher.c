@@ -47,16 +47,17 @@ uint64_t ls_watcher_stop(pid_t pid)
         return time_of(&used);
 }
 
+#define INSTEAD "blocked time is charged to the stack that was seen last"
+
 const char *ls_watcher_complaint(const struct ls_memory *m)
 {
         static const char *const complaints[] = {
                 [LS_WATCH_FORBIDDEN] = "the program's memory may not be read (see kernel.yama.ptrace_scope, or grant "
-                                       "CAP_SYS_PTRACE): blocked time is charged to the stack that was seen last",
-                [LS_WATCH_UNREADABLE] = "how this Lua VM lays out its stack is not known: blocked time is charged to the stack "
-                                        "that was seen last",
-                [LS_WATCH_CLASH] = "address space randomization is off: blocked time is charged to the stack that was seen last",
-                [LS_WATCH_NO_TIMES] = "this kernel does not say how long a thread ran (/proc/PID/schedstat): only the time on a CPU is "
-                                      "in the trace",
+                                       "CAP_SYS_PTRACE): " INSTEAD,
+                [LS_WATCH_UNREADABLE] = "how this Lua VM lays out its stack is not known: " INSTEAD,
+                [LS_WATCH_CLASH] = "address space randomization is off: " INSTEAD,
+                [LS_WATCH_NO_TIMES] = "this kernel does not say how long a thread ran (/proc/PID/schedstat): only the time on "
+                                      "a CPU is in the trace",
         };
         uint32_t how = m->shm->watching;
 

@@ -1,11 +1,11 @@
 /* Watches the threads of the program: see outside.h.
  *
- * What a thread's wall time is beyond its CPU time is charged here, and nothing else: the agent's samples have the time on a
- * CPU. /proc tells of each thread how long it ran, how long it waited for a processor, and how often it was put on one
- * (schedstat), exactly while it does not run. So a thread that is blocked now, as it was at the last look, and was not put on
- * a processor since, has not run: its stack need not be read again. What it waited for a processor goes to the stack that was
- * seen last; the rest of the time off the CPU goes to the stack at which it is found blocked. Whole intervals are charged, the
- * rest is carried: the sum is right whatever the looks miss. */
+ * What a thread's wall time is beyond its CPU time is charged here, and nothing else: the agent's samples have the time on
+ * a CPU. /proc tells of each thread how long it ran, how long it waited for a processor, and how often it was put on one
+ * (schedstat), exactly while it does not run. So a thread that is blocked now, as it was at the last look, and was not put
+ * on a processor since, has not run: its stack need not be read again. What it waited for a processor goes to the stack
+ * that was seen last; the rest of the time off the CPU goes to the stack at which it is found blocked. Whole intervals are
+ * charged, the rest is carried: the sum is right whatever the looks miss. */
 #include "libsample/outside/outside.h"
 
 #include <errno.h>
@@ -200,7 +200,9 @@ static void begin(unsigned i, struct watched *t, uint32_t tid, uint32_t claim)
         /* A thread that asks for ticks has run. */
         if (t->stat_fd >= 0 && (t->ran_fd < 0 || (read_ran(t, &t->began) == 0 && !t->began.times)))
                 say(LS_WATCH_NO_TIMES);
-        if (t->ran_fd < 0 || read_ran(t, &t->began) || !t->began.times || !(t->look = ls_look_new(i, (int)tid, t->ring, ring_at(w.n + i)))) {
+        if (t->ran_fd >= 0 && read_ran(t, &t->began) == 0 && t->began.times)
+                t->look = ls_look_new(i, (int)tid, t->ring, ring_at(w.n + i));
+        if (!t->look) {
                 forget(t);
                 return;
         }
