@@ -20,7 +20,10 @@ pid_t ls_watcher_start(const struct ls_memory *m)
                 return pid < 0 ? -errno : pid;
         /* Nobody waits for the end of a pipe because of it. Its signals are all blocked already. */
         close_range(0, ~0u, 0);
-        ls_outside_watch(m->shm);
+        ls_outside_watch(&(struct ls_outside){
+                .shm = m->shm, .agents = (char *)ls_memory_ring(m, 0), .own = m->watchers, .stride = m->ring_stride,
+                .rings = m->agent_rings, .interval_ns = m->shm->interval_ns,
+        });
 }
 
 static uint64_t time_of(const struct rusage *r)

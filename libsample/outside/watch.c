@@ -47,6 +47,7 @@ struct watched {                        /* a thread, by its ring */
 };
 
 static struct {
+        struct ls_outside o;
         struct ls_shm *shm;
         pid_t pid;
         uint64_t interval_ns;
@@ -70,9 +71,9 @@ static uint64_t now_ns(void)
         return clock_ns(CLOCK_MONOTONIC);
 }
 
-static struct ls_ring *ring_at(unsigned i)
+static struct ls_ring *ring_at(char *rings, unsigned i)
 {
-        return (struct ls_ring *)((char *)w.shm + LS_SHM_RINGS + i * w.shm->ring_stride);
+        return (struct ls_ring *)(void *)(rings + i * w.o.stride);
 }
 
 static int open_file(uint32_t tid, const char *name)
@@ -154,7 +155,7 @@ static void send_kept(struct watched *t)
 
         if (!t->kept || !t->look)
                 return;
-        if (!t->has_stack)
+        if (!t->has_stack && t->blocked)
                 atomic_fetch_add(&w.shm->lost[LS_LOSS_WALL_GUESSED], t->kept);
         if (ls_look_send_like(t->look, like, (uint32_t)t->kept, t->kept_ns, t->last.cpu_ns) == 0)
                 t->kept = 0;            /* else with the next */
@@ -201,7 +202,7 @@ static void begin(unsigned i, struct watched *t, uint32_t tid, uint32_t claim)
         if (t->stat_fd >= 0 && (t->ran_fd < 0 || (read_ran(t, &t->began) == 0 && !t->began.times)))
                 say(LS_WATCH_NO_TIMES);
         if (t->ran_fd >= 0 && read_ran(t, &t->began) == 0 && t->began.times)
-                t->look = ls_look_new(i, (int)tid, t->ring, ring_at(w.n + i));
+                t->look = ls_look_new(i, (int)tid, t->ring, ring_at(w.o.own, i));
         if (!t->look) {
                 forget(t);
                 return;
@@ -385,22 +386,24 @@ static uint64_t look_at_all(uint64_t began)
         return began + (rest > pause ? rest : pause);
 }
 
-void ls_outside_watch(struct ls_shm *shm)
+void ls_outside_watch(const struct ls_outside *o)
 {
         pid_t parent = getppid();
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         prctl(PR_SET_TIMERSLACK, 50000ul, 0, 0, 0);
         setpriority(PRIO_PROCESS, 0, -10);      /* it needs little, but in time; who may not have it does without */
-        w.shm = shm;
-        w.interval_ns = shm->interval_ns;
-        w.n = shm->ring_count < LS_THREADS_MOST ? shm->ring_count : LS_THREADS_MOST;
+        w.o = *o;
+        w.shm = o->shm;
+        w.interval_ns = o->interval_ns;
+        w.n = o->rings < LS_THREADS_MOST ? o->rings : LS_THREADS_MOST;
         for (unsigned i = 0; i < w.n; i++)
-                w.threads[i] = (struct watched){ .ring = ring_at(i), .ran_fd = -1, .call_fd = -1, .stat_fd = -1 };
+                w.threads[i] = (struct watched){ .ring = ring_at(w.o.agents, i), .ran_fd = -1, .call_fd = -1, .stat_fd = -1 };
         while (!is_over(parent)) {
                 uint64_t now = now_ns();
 
-                w.pid = (pid_t)shm->root_pid;
+                if (!w.pid)             /* set before the program runs; what is there later may be the program's */
+                        w.pid = (pid_t)w.shm->root_pid;
                 if (w.pid)
                         follow_image();
                 sleep_until(w.image ? look_at_all(now) : now + WAIT_NS);
