@@ -292,12 +292,27 @@ static void new_block(struct watched *t, uintptr_t ip, uintptr_t sp, uint64_t no
         }
 }
 
+#define KERNEL_TICK_NS UINT64_C(4000000)        /* the time on a CPU of a thread that runs may be as old */
+
+/* The block has ended some time since the last look, and others may have come since: it has its share of that time. times:
+ * that the thread was put on a processor by the last look. */
+static void end_block(struct watched *t, uint64_t times, int runs, uint64_t now)
+{
+        struct ran ran = t->last;
+
+        if (runs)
+                ran.cpu_ns += KERNEL_TICK_NS;
+        keep(t, owed(t, &ran, now) / (t->last.times - times + 1), now);
+        send_kept(t);
+        t->blocked = 0;
+}
+
 static void look_at(struct watched *t)
 {
         uintptr_t ip = 0, sp = 0;
         struct ran ran;
         enum where where;
-        uint64_t now;
+        uint64_t now, times;
 
         if (read_ran(t, &ran)) {
                 forget(t);
@@ -309,14 +324,15 @@ static void look_at(struct watched *t)
                 return;
         }
         w.changed = 1;
-        send_kept(t);
-        t->blocked = 0;
+        times = t->last.times;
         where = read_blocked(t, &ip, &sp);
         if (where == GONE || read_ran(t, &t->last)) {
                 forget(t);
                 return;
         }
         t->looked_ns = now = now_ns();
+        if (t->blocked)
+                end_block(t, times, where == RUNS, now);
         if (where == BLOCKED_SOMEWHERE)
                 say(LS_WATCH_FORBIDDEN);
         if (where == RUNS)
