@@ -63,7 +63,7 @@ static void set_sizes(struct ls_memory *m, const struct ls_record_options *o, ui
         m->agent_rings = rings;
         m->ring_count = o->events & LS_RECORD_WALL ? 2 * rings : rings;
         m->ring_stride = LS_RING_DATA + (uint64_t)m->ring_size;
-        m->size = LS_SHM_RINGS + m->ring_count * m->ring_stride;
+        m->size = LS_SHM_RINGS + m->agent_rings * m->ring_stride;
 }
 
 int ls_memory_share(size_t size, void **ret_map)
@@ -96,17 +96,37 @@ static int share(struct ls_memory *m)
         return 0;
 }
 
+/* Sparse as well: what is used is there. */
+static int share_with_watcher(struct ls_memory *m)
+{
+        size_t size = (m->ring_count - m->agent_rings) * m->ring_stride;
+        int err;
+
+        if (!size)
+                return 0;
+        m->watchers = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (m->watchers != MAP_FAILED)
+                return 0;
+        err = errno;
+        m->watchers = NULL;
+        ls_memory_done(m);
+        return -err;
+}
+
 int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o)
 {
         int err;
 
         m->shm = NULL;
         set_sizes(m, o, LS_RINGS);
+        m->watchers = NULL;
         err = share(m);
         if (err == -EFBIG || err == -ENOMEM) {  /* a limit of the user's: one thread is better than none */
                 set_sizes(m, o, 1);
                 err = share(m);
         }
+        if (err == 0)
+                err = share_with_watcher(m);
         if (err < 0)
                 return err;
         fill(m, o);
@@ -117,6 +137,9 @@ int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o)
 
 void ls_memory_done(struct ls_memory *m)
 {
+        if (m->watchers)
+                munmap(m->watchers, (m->ring_count - m->agent_rings) * m->ring_stride);
+        m->watchers = NULL;
         if (m->shm)
                 munmap(m->shm, m->size);
         if (m->fd >= 0)

@@ -19,6 +19,7 @@ struct ls_memory {
         uint32_t agent_rings;           /* the agent's; the watcher's, if any, follow: ring i has its blocked time in
                                          * agent_rings + i */
         uint64_t ring_stride;
+        char *watchers;                 /* the watcher's rings, which the program never sees; NULL = none. As far apart */
 };
 
 /* A sealed memory file of size bytes, mapped. Returns its descriptor or -errno. */
@@ -31,6 +32,8 @@ void ls_memory_done(struct ls_memory *m);
 
 static inline struct ls_ring *ls_memory_ring(const struct ls_memory *m, unsigned i)
 {
+        if (i >= m->agent_rings)
+                return (struct ls_ring *)(m->watchers + (i - m->agent_rings) * m->ring_stride);
         return (struct ls_ring *)((char *)m->shm + LS_SHM_RINGS + i * m->ring_stride);
 }
 

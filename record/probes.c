@@ -187,8 +187,8 @@ static void probe_wall(pid_t child, struct ls_probe_result *r)
 
         if (process_vm_readv(child, &to, 1, &from, 1, 0) != (ssize_t)sizeof(there)) {
                 say(r, LS_PROBE_NOTE, "the memory of an own process cannot be read: %s", strerror(errno));
-                hint(r, "-e wall charges blocked time to the stack that was seen last: grant CAP_SYS_PTRACE, or in a container "
-                        "--cap-add SYS_PTRACE");
+                hint(r, "-e wall charges blocked time to the stack that was seen last: grant CAP_SYS_PTRACE, or in a "
+                        "container --cap-add SYS_PTRACE");
                 return;
         }
         snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)child);

@@ -176,6 +176,7 @@ static int on_thread(struct ls_translate *t, unsigned ring, const void *body, ui
         r->name = ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->name_len);
         if (r->thread)                  /* it has a new name */
                 r->thread = ls_trace_thread(t->cfg.writer, t->cfg.process, rec->tid, r->name);
+        r->n_named++;
         return 0;
 }
 

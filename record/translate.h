@@ -66,6 +66,7 @@ struct ls_translate_ring {
         uint32_t thread;                /* the writer's id, 0 = nothing has needed it yet */
         uint32_t tid, name;             /* of that thread; name: the writer's string. 0 = not known */
         uint32_t claim;                 /* the ring's when that thread came */
+        uint32_t n_named;               /* THREAD records of it */
         /* Rows of the watcher's ring wait in the agent's until those before them in time are there. */
         struct ls_sample_row own;       /* the last one of a sample with a stack of its own in this ring; stack 0 = none */
         struct ls_sample_row last;      /* the last one written of this thread; likewise */

@@ -227,6 +227,16 @@ void ls_translate_wall_until(struct ls_translate *t, unsigned ring, uint64_t tim
                 memmove(r->wall, r->wall + n, r->n_wall * sizeof(*r->wall));
 }
 
+/* A thread that has not been sampled since it gave itself a name: the watcher knows it. */
+static void name_thread(struct ls_translate *t, struct ls_translate_ring *agent, const struct ls_translate_ring *watcher)
+{
+        if (agent->n_named > 1 || agent->name == watcher->name)
+                return;
+        agent->name = watcher->name;
+        if (agent->thread)
+                agent->thread = ls_trace_thread(t->cfg.writer, t->cfg.process, agent->tid, agent->name);
+}
+
 /* A row of the watcher's ring: it waits with the thread's own. */
 static int add_wall(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack, uint64_t ticks)
 {
@@ -246,6 +256,10 @@ static int add_wall(struct ls_translate *t, unsigned ring, const struct ls_rec_s
         w = &r->wall[r->n_wall++];
         w->like = rec->like;
         fill_row(t, ring, rec, stack, &w->row);
+        if (r != own && r->tid) {
+                name_thread(t, r, own);
+                w->row.thread = ls_translate_thread(t, agents);
+        }
         w->row.weight = ticks;
         for (uint8_t i = 0; i < LS_NVMSTATES; i++)
                 if (rec->weight[i])

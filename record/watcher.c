@@ -20,7 +20,10 @@ pid_t ls_watcher_start(const struct ls_memory *m)
                 return pid < 0 ? -errno : pid;
         /* Nobody waits for the end of a pipe because of it. Its signals are all blocked already. */
         close_range(0, ~0u, 0);
-        ls_outside_watch(m->shm);
+        ls_outside_watch(&(struct ls_outside){
+                .shm = m->shm, .agents = (char *)ls_memory_ring(m, 0), .own = m->watchers, .stride = m->ring_stride,
+                .rings = m->agent_rings, .interval_ns = m->shm->interval_ns,
+        });
 }
 
 static uint64_t time_of(const struct rusage *r)
@@ -47,16 +50,17 @@ uint64_t ls_watcher_stop(pid_t pid)
         return time_of(&used);
 }
 
+#define INSTEAD "blocked time is charged to the stack that was seen last"
+
 const char *ls_watcher_complaint(const struct ls_memory *m)
 {
         static const char *const complaints[] = {
                 [LS_WATCH_FORBIDDEN] = "the program's memory may not be read (see kernel.yama.ptrace_scope, or grant "
-                                       "CAP_SYS_PTRACE): blocked time is charged to the stack that was seen last",
-                [LS_WATCH_UNREADABLE] = "how this Lua VM lays out its stack is not known: blocked time is charged to the stack "
-                                        "that was seen last",
-                [LS_WATCH_CLASH] = "address space randomization is off: blocked time is charged to the stack that was seen last",
-                [LS_WATCH_NO_TIMES] = "this kernel does not say how long a thread ran (/proc/PID/schedstat): only the time on a CPU is "
-                                      "in the trace",
+                                       "CAP_SYS_PTRACE): " INSTEAD,
+                [LS_WATCH_UNREADABLE] = "how this Lua VM lays out its stack is not known: " INSTEAD,
+                [LS_WATCH_CLASH] = "address space randomization is off: " INSTEAD,
+                [LS_WATCH_NO_TIMES] = "this kernel does not say how long a thread ran (/proc/PID/schedstat): only the time on "
+                                      "a CPU is in the trace",
         };
         uint32_t how = m->shm->watching;
 

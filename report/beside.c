@@ -1,5 +1,5 @@
-/* View "beside": functions (or lines, zones, ...) by two events side by side, as cpu and wall. In seconds, since shares of two
- * sums cannot be compared. */
+/* View "beside": functions (or lines, zones, ...) by two events side by side, as cpu and wall. In seconds, since shares of
+ * two sums cannot be compared. */
 #include "report/view.h"
 #include "formats/escape.h"
 #include "report/json.h"
@@ -118,7 +118,8 @@ static void put_title(const struct beside *b)
         fprintf(r->out, "%s#  Share", ls_dim(r));
         for (int total = 0; total <= b->rows[0]->has_total; total++)
                 for (unsigned e = 0; e < LS_EVENTS_SHOWN; e++) {
-                        snprintf(text, sizeof(text), "%s %s", total ? "Total" : "Self", ls_event_name(r->filter->choice.id[e]));
+                        snprintf(text, sizeof(text), "%s %s", total ? "Total" : "Self",
+                                 ls_event_name(r->filter->choice.id[e]));
                         fprintf(r->out, " %12s", text);
                 }
         fprintf(r->out, "  %s%s\n", r->o->by[0]->title, ls_plain(r));

@@ -54,7 +54,7 @@ struct ls_ring {                        /* head of a ring; size bytes of records
         _Atomic uint32_t ticks_handled; /* agent: counts handled signals; none is sent while one is outstanding */
         uint32_t pad3;
         _Atomic uint64_t disarmed_ns;   /* agent: CLOCK_MONOTONIC when ticks were last given up */
-        _Atomic uint64_t thread;        /* agent: address of its struct ls_thread in the program, for the watcher; 0 = none */
+        _Atomic uint64_t thread;        /* agent: where its struct ls_thread is in the program, for the watcher; 0 = none */
 };
 #define LS_RING_DATA 4096u              /* offset of the records from struct ls_ring */
 _Static_assert(sizeof(struct ls_ring) <= LS_RING_DATA, "ring head fits its page");
@@ -131,7 +131,7 @@ struct ls_rec_coroutine {               /* COROUTINE: 0 is the main one, sent fo
         uint32_t func_id;               /* body */
         uint32_t generation;            /* 1, 2, ... per body; 0 = one of many short ones, not told apart */
         uint32_t vm_id;
-        uint64_t address;               /* of its lua_State: the watcher's ring and the agent's may both describe it; 0 = many */
+        uint64_t address;               /* of its lua_State: the watcher and the agent may both describe it; 0 = many */
 };
 _Static_assert(sizeof(struct ls_rec_coroutine) == 24, "COROUTINE is 24 bytes");
 

@@ -48,7 +48,7 @@ struct ls_shm {
         uint64_t total_size;            /* bytes of the whole memory */
         uint64_t ring_stride;           /* bytes from ring to ring */
         uint32_t ring_size;             /* bytes of records in ring 0; struct ls_ring has that of each other */
-        uint32_t ring_count;            /* rings of the agent; with wall time the watcher's follow, one for each of these */
+        uint32_t ring_count;            /* rings that follow */
         uint64_t interval_ns;
         uint32_t depth;                 /* most frames of a stack, 0 = no limit */
         uint8_t scope;                  /* enum ls_scope */

@@ -222,7 +222,9 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
         coroutine = coroutine_of(t, m, w, now);
         zone = ls_zone_id(t, m->vm, m->L, m->whole ? NULL : &w->guard);
         n = leaf + (root > leaf ? 1 + w->n - root : 0);
-        rec = is_still(t) ? ls_ring_reserve(t->ring, LS_REC_SAMPLE, sizeof *rec + n * sizeof(struct ls_frame) + native, 0) : NULL;
+        rec = NULL;
+        if (is_still(t))
+                rec = ls_ring_reserve(t->ring, LS_REC_SAMPLE, sizeof *rec + n * sizeof(struct ls_frame) + native, 0);
         if (!rec) {
                 if (native)
                         ls_native_forget(t);

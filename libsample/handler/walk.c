@@ -33,8 +33,8 @@ static uintptr_t callee_of(struct ls_walk *w, const char *fn, const uint64_t *ba
         const char *cdata;
         uintptr_t callee;
 
-        if (fn == LS_WFN_RESUMED_BY_C || !ls_vm_facts.ffid_ffi_call || LS_READ(uint8_t, fn, LS_FN_FFID) != ls_vm_facts.ffid_ffi_call ||
-            !reads(w, base, 8) || !ls_istype(*base, LS_T_CDATA))
+        if (fn == LS_WFN_RESUMED_BY_C || !ls_vm_facts.ffid_ffi_call ||
+            LS_READ(uint8_t, fn, LS_FN_FFID) != ls_vm_facts.ffid_ffi_call || !reads(w, base, 8) || !ls_istype(*base, LS_T_CDATA))
                 return 0;
         cdata = ls_gcptr(*base);
         if (!reads(w, cdata, LS_CDATA_VALUE + 8))

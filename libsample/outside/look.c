@@ -18,6 +18,8 @@
 #include "libsample/view.h"
 #include "libsample/zones.h"
 
+#define NAMED_NS UINT64_C(100000000)    /* between two looks at a thread's name */
+
 struct ls_agent ls_agent;               /* of this process: what the handler's code looks at */
 static struct ls_shm shm_copy;          /* it counts losses; ours are not the agent's */
 static uint64_t generation = 1;
@@ -29,6 +31,9 @@ struct ls_look {
         const struct ls_ring *agents;   /* the thread's own ring */
         int (*still)(void *ctx);
         void *ctx;
+        char name[32];                  /* of the thread, as it was sent */
+        int named;
+        uint64_t named_ns;              /* when it was last asked for */
         /* the look at hand */
         struct ls_regs regs;
         struct ls_ticks ticks;
@@ -170,11 +175,13 @@ static int make_tables(struct ls_thread *t)
         return 0;
 }
 
-/* Name and tid, from which the recorder knows which thread the ring is of. */
-static void send_thread(const struct ls_thread *t)
+/* Name and tid, from which the recorder knows which thread the ring is of. Many a thread gives itself its name when it was
+ * armed already. */
+static void send_thread(struct ls_look *l)
 {
+        struct ls_thread *t = &l->thread;
         struct ls_rec_thread rec = { t->thread_id, (uint32_t)t->tid, 0, 0 };
-        char path[64], name[32] = "", *body;
+        char path[64], name[sizeof l->name] = "", *body;
         ssize_t n;
         int fd;
 
@@ -184,12 +191,16 @@ static void send_thread(const struct ls_thread *t)
         if (fd >= 0)
                 close(fd);
         rec.name_len = n > 1 ? (uint32_t)n - 1 : 0;     /* a newline ends it */
+        if (l->named && (!rec.name_len || !memcmp(name, l->name, sizeof name)))
+                return;
         body = ls_ring_reserve(t->ring, LS_REC_THREAD, sizeof rec + rec.name_len, LS_RESERVE_DEFINITION);
         if (!body)
                 return;
         memcpy(body, &rec, sizeof rec);
         memcpy(body + sizeof rec, name, rec.name_len);
         ls_ring_commit(t->ring, body);
+        memcpy(l->name, name, sizeof name);
+        l->named = 1;
 }
 
 struct ls_look *ls_look_new(unsigned index, int tid, struct ls_ring *ring, struct ls_ring *own)
@@ -210,7 +221,7 @@ struct ls_look *ls_look_new(unsigned index, int tid, struct ls_ring *ring, struc
         }
         atomic_store(&own->tid, (uint32_t)tid);
         atomic_fetch_add(&own->claim, 1);
-        send_thread(&l->thread);
+        send_thread(l);
         return l;
 }
 
@@ -230,6 +241,10 @@ int ls_look_send(struct ls_look *l, uintptr_t ip, uintptr_t sp, uint32_t ticks, 
         int r;
 
         l->regs = (struct ls_regs){ .ip = ip, .sp = sp };
+        if (time_ns - l->named_ns > NAMED_NS) {
+                send_thread(l);
+                l->named_ns = time_ns;
+        }
         l->still = still_fn;
         l->ctx = ctx;
         fill(&l->ticks, ticks, time_ns, cpu_ns);

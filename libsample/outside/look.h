@@ -10,7 +10,8 @@ struct ls_look;
  * -EPROTO: the agent is of another build; else as ls_mirror_open. shm: of the recording. */
 int ls_look_image(struct ls_shm *shm, pid_t pid);
 
-/* What is kept of a thread. ring: the agent's, whose place a thread has; own: the ring for what is found. NULL = no memory. */
+/* What is kept of a thread. ring: the agent's, whose place a thread has; own: the ring for what is found. NULL = no memory.
+ * */
 struct ls_look *ls_look_new(unsigned index, int tid, struct ls_ring *ring, struct ls_ring *own);
 void ls_look_free(struct ls_look *l);
 

@@ -6,8 +6,8 @@
 
 #include <sys/types.h>
 
-/* From now on the memory is that of pid. Returns 0; -EPERM or another -errno: it may not be read; -EEXIST: our own memory lies
- * at addresses that it uses too, as without address space randomization. */
+/* From now on the memory is that of pid. Returns 0; -EPERM or another -errno: it may not be read; -EEXIST: our own memory
+ * lies at addresses that it uses too, as without address space randomization. */
 int ls_mirror_open(pid_t pid);
 /* Gives all pages back. */
 void ls_mirror_close(void);

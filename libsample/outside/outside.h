@@ -1,14 +1,22 @@
-/* The watcher: a process beside the recorder that watches the threads of the program from outside and sends their wall time.
- * A thread that is blocked is never signalled: that it is, the kernel tells in /proc; its stack is read from its memory by the
- * code that reads it in the program (libsample/handler). Started by record/watcher.c. */
+/* The watcher: a process beside the recorder that watches the threads of the program from outside and sends their wall
+ * time. A thread that is blocked is never signalled: that it is, the kernel tells in /proc; its stack is read from its
+ * memory by the code that reads it in the program (libsample/handler). Started by record/watcher.c. */
 #ifndef LS_OUTSIDE_H
 #define LS_OUTSIDE_H
 
 #include "formats/wire/shm.h"
 
-/* Watches until the recording or the program ends, or this process's parent does. shm: the memory that is shared with the
- * agent; behind its rings there is one more for each, for what is found here. The program need not run yet: its pid is awaited
- * in shm. Does not return. */
-void __attribute__((noreturn)) ls_outside_watch(struct ls_shm *shm);
+/* What the watcher trusts: made before the program runs. */
+struct ls_outside {
+        struct ls_shm *shm;             /* shared with the agent, which may write there what it likes */
+        char *agents, *own;             /* rings of the agent (in shm), and one for each for what is found here */
+        uint64_t stride;                /* from ring to ring, of both */
+        uint32_t rings;                 /* of the agent */
+        uint64_t interval_ns;
+};
+
+/* Watches until the recording or the program ends, or this process's parent does. The program need not run yet: its pid is
+ * awaited in shm. Does not return. */
+void __attribute__((noreturn)) ls_outside_watch(const struct ls_outside *o);
 
 #endif

@@ -1,11 +1,11 @@
 /* Watches the threads of the program: see outside.h.
  *
- * What a thread's wall time is beyond its CPU time is charged here, and nothing else: the agent's samples have the time on a
- * CPU. /proc tells of each thread how long it ran, how long it waited for a processor, and how often it was put on one
- * (schedstat), exactly while it does not run. So a thread that is blocked now, as it was at the last look, and was not put on
- * a processor since, has not run: its stack need not be read again. What it waited for a processor goes to the stack that was
- * seen last; the rest of the time off the CPU goes to the stack at which it is found blocked. Whole intervals are charged, the
- * rest is carried: the sum is right whatever the looks miss. */
+ * What a thread's wall time is beyond its CPU time is charged here, and nothing else: the agent's samples have the time on
+ * a CPU. /proc tells of each thread how long it ran, how long it waited for a processor, and how often it was put on one
+ * (schedstat), exactly while it does not run. So a thread that is blocked now, as it was at the last look, and was not put
+ * on a processor since, has not run: its stack need not be read again. What it waited for a processor goes to the stack
+ * that was seen last; the rest of the time off the CPU goes to the stack at which it is found blocked. Whole intervals are
+ * charged, the rest is carried: the sum is right whatever the looks miss. */
 #include "libsample/outside/outside.h"
 
 #include <errno.h>
@@ -47,6 +47,7 @@ struct watched {                        /* a thread, by its ring */
 };
 
 static struct {
+        struct ls_outside o;
         struct ls_shm *shm;
         pid_t pid;
         uint64_t interval_ns;
@@ -70,9 +71,9 @@ static uint64_t now_ns(void)
         return clock_ns(CLOCK_MONOTONIC);
 }
 
-static struct ls_ring *ring_at(unsigned i)
+static struct ls_ring *ring_at(char *rings, unsigned i)
 {
-        return (struct ls_ring *)((char *)w.shm + LS_SHM_RINGS + i * w.shm->ring_stride);
+        return (struct ls_ring *)(void *)(rings + i * w.o.stride);
 }
 
 static int open_file(uint32_t tid, const char *name)
@@ -154,7 +155,7 @@ static void send_kept(struct watched *t)
 
         if (!t->kept || !t->look)
                 return;
-        if (!t->has_stack)
+        if (!t->has_stack && t->blocked)
                 atomic_fetch_add(&w.shm->lost[LS_LOSS_WALL_GUESSED], t->kept);
         if (ls_look_send_like(t->look, like, (uint32_t)t->kept, t->kept_ns, t->last.cpu_ns) == 0)
                 t->kept = 0;            /* else with the next */
@@ -200,7 +201,9 @@ static void begin(unsigned i, struct watched *t, uint32_t tid, uint32_t claim)
         /* A thread that asks for ticks has run. */
         if (t->stat_fd >= 0 && (t->ran_fd < 0 || (read_ran(t, &t->began) == 0 && !t->began.times)))
                 say(LS_WATCH_NO_TIMES);
-        if (t->ran_fd < 0 || read_ran(t, &t->began) || !t->began.times || !(t->look = ls_look_new(i, (int)tid, t->ring, ring_at(w.n + i)))) {
+        if (t->ran_fd >= 0 && read_ran(t, &t->began) == 0 && t->began.times)
+                t->look = ls_look_new(i, (int)tid, t->ring, ring_at(w.o.own, i));
+        if (!t->look) {
                 forget(t);
                 return;
         }
@@ -289,12 +292,27 @@ static void new_block(struct watched *t, uintptr_t ip, uintptr_t sp, uint64_t no
         }
 }
 
+#define KERNEL_TICK_NS UINT64_C(4000000)        /* the time on a CPU of a thread that runs may be as old */
+
+/* The block has ended some time since the last look, and others may have come since: it has its share of that time. times:
+ * that the thread was put on a processor by the last look. */
+static void end_block(struct watched *t, uint64_t times, int runs, uint64_t now)
+{
+        struct ran ran = t->last;
+
+        if (runs)
+                ran.cpu_ns += KERNEL_TICK_NS;
+        keep(t, owed(t, &ran, now) / (t->last.times - times + 1), now);
+        send_kept(t);
+        t->blocked = 0;
+}
+
 static void look_at(struct watched *t)
 {
         uintptr_t ip = 0, sp = 0;
         struct ran ran;
         enum where where;
-        uint64_t now;
+        uint64_t now, times;
 
         if (read_ran(t, &ran)) {
                 forget(t);
@@ -306,14 +324,15 @@ static void look_at(struct watched *t)
                 return;
         }
         w.changed = 1;
-        send_kept(t);
-        t->blocked = 0;
+        times = t->last.times;
         where = read_blocked(t, &ip, &sp);
         if (where == GONE || read_ran(t, &t->last)) {
                 forget(t);
                 return;
         }
         t->looked_ns = now = now_ns();
+        if (t->blocked)
+                end_block(t, times, where == RUNS, now);
         if (where == BLOCKED_SOMEWHERE)
                 say(LS_WATCH_FORBIDDEN);
         if (where == RUNS)
@@ -383,22 +402,24 @@ static uint64_t look_at_all(uint64_t began)
         return began + (rest > pause ? rest : pause);
 }
 
-void ls_outside_watch(struct ls_shm *shm)
+void ls_outside_watch(const struct ls_outside *o)
 {
         pid_t parent = getppid();
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         prctl(PR_SET_TIMERSLACK, 50000ul, 0, 0, 0);
         setpriority(PRIO_PROCESS, 0, -10);      /* it needs little, but in time; who may not have it does without */
-        w.shm = shm;
-        w.interval_ns = shm->interval_ns;
-        w.n = shm->ring_count < LS_THREADS_MOST ? shm->ring_count : LS_THREADS_MOST;
+        w.o = *o;
+        w.shm = o->shm;
+        w.interval_ns = o->interval_ns;
+        w.n = o->rings < LS_THREADS_MOST ? o->rings : LS_THREADS_MOST;
         for (unsigned i = 0; i < w.n; i++)
-                w.threads[i] = (struct watched){ .ring = ring_at(i), .ran_fd = -1, .call_fd = -1, .stat_fd = -1 };
+                w.threads[i] = (struct watched){ .ring = ring_at(w.o.agents, i), .ran_fd = -1, .call_fd = -1, .stat_fd = -1 };
         while (!is_over(parent)) {
                 uint64_t now = now_ns();
 
-                w.pid = (pid_t)shm->root_pid;
+                if (!w.pid)             /* set before the program runs; what is there later may be the program's */
+                        w.pid = (pid_t)w.shm->root_pid;
                 if (w.pid)
                         follow_image();
                 sleep_until(w.image ? look_at_all(now) : now + WAIT_NS);

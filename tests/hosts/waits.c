@@ -1,5 +1,5 @@
-/* Threads that wait in different ways, each in a function of a VM of its own: waits MS. Prints for each thread: name, number,
- * and the ns between the start of its VM and its end. For tests/integration/wall. */
+/* Threads that wait in different ways, each in a function of a VM of its own: waits MS. Prints for each thread: name,
+ * number, and the ns between the start of its VM and its end. For tests/integration/wall. */
 #include "tests/hosts/host.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* record/translate_sample.c with the watcher's rings: blocked time among the rows of its thread, in order of time; whose stack a
- * sample without one has; coroutines that agent and watcher number for themselves; records that make no sense. */
+/* record/translate_sample.c with the watcher's rings: blocked time among the rows of its thread, in order of time; whose
+ * stack a sample without one has; coroutines that agent and watcher number for themselves; records that make no sense. */
 #include "tests/unit/translate_fixture.h"
 
 #define MS 1000000ull
