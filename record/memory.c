@@ -69,15 +69,11 @@ static void set_sizes(struct ls_memory *m, const struct ls_record_options *o, ui
         m->size = LS_SHM_RINGS + m->ring_count * m->ring_stride;
 }
 
-/* Memory of the sizes in m. Returns 0 or -errno. */
-static int share(struct ls_memory *m)
+/* Memory of the sizes in m, in the file m->fd. Returns 0 or -errno. */
+static int share_file(struct ls_memory *m)
 {
         int err;
 
-        m->fd = memfd_create("luasample", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        m->fd = ls_fd_above_stdio(m->fd < 0 ? -errno : m->fd);
-        if (m->fd < 0)
-                return m->fd;
         /* Sealed: a program that shrank it would make the recorder die of SIGBUS. */
         if (ftruncate(m->fd, (off_t)m->size) == 0 &&
             fcntl(m->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
@@ -89,6 +85,28 @@ static int share(struct ls_memory *m)
         err = errno;
         ls_memory_done(m);
         return -err;
+}
+
+static int share(struct ls_memory *m)
+{
+        m->fd = memfd_create("luasample", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        m->fd = ls_fd_above_stdio(m->fd < 0 ? -errno : m->fd);
+        return m->fd < 0 ? m->fd : share_file(m);
+}
+
+int ls_memory_init_in(struct ls_memory *m, const struct ls_record_options *o, int fd)
+{
+        int err;
+
+        m->shm = NULL;
+        m->fd = fd;
+        set_sizes(m, o, LS_RINGS);
+        err = share_file(m);
+        if (err < 0)
+                return err;
+        fill(m, o);
+        fill_rings(m);
+        return 0;
 }
 
 int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o)

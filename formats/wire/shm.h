@@ -6,7 +6,7 @@
 #include "formats/wire/ring.h"
 
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
-#define LS_SHM_VERSION 2u
+#define LS_SHM_VERSION 3u
 #define LS_SHM_RINGS   4096u            /* offset of ring 0; ring i at LS_SHM_RINGS + i * ring_stride */
 
 /* The agent finds the memory through this variable: "PID:FD:GENERATION", opened as /proc/PID/fd/FD. The agent takes
@@ -61,6 +61,7 @@ struct ls_shm {
         /* recorder writes */
         _Atomic uint64_t heartbeat_ns;  /* CLOCK_MONOTONIC, at least every 500 ms */
         _Atomic uint32_t recording;     /* 1 while samples are wanted; 0 after -d: the agent goes quiet */
+        _Atomic uint32_t detach;        /* 1 = an attached process is to be left; futex (shared) */
 
         /* agent writes */
         _Atomic uint32_t request;       /* counts changes of any ring's armed, tid and closing; futex (shared) to wake the
@@ -80,7 +81,8 @@ struct ls_shm {
         _Atomic uint32_t nvms_walk;     /* of them read by the walk engine */
         _Atomic uint32_t child_next;    /* next of children[], taken modulo LS_CHILD_SLOTS */
         _Atomic uint32_t forks;         /* children made by fork, not followed */
-        uint32_t pad1;
+        _Atomic uint32_t agent_tid;     /* attached: the agent's own thread, as the process knows it */
+        _Atomic uint32_t attach_looks;  /* attached: 1 = libraries and VMs were looked for */
         char runtime[64];               /* version of the Lua runtime, zero-terminated */
         char runtime_path[256];         /* file that holds it */
         struct ls_child_exec children[LS_CHILD_SLOTS];
