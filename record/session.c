@@ -14,9 +14,6 @@
 #include "record/sentinel.h"
 #include "record/trace_file.h"
 
-#define WAKE_MIN_NS 1000000ull
-#define WAKE_FIRST_NS 10000000ull
-#define WAKE_MAX_NS 100000000ull        /* also the heartbeat's period, and how far the trace may be behind */
 #define SECOND_NS 1000000000ull
 #define LAST_WRITES_NS 2000000          /* after -d: for the sample that the last tick led to */
 
@@ -70,14 +67,15 @@ static int choose_timer(struct ls_session *s)
                          ls_timer_names[asked], strerror(asked == LS_TIMER_PERF ? -perf : -helper));
                 return -EPERM;
         }
-        s->memory.shm->timer = (uint8_t)s->timer;
+        s->root->memory.shm->timer = (uint8_t)s->timer;
         return 0;
 }
 
 static int prepare_env(struct ls_session *s, struct ls_env *env)
 {
         char agent[PATH_MAX], preload[PATH_MAX], memory[LS_ENV_MEMORY_MAX];
-        struct ls_env_memory m = { .pid = (int)getpid(), .fd = s->memory.fd, .generation = s->memory.shm->generation };
+        struct ls_env_memory m = { .pid = (int)getpid(), .fd = s->root->memory.fd,
+                                   .generation = s->root->memory.shm->generation };
         int err;
 
         s->launch.env = environ;
@@ -101,56 +99,39 @@ static int prepare_env(struct ls_session *s, struct ls_env *env)
         return 0;
 }
 
+static int begin_target(struct ls_session *s, struct ls_target *t, pid_t pid, const char *name)
+{
+        struct ls_target_config cfg = { .o = s->o, .writer = s->writer, .cwd = s->cwd, .name = name, .start_ns = s->start_ns,
+                                        .notice = session_notice, .ctx = s };
+
+        return ls_target_begin(t, pid, &cfg);
+}
+
 static int start_trace(struct ls_session *s)
 {
-        struct ls_translate_config cfg = {
-                .memory = &s->memory, .cwd = s->cwd, .pid = s->pid, .interval_ns = s->o->interval_ns,
-                .no_source = s->o->no_source, .native = s->o->native_bytes != 0, .notice = session_notice,
-                .ended = ls_totals_thread_ended, .ctx = s,
-        };
-        struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
-                                      .ctx = &s->translate };
-        const char *name = s->o->command[0];
         int err = ls_trace_writer_open(s->trace_fd, s->o->interval_ns, &s->writer);
 
         if (err < 0) {
                 ls_error("cannot write %s: %s; give another file with -o", s->o->output, strerror(-err));
                 return err;
         }
-        cfg.writer = s->writer;
-        cfg.process = ls_trace_process(s->writer, (uint32_t)s->pid, ls_trace_string(s->writer, name, strlen(name)));
-        cfg.start_ns = s->start_ns = ls_session_clock(CLOCK_MONOTONIC);
-        err = ls_translate_init(&s->translate, &cfg);
-        if (err == 0)
-                err = ls_drain_init(&s->drain, &s->memory, &sink);
+        s->start_ns = ls_session_clock(CLOCK_MONOTONIC);
+        err = begin_target(s, s->root, s->pid, s->o->command[0]);
         if (err < 0) {
                 ls_error("cannot record: %s", strerror(-err));
                 return err;
         }
+        s->targets[s->n_targets++] = s->root;
         s->recording = 1;
         s->status_ns = s->start_ns;
         s->next_second_ns = s->start_ns + SECOND_NS;
         s->next_minute_ns = s->start_ns + 60 * SECOND_NS;
-        s->wake_ns = WAKE_FIRST_NS;
         s->children = (struct ls_children){ .notice = child_notice, .ctx = s, .cwd = s->cwd };
         ls_totals_start(s);
         err = ls_trace_flush(s->writer, s->start_ns, 1);
         if (err < 0)
                 ls_error("cannot write %s: %s; give another file with -o", s->o->output, strerror(-err));
         return err;
-}
-
-/* Often enough to keep the ring below half, and seldom enough to cost nothing. */
-static void adapt_wake(struct ls_session *s)
-{
-        if (s->drain.fill > 1024 / 4)
-                s->wake_ns /= 2;
-        else if (s->drain.fill < 1024 / 16)
-                s->wake_ns += s->wake_ns / 2;
-        if (s->wake_ns < WAKE_MIN_NS)
-                s->wake_ns = WAKE_MIN_NS;
-        if (s->wake_ns > WAKE_MAX_NS)
-                s->wake_ns = WAKE_MAX_NS;
 }
 
 static void flush_trace(struct ls_session *s, uint64_t now, int force)
@@ -174,33 +155,50 @@ static void each_second(struct ls_session *s, uint64_t now)
         }
 }
 
-static void work(struct ls_session *s)
+void ls_session_heartbeat(struct ls_session *s, uint64_t until_ns)
+{
+        for (unsigned i = 0; i < s->n_targets; i++)
+                atomic_store(&s->targets[i]->memory.shm->heartbeat_ns, until_ns);
+}
+
+void ls_session_work(struct ls_session *s, int at_once)
 {
         uint64_t now = ls_session_clock(CLOCK_MONOTONIC);
 
-        atomic_store(&s->memory.shm->heartbeat_ns, now);
-        s->translate.now_ns = now;
-        ls_drain_run(&s->drain, 0, now);
-        ls_children_poll(&s->children, s->memory.shm);
-        adapt_wake(s);
+        for (unsigned i = 0; i < s->n_targets; i++) {
+                ls_target_work(s->targets[i], now, at_once);
+                ls_children_poll(&s->children, s->targets[i]->memory.shm);
+        }
         if (now >= s->next_second_ns)
                 each_second(s, now);
         flush_trace(s, now, 0);
 }
 
+/* Until the next look at any process. */
+static uint64_t time_to_wait(const struct ls_session *s, uint64_t now)
+{
+        uint64_t due = s->next_second_ns;
+
+        for (unsigned i = 0; i < s->n_targets; i++)
+                if (s->targets[i]->due_ns < due)
+                        due = s->targets[i]->due_ns;
+        return due > now ? due - now : 0;
+}
+
 /* The last ticks have come: what they led to is in the ring, or is being written. When the program is dead all is. */
-static void last_drain(struct ls_session *s)
+static void finish_targets(struct ls_session *s)
 {
         const struct timespec moment = { 0, LAST_WRITES_NS };
-        uint64_t now;
 
+        for (unsigned i = 0; i < s->n_targets; i++)
+                ls_target_stop(s->targets[i]);
+        s->root->ended = s->exited;
         if (!s->exited)
                 nanosleep(&moment, NULL);
-        atomic_store(&s->memory.shm->recording, 0);
-        now = ls_session_clock(CLOCK_MONOTONIC);
-        s->translate.now_ns = now;
-        ls_drain_run(&s->drain, s->exited, now);
-        ls_children_poll(&s->children, s->memory.shm);
+        for (unsigned i = 0; i < s->n_targets; i++) {
+                ls_target_finish(s->targets[i]);
+                ls_children_poll(&s->children, s->targets[i]->memory.shm);
+        }
 }
 
 static void end_recording(struct ls_session *s)
@@ -209,12 +207,9 @@ static void end_recording(struct ls_session *s)
         int err;
 
         s->end_ns = ls_session_clock(CLOCK_MONOTONIC);
-        ls_ticker_stop(s->ticker);
-        last_drain(s);
-        ls_totals_second(s, s->end_ns);
+        finish_targets(s);
         if (s->exited)
                 ls_signals_reap(s);
-        ls_translate_finish(&s->translate);
         ls_totals_clocks(s);
         ls_totals_write(s);
         flush_trace(s, s->end_ns, 1);
@@ -240,7 +235,7 @@ static void main_loop(struct ls_session *s)
         struct pollfd p = { .fd = s->signal_fd, .events = POLLIN };
 
         while (!s->exited) {
-                uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = s->wake_ns;
+                uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = time_to_wait(s, now);
                 struct timespec t;
 
                 if (now >= end)
@@ -252,7 +247,7 @@ static void main_loop(struct ls_session *s)
                 ppoll(&p, 1, s->recording ? &t : NULL, NULL);
                 ls_signals_handle(s);
                 if (s->recording && !s->exited)
-                        work(s);
+                        ls_session_work(s, 0);
                 if (s->recording && ls_session_clock(CLOCK_MONOTONIC) >= end)
                         end_recording(s);
         }
@@ -273,23 +268,17 @@ static int exec_failed(struct ls_session *s, int err)
 /* The child waits for our go. Returns -1 to go on, else the status to exit with; then the child is gone. */
 static int prepare_with_child(struct ls_session *s)
 {
-        int wants_ticker;
+        int err;
 
-        if (clock_getcpuclockid(s->pid, &s->process_clock) != 0)
-                s->process_clock = 0;
-        s->memory.shm->root_pid = (uint32_t)s->pid;
-        atomic_store(&s->memory.shm->recording, 1);
-        atomic_store(&s->memory.shm->heartbeat_ns, ls_session_clock(CLOCK_MONOTONIC));
+        s->root->memory.shm->root_pid = (uint32_t)s->pid;
+        atomic_store(&s->root->memory.shm->recording, 1);
+        atomic_store(&s->root->memory.shm->heartbeat_ns, ls_session_clock(CLOCK_MONOTONIC));
         if (choose_timer(s) < 0 || start_trace(s) < 0)
                 return LS_EXIT_FAIL;
-        wants_ticker = s->with_agent && s->o->bare_tick != 2 && s->timer != LS_TIMER_CPUTIME;
-        if (wants_ticker) {
-                int err = ls_ticker_start(&s->memory, s->pid, s->timer, s->o->interval_ns, &s->ticker);
-
-                if (err < 0) {
-                        ls_error("cannot start the timer: %s", strerror(-err));
-                        return LS_EXIT_FAIL;
-                }
+        err = s->with_agent ? ls_target_tick(s->root, s->timer, s->o) : 0;
+        if (err < 0) {
+                ls_error("cannot start the timer: %s", strerror(-err));
+                return LS_EXIT_FAIL;
         }
         return -1;
 }
@@ -327,18 +316,25 @@ static int run_program(struct ls_session *s, const char *sentence)
 
 static void session_done(struct ls_session *s)
 {
-        ls_ticker_free(s->ticker);
+        if (s->root)
+                ls_ticker_stop(s->root->ticker);
         if (s->writer)
                 ls_trace_writer_close(s->writer);
-        ls_translate_done(&s->translate);
-        ls_drain_done(&s->drain);
-        ls_memory_done(&s->memory);
+        if (s->root)
+                ls_target_done(s->root);
+        free(s->root);
         for (unsigned i = 0; i < s->n_notices; i++)
                 free(s->notices[i]);
         if (s->trace_fd >= 0)
                 close(s->trace_fd);
         if (s->signal_fd >= 0)
                 close(s->signal_fd);
+}
+
+static int make_root(struct ls_session *s)
+{
+        s->root = malloc(sizeof(*s->root));
+        return s->root ? ls_target_init(s->root, s->o) : -ENOMEM;
 }
 
 int ls_session_run(const struct ls_record_options *o)
@@ -350,7 +346,7 @@ int ls_session_run(const struct ls_record_options *o)
         int status, err;
 
         s->o = o;
-        s->trace_fd = s->signal_fd = s->memory.fd = -1;
+        s->trace_fd = s->signal_fd = -1;
         s->terminal = !o->quiet && isatty(STDERR_FILENO);
         if (!getcwd(s->cwd, sizeof(s->cwd)))
                 strcpy(s->cwd, "/");
@@ -363,7 +359,7 @@ int ls_session_run(const struct ls_record_options *o)
                 return status;
         err = ls_signals_open(s);
         if (err == 0)
-                err = ls_memory_init(&s->memory, o);
+                err = make_root(s);
         if (err < 0)
                 ls_error("cannot share memory with the program: %s; see: luasample doctor", strerror(-err));
         else

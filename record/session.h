@@ -8,27 +8,23 @@
 
 #include "formats/trace_writer.h"
 #include "record/children.h"
-#include "record/drain.h"
 #include "record/launch.h"
-#include "record/memory.h"
 #include "record/options.h"
-#include "record/ticker.h"
-#include "record/translate.h"
+#include "record/target.h"
 
 #define LS_NOTICES 32
 
-struct ls_session_ring { uint64_t cpu_before_ns; };     /* armed_cpu_ns of the ring's threads before the one it has */
+#define LS_TARGETS_MAX 256              /* processes that are recorded at one time */
 
 struct ls_session {
         const struct ls_record_options *o;
-        struct ls_memory memory;
+        struct ls_target *root;                 /* the program itself; NULL = not yet */
+        struct ls_target *targets[LS_TARGETS_MAX];      /* processes that are recorded now; the program stays in 0 */
+        unsigned n_targets;
+        struct ls_sums ended;                   /* of those that are no longer in targets */
         struct ls_launch_saved saved;
         struct ls_launch launch;
         struct ls_trace_writer *writer;
-        struct ls_drain drain;
-        struct ls_translate translate;
-        struct ls_session_ring rings[LS_RINGS];
-        struct ls_ticker *ticker;               /* NULL = the agent makes its ticks, or none are wanted */
         struct ls_children children;
         enum ls_timer timer;
         int with_agent;                         /* 0 = the program cannot hold it and runs alone */
@@ -37,7 +33,6 @@ struct ls_session {
         int terminal;                           /* status line wanted */
         pid_t pid;
         pid_t sentinel;                         /* see sentinel.h */
-        clockid_t process_clock;
         char cwd[PATH_MAX];
 
         int recording;                          /* the trace is open */
@@ -47,9 +42,7 @@ struct ls_session {
         int exit_status;                        /* as a shell gives it; valid when exited */
         int write_error;                        /* first -errno of the trace, 0 = none */
         uint64_t start_ns, end_ns;              /* CLOCK_MONOTONIC; end: of the recording */
-        uint64_t process_cpu_ns;
         uint64_t status_samples, status_ns;     /* at the last status line */
-        uint64_t wake_ns;                       /* time between two looks at the ring */
         uint64_t next_second_ns, next_minute_ns;
         uint64_t final_size, dropped_chunks;
 
@@ -59,6 +52,10 @@ struct ls_session {
 
 /* Records what o asks for. Returns the status to exit with. */
 int ls_session_run(const struct ls_record_options *o);
+/* For signals.c: takes what has come from all processes, those not due too when at_once; tells all that we live, until
+ * until_ns and the agent's patience. */
+void ls_session_work(struct ls_session *s, int at_once);
+void ls_session_heartbeat(struct ls_session *s, uint64_t until_ns);
 
 static inline uint64_t ls_session_clock(clockid_t id)
 {
@@ -82,14 +79,10 @@ void ls_totals_start(struct ls_session *s);             /* once, before the prog
 void ls_totals_clocks(struct ls_session *s);            /* at start, each minute, at the end */
 void ls_totals_second(struct ls_session *s, uint64_t now_ns);
 void ls_totals_write(struct ls_session *s);             /* now and then, and at the end */
-uint64_t ls_totals_lost(const struct ls_session *s, enum ls_loss loss);
-/* CPU time of the sampled threads while they were sampled. The agent adds it up when sampling ends; until then, and when
- * the program was killed, a thread's clock at its last tick is the next best. */
-uint64_t ls_totals_cpu(const struct ls_session *s);
-/* From the translator: the thread of a ring has ended. ctx: the session. */
-void ls_totals_thread_ended(void *ctx, unsigned ring);
+/* All processes so far, those that have ended too. */
+void ls_totals_sums(const struct ls_session *s, struct ls_sums *ret);
 /* Sum of the losses counted in ticks. */
-uint64_t ls_totals_lost_ticks(const struct ls_session *s);
+uint64_t ls_totals_lost_ticks(const struct ls_sums *sums);
 
 /* status.c */
 void ls_status_line(struct ls_session *s, uint64_t now_ns);

@@ -69,12 +69,12 @@ static void stop_too(struct ls_session *s, int sig)
         sigset_t set, old;
 
         if (s->recording) {
-                ls_drain_run(&s->drain, 0, ls_session_clock(CLOCK_MONOTONIC));
+                ls_session_work(s, 1);
                 ls_trace_flush(s->writer, ls_session_clock(CLOCK_MONOTONIC), 1);
         }
         ls_status_clear(s);
         /* The agent gives up a recorder without heartbeat; we are not gone, only away. */
-        atomic_store(&s->memory.shm->heartbeat_ns, ls_session_clock(CLOCK_MONOTONIC) + AWAY_NS);
+        ls_session_heartbeat(s, ls_session_clock(CLOCK_MONOTONIC) + AWAY_NS);
         sigemptyset(&set);
         sigaddset(&set, sig);
         while (sigtimedwait(&set, NULL, &none) == sig)
@@ -82,7 +82,7 @@ static void stop_too(struct ls_session *s, int sig)
         kill(getpid(), sig);
         pthread_sigmask(SIG_UNBLOCK, &set, &old);       /* stops here */
         pthread_sigmask(SIG_SETMASK, &old, NULL);
-        atomic_store(&s->memory.shm->heartbeat_ns, ls_session_clock(CLOCK_MONOTONIC));
+        ls_session_heartbeat(s, ls_session_clock(CLOCK_MONOTONIC));
         continue_program(s);
 }
 

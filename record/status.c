@@ -28,23 +28,26 @@ static const char *size_text(uint64_t bytes, char buf[32])
 
 void ls_status_line(struct ls_session *s, uint64_t now_ns)
 {
-        uint64_t samples = s->translate.samples, passed = now_ns - s->status_ns;
+        uint64_t passed = now_ns - s->status_ns;
         char size[32], line[160];
+        struct ls_sums sums;
         int n;
+
+        ls_totals_sums(s, &sums);
 
         /* In the background the terminal belongs to another job. */
         if (s->terminal && tcgetpgrp(STDERR_FILENO) == getpgrp()) {
                 n = snprintf(line, sizeof(line),
                              "\r[ %.0f s  %" PRIu64 " samples  %.0f/s  %" PRIu64 " ticks lost  %s ]\033[K",
-                             (double)(now_ns - s->start_ns) / 1e9, samples,
-                             passed ? (double)(samples - s->status_samples) * 1e9 / (double)passed : 0.0,
-                             ls_totals_lost_ticks(s), size_text(ls_trace_size(s->writer), size));
+                             (double)(now_ns - s->start_ns) / 1e9, sums.samples,
+                             passed ? (double)(sums.samples - s->status_samples) * 1e9 / (double)passed : 0.0,
+                             ls_totals_lost_ticks(&sums), size_text(ls_trace_size(s->writer), size));
                 if (write(STDERR_FILENO, line, (size_t)n) < 0)
                         s->terminal = 0;
                 else
                         s->terminal |= 2;       /* there is a line to clear */
         }
-        s->status_samples = samples;
+        s->status_samples = sums.samples;
         s->status_ns = now_ns;
 }
 
@@ -61,57 +64,56 @@ void ls_status_notice(struct ls_session *s, const char *text)
                 s->n_notices++;
 }
 
-static void print_rate(const struct ls_session *s)
+static void print_rate(const struct ls_session *s, const struct ls_sums *sums)
 {
-        double cpu = (double)ls_totals_cpu(s) / 1e9, asked = 1e9 / (double)s->o->interval_ns;
+        double cpu = (double)sums->cpu_ns / 1e9, asked = 1e9 / (double)s->o->interval_ns;
 
         fprintf(stderr, "[ luasample: %" PRIu64 " samples (%" PRIu64 " ticks) in %.2f s of CPU time",
-                s->translate.samples, s->translate.sample_ticks, cpu);
+                sums->samples, sums->sample_ticks, cpu);
         if (cpu > 0)
                 fprintf(stderr, ": %.0f samples and %.0f ticks a second, %.0f asked, timer %s",
-                        (double)s->translate.samples / cpu,
-                        (double)(s->translate.sample_ticks + ls_totals_lost_ticks(s)) / cpu, asked,
+                        (double)sums->samples / cpu,
+                        (double)(sums->sample_ticks + ls_totals_lost_ticks(sums)) / cpu, asked,
                         ls_timer_names[s->timer]);
         fprintf(stderr, " ]\n");
 }
 
-static void print_cost(const struct ls_session *s)
+static void print_cost(const struct ls_sums *sums)
 {
-        const struct ls_shm *shm = s->memory.shm;
-        double cpu = (double)s->process_cpu_ns, own = (double)(shm->own_handler_ns + shm->own_hook_ns);
+        double cpu = (double)sums->process_cpu_ns, own = (double)(sums->own_handler_ns + sums->own_hook_ns);
 
         if (cpu > 0)
                 fprintf(stderr, "[ luasample: the agent used %.2f %% of the program's CPU time, and %.1f ms to start ]\n",
-                        100 * own / cpu, (double)shm->own_start_ns / 1e6);
+                        100 * own / cpu, (double)sums->own_start_ns / 1e6);
 }
 
-static void print_losses(const struct ls_session *s)
+static void print_losses(const struct ls_sums *sums)
 {
-        uint64_t all = s->translate.sample_ticks + ls_totals_lost_ticks(s);
+        uint64_t all = sums->sample_ticks + ls_totals_lost_ticks(sums);
 
         for (unsigned i = 0; i < LS_NLOSSES; i++) {
-                uint64_t n = ls_totals_lost(s, (enum ls_loss)i);
+                uint64_t n = sums->lost[i];
                 int ticks = !strcmp(losses[i].unit, "ticks");
 
                 if (n && ticks)
                         fprintf(stderr, "[ luasample: lost %" PRIu64 " tick%s (%.2f %%): %s ]\n", n, n == 1 ? "" : "s",
                                 all ? 100 * (double)n / (double)all : 0.0, losses[i].label);
-                else if (n && (LS_LOSSES_OF_STACKS >> i & 1) && s->translate.samples)
+                else if (n && (LS_LOSSES_OF_STACKS >> i & 1) && sums->samples)
                         fprintf(stderr, "[ luasample: note: %" PRIu64 " %s (%.2f %%) ]\n", n, losses[i].label,
-                                100 * (double)n / (double)(i == LS_LOSS_TRACE_UNKNOWN ? all : s->translate.samples));
+                                100 * (double)n / (double)(i == LS_LOSS_TRACE_UNKNOWN ? all : sums->samples));
                 else if (n)
                         fprintf(stderr, "[ luasample: note: %" PRIu64 " %s ]\n", n, losses[i].label);
         }
 }
 
 /* Why there are no samples, when there are none. */
-static void print_nothing(const struct ls_session *s)
+static void print_nothing(const struct ls_session *s, const struct ls_sums *sums)
 {
         const char *command = s->o->command[0];
 
-        if (s->translate.samples || !s->with_agent || s->o->bare_tick)
+        if (sums->samples || !s->with_agent || s->o->bare_tick)
                 return;
-        switch (atomic_load(&s->memory.shm->agent_state)) {
+        switch (atomic_load(&s->root->memory.shm->agent_state)) {
         case LS_AGENT_NONE:
                 ls_warning("the agent did not come up in %s, so nothing was recorded; see: luasample doctor", command);
                 break;
@@ -122,7 +124,7 @@ static void print_nothing(const struct ls_session *s)
         case LS_AGENT_REFUSED:
                 break;                  /* a notice says why */
         default:
-                if (ls_totals_lost_ticks(s)) {
+                if (ls_totals_lost_ticks(sums)) {
                         ls_warning("nothing could be sampled in %s: all ticks were lost, for the reasons above", command);
                         break;
                 }
@@ -135,10 +137,10 @@ static void print_nothing(const struct ls_session *s)
 #define UNSAMPLED_LEAST_NS UINT64_C(100000000)
 #define UNSAMPLED_SHARE    20           /* one part in so many of the program's CPU time */
 
-static void print_unsampled(const struct ls_session *s)
+static void print_unsampled(const struct ls_session *s, const struct ls_sums *sums)
 {
-        uint64_t cpu = ls_totals_cpu(s), all = s->process_cpu_ns;
-        uint32_t state = atomic_load(&s->memory.shm->agent_state);
+        uint64_t cpu = sums->cpu_ns, all = sums->process_cpu_ns;
+        uint32_t state = atomic_load(&s->root->memory.shm->agent_state);
 
         if (state < LS_AGENT_SAMPLING || all <= cpu || all - cpu < UNSAMPLED_LEAST_NS ||
             all - cpu < all / UNSAMPLED_SHARE)
@@ -149,37 +151,39 @@ static void print_unsampled(const struct ls_session *s)
 }
 
 /* More threads at one time than there are rings. */
-static void print_threads(const struct ls_session *s)
+static void print_threads(const struct ls_session *s, const struct ls_sums *sums)
 {
-        uint32_t n = atomic_load(&s->memory.shm->nthreads_unrecorded);
+        uint64_t n = sums->threads_unrecorded;
 
         if (n)
-                fprintf(stderr, "[ luasample: note: %u thread%s not recorded: %u are at one time ]\n", n,
-                        n == 1 ? " was" : "s were", s->memory.ring_count);
+                fprintf(stderr, "[ luasample: note: %" PRIu64 " thread%s not recorded: %u are at one time ]\n", n,
+                        n == 1 ? " was" : "s were", s->root->memory.ring_count);
 }
 
 void ls_status_summary(struct ls_session *s)
 {
+        struct ls_sums sums;
         char size[32];
 
+        ls_totals_sums(s, &sums);
         ls_status_clear(s);
         if (!s->o->quiet) {
-                if (s->translate.samples) {
-                        print_rate(s);
-                        print_cost(s);
+                if (sums.samples) {
+                        print_rate(s, &sums);
+                        print_cost(&sums);
                 }
-                print_losses(s);
-                print_unsampled(s);
-                print_threads(s);
-                if (s->memory.shm->app_profiler_ns)
+                print_losses(&sums);
+                print_unsampled(s, &sums);
+                print_threads(s, &sums);
+                if (sums.app_profiler_ns)
                         fprintf(stderr, "[ luasample: the program's own profiler ran for %.2f s of CPU time ]\n",
-                                (double)s->memory.shm->app_profiler_ns / 1e9);
+                                (double)sums.app_profiler_ns / 1e9);
                 for (unsigned i = 0; i < s->n_notices; i++)
                         ls_warning("%s", s->notices[i]);
-                print_nothing(s);
+                print_nothing(s, &sums);
                 fprintf(stderr, "[ luasample: wrote %s, %s", s->o->output, size_text(s->final_size, size));
-                if (s->translate.samples >= 100)
-                        fprintf(stderr, ", %.1f bytes a sample", (double)s->final_size / (double)s->translate.samples);
+                if (sums.samples >= 100)
+                        fprintf(stderr, ", %.1f bytes a sample", (double)s->final_size / (double)sums.samples);
                 fprintf(stderr, " ]\n");
         }
         /* Not silenced: the trace is not what was asked for. */

@@ -122,21 +122,27 @@ static void put_shared(struct ls_session *s, enum info_key key, const char *text
 }
 
 /* How the VMs so far were read: not what was asked for. */
-static const char *engine_name(const struct ls_session *s)
+static const char *engine_name(const struct ls_sums *sums)
 {
-        const struct ls_shm *shm = s->memory.shm;
-        uint32_t vms = atomic_load(&shm->nvms), walk = atomic_load(&shm->nvms_walk);
-
-        return !walk ? "hook" : walk < vms ? "walk and hook" : "walk";
+        return !sums->vms_walk ? "hook" : sums->vms_walk < sums->vms ? "walk and hook" : "walk";
 }
 
-static void put_runtime(struct ls_session *s)
+/* The first process with a VM: those of one program are mostly alike. */
+static const struct ls_shm *first_with_vm(const struct ls_session *s)
 {
-        const struct ls_shm *shm = s->memory.shm;
+        for (unsigned i = 0; i < s->n_targets; i++)
+                if (atomic_load(&s->targets[i]->memory.shm->agent_state) >= LS_AGENT_SAMPLING)
+                        return s->targets[i]->memory.shm;
+        return NULL;
+}
 
-        if (shm->agent_state >= LS_AGENT_SAMPLING)
-                put_str(s, INFO_ENGINE, engine_name(s));
+static void put_runtime(struct ls_session *s, const struct ls_sums *sums)
+{
+        const struct ls_shm *shm = first_with_vm(s);
 
+        if (!shm)
+                return;
+        put_str(s, INFO_ENGINE, engine_name(sums));
         put_shared(s, INFO_RUNTIME, shm->runtime, sizeof(shm->runtime));
         put_shared(s, INFO_RUNTIME_PATH, shm->runtime_path, sizeof(shm->runtime_path));
 }
@@ -152,139 +158,82 @@ static void put_loss(struct ls_session *s, unsigned loss, uint64_t n)
 
 /* A trace that has no end, or not yet, must not look as if nothing was lost. Notes wait for ls_totals_write: some
  * change all the time. */
-static void put_lost_ticks(struct ls_session *s)
+static void put_lost_ticks(struct ls_session *s, const struct ls_sums *sums)
 {
-        for (unsigned i = 0; i < LS_NLOSSES; i++) {
-                uint64_t n = strcmp(losses[i].unit, "ticks") ? 0 : ls_totals_lost(s, (enum ls_loss)i);
-
-                if (n > s->lost_written[i])
-                        put_loss(s, i, n);
-        }
-}
-
-static void put_threadcpu(struct ls_session *s, unsigned i, uint64_t now_ns)
-{
-        uint64_t cpu = atomic_load_explicit(&ls_memory_ring(&s->memory, i)->last_cpu_ns, memory_order_relaxed);
-
-        /* Of a thread without samples it says nothing that anybody asks for. */
-        if (cpu && s->translate.rings[i].thread)
-                ls_trace_threadcpu(s->writer, s->translate.rings[i].thread, now_ns, cpu);
+        for (unsigned i = 0; i < LS_NLOSSES; i++)
+                if (!strcmp(losses[i].unit, "ticks") && sums->lost[i] > s->lost_written[i])
+                        put_loss(s, i, sums->lost[i]);
 }
 
 void ls_totals_second(struct ls_session *s, uint64_t now_ns)
 {
-        uint64_t cpu = ls_session_clock(s->process_clock);
+        struct ls_sums sums;
 
-        if (cpu > s->process_cpu_ns)
-                s->process_cpu_ns = cpu;
-        if (!s->runtime_written && s->memory.shm->agent_state == LS_AGENT_SAMPLING) {
+        for (unsigned i = 0; i < s->n_targets; i++)
+                ls_target_second(s->targets[i], now_ns);
+        ls_totals_sums(s, &sums);
+        if (!s->runtime_written && first_with_vm(s)) {
                 s->runtime_written = 1;         /* so that a trace without an end has it too */
-                put_runtime(s);
+                put_runtime(s, &sums);
         }
-        put_lost_ticks(s);
-        for (unsigned i = 0; i < s->memory.ring_count; i++)
-                put_threadcpu(s, i, now_ns);
+        put_lost_ticks(s, &sums);
 }
 
-uint64_t ls_totals_lost(const struct ls_session *s, enum ls_loss loss)
+void ls_totals_sums(const struct ls_session *s, struct ls_sums *ret)
 {
-        uint64_t n = atomic_load_explicit(&s->memory.shm->lost[loss], memory_order_relaxed);
-
-        switch (loss) {                 /* what the recorder itself has counted */
-        case LS_LOSS_ABANDONED: return n + s->drain.abandoned;
-        case LS_LOSS_BAD_RECORD: return n + s->drain.bad_records + s->translate.bad_records;
-        case LS_LOSS_TEXT_CUT: return n + s->translate.sources.text_cut;
-        case LS_LOSS_DEFINITION_LOST: return n + s->translate.definition_missing;
-        case LS_LOSS_NATIVE_CUT: return n + s->translate.native_cut;
-        case LS_LOSS_MAP_MISSING: return n + s->translate.jit.missing;
-        case LS_LOSS_SIGNAL_FAILED: return n + (s->ticker ? ls_ticker_totals(s->ticker)->failed : 0);
-        default: return n;
-        }
+        *ret = s->ended;
+        for (unsigned i = 0; i < s->n_targets; i++)
+                ls_target_sums(s->targets[i], ret);
 }
 
-uint64_t ls_totals_lost_ticks(const struct ls_session *s)
+uint64_t ls_totals_lost_ticks(const struct ls_sums *sums)
 {
         uint64_t sum = 0;
 
         for (unsigned i = 0; i < LS_NLOSSES; i++)
                 if (!strcmp(losses[i].unit, "ticks"))
-                        sum += ls_totals_lost(s, (enum ls_loss)i);
+                        sum += sums->lost[i];
         return sum;
 }
 
-/* CPU time of the threads that have had a ring, while they were sampled. The agent adds it up when sampling ends. */
-static uint64_t ring_cpu(const struct ls_session *s, unsigned i)
+/* The timer that the program's ticker has fallen back to, if it has. */
+static void put_timer(struct ls_session *s)
 {
-        const struct ls_ring *ring = ls_memory_ring(&s->memory, i);
-        uint64_t sum = atomic_load_explicit(&ring->armed_cpu_ns, memory_order_relaxed);
-        uint64_t before = s->rings[i].cpu_before_ns, own = sum > before ? sum - before : 0, last;
+        const struct ls_ticker *ticker = s->root->ticker;
 
-        if (!atomic_load_explicit(&ring->armed, memory_order_relaxed))
-                return sum;
-        /* Of the thread that has it now, the clock at its last tick is the next best. */
-        last = atomic_load_explicit(&ring->last_cpu_ns, memory_order_relaxed);
-        return last > own ? sum + last - own : sum;
-}
-
-uint64_t ls_totals_cpu(const struct ls_session *s)
-{
-        uint64_t cpu = 0;
-
-        for (unsigned i = 0; i < s->memory.ring_count; i++)
-                cpu += ring_cpu(s, i);
-        return cpu;
-}
-
-void ls_totals_thread_ended(void *ctx, unsigned ring)
-{
-        struct ls_session *s = ctx;
-
-        put_threadcpu(s, ring, s->translate.now_ns);
-        s->rings[ring].cpu_before_ns = atomic_load_explicit(&ls_memory_ring(&s->memory, ring)->armed_cpu_ns,
-                                                            memory_order_relaxed);
-        atomic_store_explicit(&ls_memory_ring(&s->memory, ring)->last_cpu_ns, 0, memory_order_relaxed);
-}
-
-static void put_ticks(struct ls_session *s)
-{
-        uint64_t ticks = 0, signals = 0;
-
-        for (unsigned i = 0; i < s->memory.ring_count; i++) {
-                ticks += atomic_load_explicit(&ls_memory_ring(&s->memory, i)->ticks, memory_order_relaxed);
-                signals += atomic_load_explicit(&ls_memory_ring(&s->memory, i)->signals, memory_order_relaxed);
-        }
-        put_u64(s, INFO_TICKS, ticks);
-        put_u64(s, INFO_SIGNALS, signals);
+        if (!ticker || ls_ticker_timer(ticker) == s->timer)
+                return;
+        s->timer = ls_ticker_timer(ticker);
+        put_str(s, INFO_TIMER, ls_timer_names[s->timer]);
 }
 
 void ls_totals_write(struct ls_session *s)
 {
-        const struct ls_shm *shm = s->memory.shm;
+        struct ls_sums sums;
 
-        put_runtime(s);
-        if (s->ticker && ls_ticker_timer(s->ticker) != s->timer) {
-                s->timer = ls_ticker_timer(s->ticker);
-                put_str(s, INFO_TIMER, ls_timer_names[s->timer]);
-        }
+        ls_totals_sums(s, &sums);
+        put_runtime(s, &sums);
+        put_timer(s);
         put_u64(s, INFO_ELAPSED, (s->end_ns ? s->end_ns : ls_session_clock(CLOCK_MONOTONIC)) - s->start_ns);
-        put_u64(s, INFO_CPU, ls_totals_cpu(s));
-        put_u64(s, INFO_PROCESS_CPU, s->process_cpu_ns);
-        put_ticks(s);
-        put_u64(s, INFO_THREADS, atomic_load(&shm->nthreads_seen));
-        put_u64(s, INFO_THREADS_UNRECORDED, atomic_load(&shm->nthreads_unrecorded));
-        put_u64(s, INFO_VMS, atomic_load(&shm->nvms));
-        put_u64(s, INFO_VMS_WALK, atomic_load(&shm->nvms_walk));
-        put_u64(s, INFO_SAMPLES, s->translate.samples);
-        put_u64(s, INFO_SAMPLE_TICKS, s->translate.sample_ticks);
-        put_u64(s, INFO_OWN_HANDLER, shm->own_handler_ns);
-        put_u64(s, INFO_OWN_HOOK, shm->own_hook_ns);
-        put_u64(s, INFO_OWN_START, shm->own_start_ns);
+        put_u64(s, INFO_CPU, sums.cpu_ns);
+        put_u64(s, INFO_PROCESS_CPU, sums.process_cpu_ns);
+        put_u64(s, INFO_TICKS, sums.ticks);
+        put_u64(s, INFO_SIGNALS, sums.signals);
+        put_u64(s, INFO_THREADS, sums.threads);
+        put_u64(s, INFO_THREADS_UNRECORDED, sums.threads_unrecorded);
+        put_u64(s, INFO_VMS, sums.vms);
+        put_u64(s, INFO_VMS_WALK, sums.vms_walk);
+        put_u64(s, INFO_SAMPLES, sums.samples);
+        put_u64(s, INFO_SAMPLE_TICKS, sums.sample_ticks);
+        put_u64(s, INFO_OWN_HANDLER, sums.own_handler_ns);
+        put_u64(s, INFO_OWN_HOOK, sums.own_hook_ns);
+        put_u64(s, INFO_OWN_START, sums.own_start_ns);
         put_u64(s, INFO_RECORDER_CPU, ls_session_clock(CLOCK_PROCESS_CPUTIME_ID));
-        put_u64(s, INFO_APP_PROFILER, shm->app_profiler_ns);
-        put_u64(s, INFO_PRIVATE_SOURCE, s->translate.sources.written_bytes);
+        put_u64(s, INFO_APP_PROFILER, sums.app_profiler_ns);
+        put_u64(s, INFO_PRIVATE_SOURCE, sums.source_bytes);
         if (s->exited)
                 put_u64(s, INFO_EXIT_STATUS, (uint64_t)s->exit_status);
         for (unsigned i = 0; i < LS_NLOSSES; i++)
-                put_loss(s, i, ls_totals_lost(s, (enum ls_loss)i));
+                put_loss(s, i, sums.lost[i]);
         put_u64(s, INFO_COMPLETE, s->end_ns != 0);
 }

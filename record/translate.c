@@ -252,7 +252,7 @@ static int on_notice(struct ls_translate *t, unsigned ring, const void *body, ui
         t->notices++;
         ls_trace_notice(t->cfg.writer, text);
         if (t->cfg.notice)
-                t->cfg.notice(t->cfg.ctx, text);
+                t->cfg.notice(t->cfg.notice_ctx, text);
         return 0;
 }
 
@@ -331,7 +331,7 @@ void ls_translate_closed(void *ctx, unsigned ring)
         struct ls_translate *t = ctx;
 
         if (t->cfg.ended)
-                t->cfg.ended(t->cfg.ctx, ring);
+                t->cfg.ended(t->cfg.ended_ctx, ring);
         forget_ring(t, &t->rings[ring]);
 }
 

@@ -24,9 +24,10 @@ struct ls_translate_config {
         int native;                     /* samples have native stacks */
         /* A sentence from the agent, to be shown at the end; may be NULL. */
         void (*notice)(void *ctx, const char *text);
+        void *notice_ctx;
         /* The thread of a ring has ended, and its last records were taken; may be NULL. */
         void (*ended)(void *ctx, unsigned ring);
-        void *ctx;
+        void *ended_ctx;
 };
 
 struct ls_translate_function {

@@ -1,0 +1,190 @@
+/* One process that is recorded: see target.h. */
+#include "record/target.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define WAKE_MIN_NS 1000000ull
+#define WAKE_FIRST_NS 10000000ull
+#define WAKE_MAX_NS 100000000ull        /* also the heartbeat's period, and how far the trace may be behind */
+
+static uint64_t clock_ns(clockid_t id)
+{
+        struct timespec t;
+
+        return clock_gettime(id, &t) < 0 ? 0 : (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+int ls_target_init(struct ls_target *t, const struct ls_record_options *o)
+{
+        memset(t, 0, sizeof(*t));
+        t->memory.fd = -1;
+        return ls_memory_init(&t->memory, o);
+}
+
+void ls_target_done(struct ls_target *t)
+{
+        ls_ticker_free(t->ticker);
+        t->ticker = NULL;
+        if (t->translate.rings)
+                ls_translate_done(&t->translate);
+        ls_drain_done(&t->drain);
+        ls_memory_done(&t->memory);
+}
+
+static uint64_t ring_u64(const _Atomic uint64_t *value)
+{
+        return atomic_load_explicit(value, memory_order_relaxed);
+}
+
+static void put_threadcpu(struct ls_target *t, unsigned i, uint64_t now_ns)
+{
+        uint64_t cpu = ring_u64(&ls_memory_ring(&t->memory, i)->last_cpu_ns);
+
+        /* Of a thread without samples it says nothing that anybody asks for. */
+        if (cpu && t->translate.rings[i].thread)
+                ls_trace_threadcpu(t->translate.cfg.writer, t->translate.rings[i].thread, now_ns, cpu);
+}
+
+/* From the translator: the thread of a ring has ended. */
+static void thread_ended(void *ctx, unsigned ring)
+{
+        struct ls_target *t = ctx;
+        struct ls_ring *shared = ls_memory_ring(&t->memory, ring);
+
+        put_threadcpu(t, ring, t->translate.now_ns);
+        t->rings[ring].cpu_before_ns = ring_u64(&shared->armed_cpu_ns);
+        atomic_store_explicit(&shared->last_cpu_ns, 0, memory_order_relaxed);
+}
+
+int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_config *cfg)
+{
+        struct ls_translate_config tr = {
+                .writer = cfg->writer, .memory = &t->memory, .cwd = cfg->cwd, .pid = pid, .interval_ns = cfg->o->interval_ns,
+                .start_ns = cfg->start_ns, .no_source = cfg->o->no_source, .native = cfg->o->native_bytes != 0,
+                .notice = cfg->notice, .notice_ctx = cfg->ctx, .ended = thread_ended, .ended_ctx = t,
+        };
+        struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
+                                      .ctx = &t->translate };
+        int err;
+
+        t->pid = pid;
+        if (clock_getcpuclockid(pid, &t->clock) != 0)
+                t->clock = 0;
+        t->process = ls_trace_process(cfg->writer, (uint32_t)pid, ls_trace_string(cfg->writer, cfg->name, strlen(cfg->name)));
+        tr.process = t->process;
+        t->wake_ns = WAKE_FIRST_NS;
+        err = ls_translate_init(&t->translate, &tr);
+        return err < 0 ? err : ls_drain_init(&t->drain, &t->memory, &sink);
+}
+
+int ls_target_tick(struct ls_target *t, enum ls_timer timer, const struct ls_record_options *o)
+{
+        if (o->bare_tick == 2 || timer == LS_TIMER_CPUTIME)
+                return 0;
+        return ls_ticker_start(&t->memory, t->pid, timer, o->interval_ns, &t->ticker);
+}
+
+/* Often enough to keep the ring below half, and seldom enough to cost nothing. */
+static void adapt_wake(struct ls_target *t)
+{
+        if (t->drain.fill > 1024 / 4)
+                t->wake_ns /= 2;
+        else if (t->drain.fill < 1024 / 16)
+                t->wake_ns += t->wake_ns / 2;
+        if (t->wake_ns < WAKE_MIN_NS)
+                t->wake_ns = WAKE_MIN_NS;
+        if (t->wake_ns > WAKE_MAX_NS)
+                t->wake_ns = WAKE_MAX_NS;
+}
+
+void ls_target_work(struct ls_target *t, uint64_t now_ns, int at_once)
+{
+        if (!at_once && now_ns < t->due_ns)
+                return;
+        atomic_store(&t->memory.shm->heartbeat_ns, now_ns);
+        t->translate.now_ns = now_ns;
+        ls_drain_run(&t->drain, t->ended, now_ns);
+        adapt_wake(t);
+        t->due_ns = now_ns + t->wake_ns;
+}
+
+void ls_target_second(struct ls_target *t, uint64_t now_ns)
+{
+        uint64_t cpu = t->clock ? clock_ns(t->clock) : 0;
+
+        if (cpu > t->cpu_ns)
+                t->cpu_ns = cpu;
+        for (unsigned i = 0; i < t->memory.ring_count; i++)
+                put_threadcpu(t, i, now_ns);
+}
+
+void ls_target_stop(struct ls_target *t)
+{
+        ls_ticker_stop(t->ticker);
+}
+
+void ls_target_finish(struct ls_target *t)
+{
+        uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+        atomic_store(&t->memory.shm->recording, 0);
+        ls_target_work(t, now, 1);
+        ls_target_second(t, now);
+        ls_translate_finish(&t->translate);
+}
+
+uint64_t ls_target_lost(const struct ls_target *t, enum ls_loss loss)
+{
+        uint64_t n = ring_u64(&t->memory.shm->lost[loss]);
+
+        switch (loss) {                 /* what the recorder itself has counted */
+        case LS_LOSS_ABANDONED: return n + t->drain.abandoned;
+        case LS_LOSS_BAD_RECORD: return n + t->drain.bad_records + t->translate.bad_records;
+        case LS_LOSS_TEXT_CUT: return n + t->translate.sources.text_cut;
+        case LS_LOSS_DEFINITION_LOST: return n + t->translate.definition_missing;
+        case LS_LOSS_NATIVE_CUT: return n + t->translate.native_cut;
+        case LS_LOSS_MAP_MISSING: return n + t->translate.jit.missing;
+        case LS_LOSS_SIGNAL_FAILED: return n + (t->ticker ? ls_ticker_totals(t->ticker)->failed : 0);
+        default: return n;
+        }
+}
+
+/* CPU time of the threads that have had a ring, while they were sampled. The agent adds it up when sampling ends. */
+static uint64_t ring_cpu(const struct ls_target *t, unsigned i)
+{
+        const struct ls_ring *ring = ls_memory_ring(&t->memory, i);
+        uint64_t sum = ring_u64(&ring->armed_cpu_ns), last;
+        uint64_t before = t->rings[i].cpu_before_ns, own = sum > before ? sum - before : 0;
+
+        if (!atomic_load_explicit(&ring->armed, memory_order_relaxed))
+                return sum;
+        /* Of the thread that has it now, the clock at its last tick is the next best. */
+        last = ring_u64(&ring->last_cpu_ns);
+        return last > own ? sum + last - own : sum;
+}
+
+void ls_target_sums(const struct ls_target *t, struct ls_sums *sums)
+{
+        const struct ls_shm *shm = t->memory.shm;
+
+        sums->samples += t->translate.samples;
+        sums->sample_ticks += t->translate.sample_ticks;
+        sums->process_cpu_ns += t->cpu_ns;
+        sums->threads += atomic_load(&shm->nthreads_seen);
+        sums->threads_unrecorded += atomic_load(&shm->nthreads_unrecorded);
+        sums->vms += atomic_load(&shm->nvms);
+        sums->vms_walk += atomic_load(&shm->nvms_walk);
+        sums->own_handler_ns += ring_u64(&shm->own_handler_ns);
+        sums->own_hook_ns += ring_u64(&shm->own_hook_ns);
+        sums->own_start_ns += ring_u64(&shm->own_start_ns);
+        sums->app_profiler_ns += ring_u64(&shm->app_profiler_ns);
+        sums->source_bytes += t->translate.sources.written_bytes;
+        for (unsigned i = 0; i < LS_NLOSSES; i++)
+                sums->lost[i] += ls_target_lost(t, (enum ls_loss)i);
+        for (unsigned i = 0; i < t->memory.ring_count; i++) {
+                sums->ticks += ring_u64(&ls_memory_ring(&t->memory, i)->ticks);
+                sums->signals += ring_u64(&ls_memory_ring(&t->memory, i)->signals);
+                sums->cpu_ns += ring_cpu(t, i);
+        }
+}

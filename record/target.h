@@ -1,0 +1,77 @@
+/* One process that is recorded: its shared memory, the reader of its rings, what its ids mean, its ticks. A session has one
+ * for each process. Called by the session, in the recorder's main thread; nothing that stands in the memory is trusted. */
+#ifndef LS_RECORD_TARGET_H
+#define LS_RECORD_TARGET_H
+
+#include <sys/types.h>
+#include <time.h>
+
+#include "record/drain.h"
+#include "record/memory.h"
+#include "record/ticker.h"
+#include "record/translate.h"
+
+/* What is counted of a process, or of all. */
+struct ls_sums {
+        uint64_t samples, sample_ticks;         /* in the trace */
+        uint64_t ticks, signals;
+        uint64_t cpu_ns;                        /* of the sampled threads while they were sampled */
+        uint64_t process_cpu_ns;                /* of all threads, as of the last look */
+        uint64_t threads, threads_unrecorded, vms, vms_walk;
+        uint64_t own_handler_ns, own_hook_ns, own_start_ns, app_profiler_ns;
+        uint64_t source_bytes;
+        uint64_t lost[LS_NLOSSES];
+};
+
+struct ls_target_ring { uint64_t cpu_before_ns; };      /* armed_cpu_ns of the ring's threads before the one it has */
+
+struct ls_target {
+        pid_t pid;
+        uint32_t process;                       /* its id in the trace */
+        struct ls_memory memory;
+        struct ls_drain drain;
+        struct ls_translate translate;
+        struct ls_ticker *ticker;               /* NULL = the agent makes its ticks, or none are wanted */
+        struct ls_target_ring rings[LS_RINGS];
+        clockid_t clock;                        /* of its CPU time */
+        uint64_t cpu_ns;                        /* that, as of the last look */
+        int ended;                              /* the process is dead: what is open in a ring stays open */
+        uint64_t wake_ns;                       /* time between two looks at the rings */
+        uint64_t due_ns;                        /* CLOCK_MONOTONIC of the next */
+};
+
+struct ls_target_config {
+        const struct ls_record_options *o;
+        struct ls_trace_writer *writer;
+        const char *cwd;                        /* the program's at its start; outlives the target */
+        const char *name;                       /* of the process */
+        uint64_t start_ns;                      /* CLOCK_MONOTONIC: no sample is older */
+        void (*notice)(void *ctx, const char *text);
+        void *ctx;
+};
+
+/* Makes the memory, before its process is known. Returns 0 or -errno. */
+int ls_target_init(struct ls_target *t, const struct ls_record_options *o);
+/* Takes half-made ones. */
+void ls_target_done(struct ls_target *t);
+
+/* The process is there: from now on its samples are taken. Returns 0 or -errno. */
+int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_config *cfg);
+/* Starts the recorder's timer, unless the agent makes its own ticks. Returns 0 or -errno. */
+int ls_target_tick(struct ls_target *t, enum ls_timer timer, const struct ls_record_options *o);
+
+/* Tells the agent that we live; takes what has come when that is due, or at once. */
+void ls_target_work(struct ls_target *t, uint64_t now_ns, int at_once);
+/* Each second: CPU clocks of its threads and of the process. */
+void ls_target_second(struct ls_target *t, uint64_t now_ns);
+
+/* Ends the recording of it in two steps: no tick comes any more; the last records and names are in the trace. Between them
+ * some ms may pass for what the last tick led to, unless it has ended. */
+void ls_target_stop(struct ls_target *t);
+void ls_target_finish(struct ls_target *t);
+
+/* Adds its figures to sums. */
+void ls_target_sums(const struct ls_target *t, struct ls_sums *sums);
+uint64_t ls_target_lost(const struct ls_target *t, enum ls_loss loss);
+
+#endif
