@@ -194,6 +194,7 @@ void ls_thread_arm(struct ls_thread *t)
         if (ls_agent.shm->bare_tick == 2 || t->quiet || atomic_load(&t->ring->armed))
                 return;
         s->cpu_start = cpu_of(t);
+        atomic_store(&t->ring->armed_at_cpu_ns, s->cpu_start);
         atomic_store(&s->last_cpu_ns, s->cpu_start);
         s->remainder_ns = 0;
         s->ready = 1;

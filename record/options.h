@@ -33,9 +33,10 @@ struct ls_record_options {
         int timer;                      /* enum ls_timer, -1 = the best that works */
         int quiet, no_args, no_source;
         uint8_t bare_tick;              /* see shm.h */
+        const char *attach_pids, *attach_name, *attach_cgroup;  /* processes that run already; NULL = none are meant by it */
         const char **command;           /* the program and its arguments, NULL-terminated, never empty */
         poptContext popt;               /* owns the strings */
-        char *strings[8];               /* values that popt gave away */
+        char *strings[16];               /* values that popt gave away */
         unsigned n_strings;
 };
 
@@ -45,6 +46,8 @@ extern const char *const ls_scope_names[3];
 extern const char *const ls_engine_names[3];
 extern const char *const ls_jit_leaf_names[3];
 
+/* 1 when processes that run already are to be recorded. */
+int ls_record_attaches(const struct ls_record_options *o);
 /* Returns -1 when there is something to record, else the status to exit with (what was wrong is printed). */
 int ls_record_options_parse(const struct ls_command *cmd, int argc, const char **argv, struct ls_record_options *ret);
 void ls_record_options_done(struct ls_record_options *o);

@@ -55,7 +55,7 @@ static int inspect_program(struct ls_session *s, char *sentence, size_t size)
 }
 
 /* The asked timer, or the best one. The program exists already, but waits. Returns 0 or -errno after a line. */
-static int choose_timer(struct ls_session *s)
+int ls_session_choose_timer(struct ls_session *s)
 {
         int asked = s->o->timer;
         int perf = asked < 0 || asked == LS_TIMER_PERF ? ls_ticker_perf_probe(s->pid) : -EINVAL;
@@ -67,7 +67,8 @@ static int choose_timer(struct ls_session *s)
                          ls_timer_names[asked], strerror(asked == LS_TIMER_PERF ? -perf : -helper));
                 return -EPERM;
         }
-        s->root->memory.shm->timer = (uint8_t)s->timer;
+        if (s->root)
+                s->root->memory.shm->timer = (uint8_t)s->timer;
         return 0;
 }
 
@@ -99,7 +100,7 @@ static int prepare_env(struct ls_session *s, struct ls_env *env)
         return 0;
 }
 
-static int begin_target(struct ls_session *s, struct ls_target *t, pid_t pid, const char *name)
+int ls_session_begin_target(struct ls_session *s, struct ls_target *t, pid_t pid, const char *name)
 {
         struct ls_target_config cfg = { .o = s->o, .writer = s->writer, .cwd = s->cwd, .name = name, .start_ns = s->start_ns,
                                         .notice = session_notice, .ctx = s };
@@ -107,7 +108,7 @@ static int begin_target(struct ls_session *s, struct ls_target *t, pid_t pid, co
         return ls_target_begin(t, pid, &cfg);
 }
 
-static int start_trace(struct ls_session *s)
+int ls_session_start_trace(struct ls_session *s)
 {
         int err = ls_trace_writer_open(s->trace_fd, s->o->interval_ns, &s->writer);
 
@@ -116,7 +117,7 @@ static int start_trace(struct ls_session *s)
                 return err;
         }
         s->start_ns = ls_session_clock(CLOCK_MONOTONIC);
-        err = begin_target(s, s->root, s->pid, s->o->command[0]);
+        err = ls_session_begin_target(s, s->root, s->pid, s->o->command[0]);
         if (err < 0) {
                 ls_error("cannot record: %s", strerror(-err));
                 return err;
@@ -175,7 +176,7 @@ void ls_session_work(struct ls_session *s, int at_once)
 }
 
 /* Until the next look at any process. */
-static uint64_t time_to_wait(const struct ls_session *s, uint64_t now)
+uint64_t ls_session_time_to_wait(const struct ls_session *s, uint64_t now)
 {
         uint64_t due = s->next_second_ns;
 
@@ -192,7 +193,10 @@ static void finish_targets(struct ls_session *s)
 
         for (unsigned i = 0; i < s->n_targets; i++)
                 ls_target_stop(s->targets[i]);
-        s->root->ended = s->exited;
+        if (s->leave)
+                s->leave(s);
+        else
+                s->root->ended = s->exited;
         if (!s->exited)
                 nanosleep(&moment, NULL);
         for (unsigned i = 0; i < s->n_targets; i++) {
@@ -201,7 +205,7 @@ static void finish_targets(struct ls_session *s)
         }
 }
 
-static void end_recording(struct ls_session *s)
+void ls_session_end(struct ls_session *s)
 {
         struct stat st;
         int err;
@@ -235,7 +239,7 @@ static void main_loop(struct ls_session *s)
         struct pollfd p = { .fd = s->signal_fd, .events = POLLIN };
 
         while (!s->exited) {
-                uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = time_to_wait(s, now);
+                uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = ls_session_time_to_wait(s, now);
                 struct timespec t;
 
                 if (now >= end)
@@ -249,10 +253,10 @@ static void main_loop(struct ls_session *s)
                 if (s->recording && !s->exited)
                         ls_session_work(s, 0);
                 if (s->recording && ls_session_clock(CLOCK_MONOTONIC) >= end)
-                        end_recording(s);
+                        ls_session_end(s);
         }
         if (s->recording)
-                end_recording(s);
+                ls_session_end(s);
         else
                 ls_signals_reap(s);
 }
@@ -273,7 +277,7 @@ static int prepare_with_child(struct ls_session *s)
         s->root->memory.shm->root_pid = (uint32_t)s->pid;
         atomic_store(&s->root->memory.shm->recording, 1);
         atomic_store(&s->root->memory.shm->heartbeat_ns, ls_session_clock(CLOCK_MONOTONIC));
-        if (choose_timer(s) < 0 || start_trace(s) < 0)
+        if (ls_session_choose_timer(s) < 0 || ls_session_start_trace(s) < 0)
                 return LS_EXIT_FAIL;
         err = s->with_agent ? ls_target_tick(s->root, s->timer, s->o) : 0;
         if (err < 0) {
@@ -314,7 +318,7 @@ static int run_program(struct ls_session *s, const char *sentence)
         return s->exit_status;
 }
 
-static void session_done(struct ls_session *s)
+void ls_session_done(struct ls_session *s)
 {
         if (s->root)
                 ls_ticker_stop(s->root->ticker);
@@ -337,6 +341,13 @@ static int make_root(struct ls_session *s)
         return s->root ? ls_target_init(s->root, s->o) : -ENOMEM;
 }
 
+void ls_session_init(struct ls_session *s, const struct ls_record_options *o)
+{
+        s->o = o;
+        s->trace_fd = s->signal_fd = -1;
+        s->terminal = !o->quiet && isatty(STDERR_FILENO);
+}
+
 int ls_session_run(const struct ls_record_options *o)
 {
         static struct ls_session session;
@@ -345,9 +356,7 @@ int ls_session_run(const struct ls_record_options *o)
         char sentence[PATH_MAX + 256];
         int status, err;
 
-        s->o = o;
-        s->trace_fd = s->signal_fd = -1;
-        s->terminal = !o->quiet && isatty(STDERR_FILENO);
+        ls_session_init(s, o);
         if (!getcwd(s->cwd, sizeof(s->cwd)))
                 strcpy(s->cwd, "/");
         status = inspect_program(s, sentence, sizeof(sentence));
@@ -368,7 +377,7 @@ int ls_session_run(const struct ls_record_options *o)
                 ls_trace_file_undo(o->output);
         else
                 status = run_program(s, sentence);
-        session_done(s);
+        ls_session_done(s);
         ls_env_done(&env);
         return status;
 }

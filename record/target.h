@@ -23,8 +23,6 @@ struct ls_sums {
         uint64_t lost[LS_NLOSSES];
 };
 
-struct ls_target_ring { uint64_t cpu_before_ns; };      /* armed_cpu_ns of the ring's threads before the one it has */
-
 struct ls_target {
         pid_t pid;
         uint32_t process;                       /* its id in the trace */
@@ -32,9 +30,9 @@ struct ls_target {
         struct ls_drain drain;
         struct ls_translate translate;
         struct ls_ticker *ticker;               /* NULL = the agent makes its ticks, or none are wanted */
-        struct ls_target_ring rings[LS_RINGS];
         clockid_t clock;                        /* of its CPU time */
-        uint64_t cpu_ns;                        /* that, as of the last look */
+        uint64_t cpu_before_ns;                 /* that, when the recording began */
+        uint64_t cpu_ns;                        /* since then, as of the last look */
         int ended;                              /* the process is dead: what is open in a ring stays open */
         uint64_t wake_ns;                       /* time between two looks at the rings */
         uint64_t due_ns;                        /* CLOCK_MONOTONIC of the next */
@@ -57,6 +55,8 @@ void ls_target_done(struct ls_target *t);
 
 /* The process is there: from now on its samples are taken. Returns 0 or -errno. */
 int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_config *cfg);
+/* What CPU time the process had until now is not counted. */
+void ls_target_since_now(struct ls_target *t);
 /* Starts the recorder's timer, unless the agent makes its own ticks. Returns 0 or -errno. */
 int ls_target_tick(struct ls_target *t, enum ls_timer timer, const struct ls_record_options *o);
 

@@ -53,6 +53,7 @@ struct ls_ring {                        /* head of a ring; size bytes of records
         _Atomic uint32_t sending;       /* recorder: 1 while it may be between its check of armed and the signal */
         _Atomic uint32_t ticks_handled; /* agent: counts handled signals; none is sent while one is outstanding */
         uint32_t pad3;
+        _Atomic uint64_t armed_at_cpu_ns;       /* agent: the thread's CPU clock when it was armed */
 };
 #define LS_RING_DATA 4096u              /* offset of the records from struct ls_ring */
 _Static_assert(sizeof(struct ls_ring) <= LS_RING_DATA, "ring head fits its page");
