@@ -6,10 +6,10 @@
  * any stop the instruction is set back to the system call. */
 #include "record/attach_inject.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -75,10 +75,13 @@ static uint64_t find_gadget(const struct ls_modules *ms)
 /* Waits until the thread stops. Returns the wait status, or -errno. */
 static int wait_stop(pid_t tid, uint64_t until_ns)
 {
-        const struct timespec moment = { 0, 20000 };
+        const struct timespec moment = { 0, 5000000 };
+        sigset_t child;
         int status;
 
-        for (unsigned n = 0;; n++) {
+        sigemptyset(&child);
+        sigaddset(&child, SIGCHLD);     /* blocked */
+        for (;;) {
                 pid_t r = waitpid(tid, &status, __WALL | WNOHANG);
 
                 if (r == tid)
@@ -87,8 +90,7 @@ static int wait_stop(pid_t tid, uint64_t until_ns)
                         return -errno;
                 if (now_ns() > until_ns)
                         return -EAGAIN;
-                if (n > 200)
-                        nanosleep(&moment, NULL);
+                sigtimedwait(&child, NULL, &moment);    /* no CPU time is taken from it */
         }
 }
 
@@ -153,20 +155,29 @@ static int make_tcb(struct victim *v, uint64_t tcb, uint64_t *ret_tid_at)
         return ls_remote_write(v->in->modules, tcb, head, sizeof(head));
 }
 
+/* Each call lets the thread run once more, for which it has to wait its turn: where memory may be writable and executable one is
+ * saved. The region is gone in some milliseconds. */
 static int64_t map_region(struct victim *v)
 {
-        const uint64_t map[6] = { 0, REGION_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                                  ~0ull, 0 };
+        uint64_t map[6] = { 0, REGION_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                            ~0ull, 0 };
         int64_t at = call_kernel(v, v->gadget, v->saved.rbx, SYS_mmap, map);
 
-        return at < 0 && at > -4096 ? at : at & ~(int64_t)(PAGE - 1);
+        if (at != -EACCES && at != -EPERM)
+                return at;
+        map[2] = PROT_READ | PROT_WRITE;
+        at = call_kernel(v, v->gadget, v->saved.rbx, SYS_mmap, map);
+        if (at < 0 && at > -4096)
+                return at;
+        map[0] = (uint64_t)at;
+        map[1] = PAGE;
+        map[2] = PROT_READ | PROT_EXEC;
+        return call_kernel(v, v->gadget, v->saved.rbx, SYS_mprotect, map) == 0 ? at : -EACCES;
 }
 
 static int fill_region(struct victim *v, uint64_t *ret_tid_at)
 {
         struct ls_inject *in = v->in;
-        const uint64_t protect[6] = { in->region, PAGE, PROT_READ | PROT_EXEC };
-        int64_t r;
         int err = make_tcb(v, in->region + TCB_AT, ret_tid_at);
 
         in->page_at = in->region + PAGE;
@@ -177,10 +188,7 @@ static int fill_region(struct victim *v, uint64_t *ret_tid_at)
                 err = ls_remote_write(in->modules, in->region, ls_attach_stub, (size_t)(ls_attach_stub_end - ls_attach_stub));
         if (err == 0)
                 err = ls_remote_write(in->modules, in->page_at, &in->page, sizeof(in->page));
-        if (err < 0)
-                return err;
-        r = call_kernel(v, v->gadget, v->saved.rbx, SYS_mprotect, protect);
-        return r < 0 ? (int)r : 0;
+        return err;
 }
 
 static int begin_thread(struct victim *v)
@@ -189,7 +197,7 @@ static int begin_thread(struct victim *v)
         uint64_t tid_at = 0;
         int64_t r = map_region(v);
 
-        if (r < 0)
+        if (r < 0 && r > -4096)
                 return (int)r;
         in->region = (uint64_t)r;
         r = fill_region(v, &tid_at);
@@ -243,20 +251,47 @@ static int use(struct victim *v)
         return err;
 }
 
-static int try_thread(struct ls_inject *in, pid_t tid, uint64_t gadget)
+/* How long the thread has waited for processors so far, ns; 0 = not known. */
+static uint64_t queued_ns(int schedstat)
+{
+        char text[64] = "";
+        unsigned long long run, wait = 0;
+
+        if (schedstat < 0 || pread(schedstat, text, sizeof(text) - 1, 0) <= 0 || sscanf(text, "%llu %llu", &run, &wait) != 2)
+                return 0;
+        return wait;
+}
+
+static int open_schedstat(pid_t pid, pid_t tid)
+{
+        char path[64];
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+        return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* While a thread of the program is stopped nobody should keep us from going on, if we may have that. */
+static void hurry(int on)
+{
+        struct sched_param param = { .sched_priority = on };
+
+        sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &param);
+}
+
+static int stop_and_use(struct ls_inject *in, pid_t tid, uint64_t gadget, int schedstat)
 {
         struct victim v = { .in = in, .tid = tid, .inner_tid = ls_thread_inner_id(in->pid, tid), .gadget = gadget };
-        uint64_t start;
+        uint64_t start, queued;
         int status, sig = 0, err;
 
-        if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
-                return -errno;
+        hurry(1);
+        status = ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 ? -errno : wait_stop(tid, now_ns() + STOP_NS);
         start = now_ns();
-        if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0)
-                return -errno;
-        status = wait_stop(tid, start + STOP_NS);
-        if (status < 0)                 /* it is in the kernel for long: it is let go when the recorder ends */
+        queued = queued_ns(schedstat);
+        if (status < 0) {               /* it is in the kernel for long: it is let go when the recorder ends */
+                hurry(0);
                 return status == -EAGAIN ? -ETIMEDOUT : status;
+        }
         if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP)
                 err = use(&v);
         else if (status >> 16 == PTRACE_EVENT_STOP)
@@ -265,8 +300,22 @@ static int try_thread(struct ls_inject *in, pid_t tid, uint64_t gadget)
                 sig = WSTOPSIG(status); /* a signal on its way: it goes on with it */
                 err = -EAGAIN;
         }
+        queued = queued_ns(schedstat) - queued;
         ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)sig);
         in->stopped_ns = now_ns() - start;
+        hurry(0);
+        in->queued_ns = queued < in->stopped_ns ? queued : in->stopped_ns;
+        in->stopped_ns -= in->queued_ns;
+        return err;
+}
+
+static int try_thread(struct ls_inject *in, pid_t tid, uint64_t gadget)
+{
+        int schedstat = open_schedstat(in->pid, tid), err;
+
+        err = ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0 ? -errno : stop_and_use(in, tid, gadget, schedstat);
+        if (schedstat >= 0)
+                close(schedstat);
         return err;
 }
 

@@ -13,6 +13,7 @@ struct ls_inject {
         struct ls_attach page;          /* what the thread is told; filled by the caller but for the region's own fields */
         uint64_t region, page_at;       /* out: in the program */
         uint64_t stopped_ns;            /* out: how long the thread of the program was stopped */
+        uint64_t queued_ns;             /* out: and how long meanwhile it waited for a processor, as it may have to at any time */
 };
 
 /* Begins the thread. Returns 0 or -errno: -EPERM may not be traced, -EBUSY is traced by another, -EAGAIN no thread could be

@@ -68,7 +68,7 @@ static void program_of(pid_t pid, char *to, size_t size)
 
 static int is_named(pid_t pid, const char *name)
 {
-        char path[64], comm[64] = "", program[NAME_MAX + 1];
+        char path[64], comm[64] = "", program[PATH_MAX];
         FILE *f;
 
         snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);

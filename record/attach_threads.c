@@ -31,18 +31,18 @@ int ls_thread_ends_with_eintr(long nr)
         return 0;
 }
 
-/* How a stop disturbs a thread in this state: 0 not at all, 1 its system call goes on, 2 it is begun again, 3 with its time
- * limit anew. line: of /proc/PID/task/TID/syscall. */
+/* How a stop disturbs a thread in this state: 0 it sleeps, and its system call goes on; 1 it runs, and loses the time; 2 its system
+ * call is begun again, 3 with its time limit anew. line: of /proc/PID/task/TID/syscall. */
 static int ease_of(const char *line)
 {
         uint64_t a[6] = { 0 };
         long nr;
 
         if (!isdigit((unsigned char)*line))
-                return 0;
+                return 1;
         if (sscanf(line, "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &nr, &a[0], &a[1], &a[2],
                    &a[3], &a[4], &a[5]) < 7)
-                return 1;
+                return 0;
         for (unsigned i = 0; i < sizeof(with_eintr) / sizeof(*with_eintr); i++) {
                 uint64_t limit = with_eintr[i].limit ? a[with_eintr[i].limit - 1] : 0;
 
@@ -52,7 +52,7 @@ static int ease_of(const char *line)
                         return 2;
                 return 3;
         }
-        return 1;
+        return 0;
 }
 
 static int read_file(pid_t pid, pid_t tid, const char *name, char *buf, size_t size)

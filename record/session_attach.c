@@ -17,6 +17,7 @@
 #include "record/trace_file.h"
 
 #define SECOND_NS 1000000000ull
+#define QUEUED_SHOWN_NS 500000ull
 #define WORDS_MOST 256u
 #define WORDS_BYTES 16384u
 #define AWAY_NS (365ull * 86400 * 1000000000)
@@ -96,9 +97,13 @@ static void say_attached(const struct attached *a)
 {
         const struct ls_shm *shm = a->target->memory.shm;
 
-        if (!a->s->o->quiet)
-                fprintf(stderr, "[ luasample: attached to %d (%s): one of its threads was stopped for %.2f ms ]\n",
-                        (int)a->subject.pid, a->subject.name, (double)a->subject.inject.stopped_ns / 1e6);
+        if (!a->s->o->quiet) {
+                fprintf(stderr, "[ luasample: attached to %d (%s): one of its threads was stopped for %.2f ms", (int)a->subject.pid,
+                        a->subject.name, (double)a->subject.inject.stopped_ns / 1e6);
+                if (a->subject.inject.queued_ns > QUEUED_SHOWN_NS)
+                        fprintf(stderr, ", and waited %.2f ms for a processor", (double)a->subject.inject.queued_ns / 1e6);
+                fprintf(stderr, " ]\n");
+        }
         if (atomic_load(&shm->agent_state) == LS_AGENT_LOADED && !a->s->o->quiet)
                 ls_warning("no Lua VM was found in %d (%s): those that it makes from now on are recorded", (int)a->subject.pid,
                            a->subject.name);
