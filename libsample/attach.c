@@ -22,6 +22,7 @@
 #include "libsample/find_vms.h"
 #include "libsample/interpose.h"
 #include "libsample/real.h"
+#include "libsample/recorder.h"
 #include "libsample/shared.h"
 #include "libsample/thread.h"
 
@@ -130,11 +131,17 @@ static void look_for_vms(void)
         atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_now_ns() - start);
 }
 
-static int recorder_is_silent(void)
+static int is_silent(void)
 {
         uint64_t now = ls_now_ns(), beat = atomic_load(&ls_agent.shm->heartbeat_ns);
 
         return now > beat && now - beat > SILENT_NS;
+}
+
+/* One that is only stopped still has its perf events open: a tick that comes when its handler is gone would kill the program. */
+static int recorder_is_gone(void)
+{
+        return is_silent() && ls_recorder_state() == LS_RECORDER_GONE;
 }
 
 static void run(void)
@@ -142,7 +149,7 @@ static void run(void)
         const struct timespec look = { 0, (long)LOOK_NS };
         const char *library = NULL;
 
-        while (!atomic_load(&ls_agent.shm->detach) && !recorder_is_silent()) {
+        while (!atomic_load(&ls_agent.shm->detach) && !recorder_is_gone()) {
                 ls_vm_library_scan(0);
                 ls_attach_threads_refresh();
                 if (ls_lua.path && ls_lua.path != library) {
@@ -190,6 +197,7 @@ void *luasample_attach(struct ls_attach *page)
         ls_signals_start(1);
         ls_tick_newcomer = ls_attach_threads_newcomer;
         ls_mappings_restart();
+        ls_recorder_remember();
         ls_thread_begin_quiet();
         atomic_store(&ls_agent.shm->agent_tid, (uint32_t)syscall(SYS_gettid));
         atomic_store(&ls_agent.shm->agent_state, LS_AGENT_LOADED);

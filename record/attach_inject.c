@@ -42,9 +42,11 @@
 struct victim {
         struct ls_inject *in;
         pid_t tid, inner_tid;           /* here, and as the program knows it */
+        uint64_t asleep_ns;             /* how long it slept when it was stopped */
         struct user_regs_struct saved;
         uint64_t mask;
         uint64_t gadget;                /* address of a system call instruction */
+        const struct ls_thread_data *data;
 };
 
 static uint64_t now_ns(void)
@@ -130,14 +132,15 @@ static int64_t call_kernel(struct victim *v, uint64_t at, uint64_t data, long nr
         return err < 0 ? err : (int64_t)r.rax;
 }
 
-/* Thread data for the first thread: zeros, but for what the C library copies from a parent and compares with. */
+/* Thread data for the first thread: what the C library gives each for its own use, what it copies from a parent and compares
+ * with, and zeros. */
 static int make_tcb(struct victim *v, uint64_t tcb, uint64_t *ret_tid_at)
 {
         uint32_t tid, inner = (uint32_t)v->inner_tid;
         uint64_t head[TCB_HEAD / 8];
-        uint8_t own[TID_TO];
+        uint8_t own[4096];
 
-        if (ls_remote_read(v->in->modules, v->saved.fs_base, own, sizeof(own)) < 0)
+        if (ls_remote_read(v->in->modules, v->saved.fs_base, own, TID_TO) < 0)
                 return -EFAULT;
         *ret_tid_at = 0;
         for (unsigned i = TID_FROM; i < TID_TO && !*ret_tid_at; i += 4) {
@@ -152,6 +155,9 @@ static int make_tcb(struct victim *v, uint64_t tcb, uint64_t *ret_tid_at)
         head[0] = head[2] = tcb;        /* itself */
         head[1] = tcb + 0x3000;         /* an empty vector of dynamic thread data; its length stands before it */
         head[3] = 1;                    /* more than one thread */
+        if (ls_remote_read(v->in->modules, v->data->image, own, v->data->size) < 0 ||
+            ls_remote_write(v->in->modules, tcb + (uint64_t)v->data->offset, own, v->data->size) < 0)
+                return -EFAULT;
         return ls_remote_write(v->in->modules, tcb, head, sizeof(head));
 }
 
@@ -221,6 +227,12 @@ static void set_back(struct victim *v)
 {
         if ((int64_t)v->saved.rax == -EINTR && (int64_t)v->saved.orig_rax >= 0 &&
             ls_thread_ends_with_eintr((long)v->saved.orig_rax) && !ls_thread_has_signal(v->in->pid, v->tid)) {
+                int32_t limit = (int32_t)v->saved.r10;
+                uint64_t slept_ms = v->asleep_ns / 1000000;
+
+                /* for the rest of its time */
+                if (ls_thread_has_limit_ms((long)v->saved.orig_rax) && limit > 0)
+                        v->saved.r10 = slept_ms < (uint64_t)limit ? (uint64_t)limit - slept_ms : 0;
                 v->saved.rax = v->saved.orig_rax;
                 v->saved.rip -= 2;
                 v->saved.orig_rax = ~0ull;
@@ -278,12 +290,14 @@ static void hurry(int on)
         sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &param);
 }
 
-static int stop_and_use(struct ls_inject *in, pid_t tid, uint64_t gadget, int schedstat)
+static int stop_and_use(struct ls_inject *in, pid_t tid, uint64_t gadget, const struct ls_thread_data *data, int schedstat)
 {
-        struct victim v = { .in = in, .tid = tid, .inner_tid = ls_thread_inner_id(in->pid, tid), .gadget = gadget };
+        struct victim v = { .in = in, .tid = tid, .gadget = gadget, .data = data };
         uint64_t start, queued;
         int status, sig = 0, err;
 
+        v.inner_tid = ls_thread_inner_id(in->pid, tid);
+        v.asleep_ns = ls_thread_asleep_ns(in->pid, tid);
         hurry(1);
         status = ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 ? -errno : wait_stop(tid, now_ns() + STOP_NS);
         start = now_ns();
@@ -309,11 +323,11 @@ static int stop_and_use(struct ls_inject *in, pid_t tid, uint64_t gadget, int sc
         return err;
 }
 
-static int try_thread(struct ls_inject *in, pid_t tid, uint64_t gadget)
+static int try_thread(struct ls_inject *in, pid_t tid, uint64_t gadget, const struct ls_thread_data *data)
 {
         int schedstat = open_schedstat(in->pid, tid), err;
 
-        err = ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0 ? -errno : stop_and_use(in, tid, gadget, schedstat);
+        err = ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0 ? -errno : stop_and_use(in, tid, gadget, data, schedstat);
         if (schedstat >= 0)
                 close(schedstat);
         return err;
@@ -322,10 +336,12 @@ static int try_thread(struct ls_inject *in, pid_t tid, uint64_t gadget)
 int ls_inject_begin(struct ls_inject *in)
 {
         uint64_t gadget = find_gadget(in->modules);
+        const struct ls_module *libc = ls_modules_find(in->modules, "gnu_get_libc_version", NULL);
         pid_t tids[LS_THREADS_TRIED];
+        struct ls_thread_data data;
         int err = -EAGAIN;
 
-        if (!gadget)
+        if (!gadget || ls_module_thread_data(in->modules, libc, &data) < 0)
                 return -ENOEXEC;
         for (int round = 0; round < 50 && err == -EAGAIN; round++) {
                 const struct timespec moment = { 0, 10000000 };
@@ -336,7 +352,7 @@ int ls_inject_begin(struct ls_inject *in)
                 if (!n)
                         return -ESRCH;
                 for (unsigned i = 0; i < n && (err == -EAGAIN); i++)
-                        err = try_thread(in, tids[i], gadget);
+                        err = try_thread(in, tids[i], gadget, &data);
         }
         return err;
 }

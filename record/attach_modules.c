@@ -227,6 +227,42 @@ const struct ls_module *ls_modules_find(const struct ls_modules *ms, const char 
         return NULL;
 }
 
+/* Where errno is from the thread pointer: __errno_location begins by reading that from a word of its own. */
+static int offset_of_errno(const struct ls_modules *ms, const struct ls_module *libc, int64_t *ret)
+{
+        static const uint8_t load[] = { 0x48, 0x8b, 0x05 };     /* mov offset(%rip), %rax */
+        uint64_t at = ls_module_symbol(ms, libc, "__errno_location", NULL);
+        uint8_t code[16];
+        int32_t distance;
+
+        if (!at || ls_remote_read(ms, at, code, sizeof(code)) < 0)
+                return -ENOENT;
+        for (unsigned i = 0; i + 7 <= sizeof(code); i++)
+                if (!memcmp(code + i, load, sizeof(load))) {
+                        memcpy(&distance, code + i + 3, 4);
+                        return ls_remote_read(ms, at + i + 7 + (uint64_t)(int64_t)distance, ret, 8) < 0 || *ret >= 0 ||
+                               *ret < -(1 << 19) ? -ENOENT : 0;
+                }
+        return -ENOENT;
+}
+
+int ls_module_thread_data(const struct ls_modules *ms, const struct ls_module *libc, struct ls_thread_data *ret)
+{
+        Elf64_Phdr ph[PHDRS_MOST];
+        unsigned n = read_phdrs(ms, libc, ph);
+        uint64_t bias = bias_of(libc, ph, n), within = ls_module_symbol(ms, libc, "errno", NULL);
+        int64_t offset;
+
+        if (!within || offset_of_errno(ms, libc, &offset) < 0)
+                return -ENOENT;
+        for (unsigned i = 0; i < n; i++)
+                if (ph[i].p_type == PT_TLS && ph[i].p_filesz <= 4096 && within - bias < ph[i].p_memsz) {
+                        *ret = (struct ls_thread_data){ bias + ph[i].p_vaddr, ph[i].p_filesz, offset - (int64_t)(within - bias) };
+                        return 0;
+                }
+        return -ENOENT;
+}
+
 size_t ls_module_build_id(const struct ls_modules *ms, const struct ls_module *m, uint8_t ret_id[64])
 {
         Elf64_Phdr ph[PHDRS_MOST];

@@ -33,6 +33,10 @@ void ls_remote_string(const struct ls_modules *ms, uint64_t address, char *to, s
 uint64_t ls_module_symbol(const struct ls_modules *ms, const struct ls_module *m, const char *name, uint64_t *ret_size);
 /* The first object that has it, NULL = none has. *ret_address (may be NULL): the symbol's. */
 const struct ls_module *ls_modules_find(const struct ls_modules *ms, const char *name, uint64_t *ret_address);
+/* Thread data that the C library gives each new thread: size bytes at image, which go to offset (negative) from the thread
+ * pointer. Found by way of errno, which is among them. Returns 0, or -ENOENT. */
+struct ls_thread_data { uint64_t image, size; int64_t offset; };
+int ls_module_thread_data(const struct ls_modules *ms, const struct ls_module *libc, struct ls_thread_data *ret);
 /* The GNU build id. Returns its length, 0 = it has none. */
 size_t ls_module_build_id(const struct ls_modules *ms, const struct ls_module *m, uint8_t ret_id[64]);
 

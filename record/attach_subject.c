@@ -19,7 +19,7 @@
 #include "libsample/inject/elf_file.h"
 #include "record/attach_threads.h"
 
-#define HEARTBEAT_NS 2500000000ull      /* a recorder that was silent for so long is gone: its agent leaves by itself */
+#define SILENT_NS 6000000000ull         /* the agent of a recorder that is gone leaves by itself in less */
 
 struct facts {                          /* of /proc/PID/status */
         char text[8192];
@@ -255,14 +255,18 @@ static int has_left(const struct ls_subject *t, uint64_t status_at)
 {
         const struct timespec moment = { 0, 20000000 };
         struct ls_attach_status status;
-        uint64_t beat;
+        uint64_t beat, first = 0, start = now_ns();
 
         for (;;) {
                 if (ls_remote_read(&t->modules, status_at, &status, sizeof(status)) < 0 || !status.pid ||
                     (status.pid != (uint32_t)t->inner_pid && !status.preloaded))
                         return 1;
-                if (status.preloaded || ls_remote_read(&t->modules, status.heartbeat_at, &beat, sizeof(beat)) < 0 ||
-                    now_ns() < beat + 1000000000 || now_ns() > beat + 2 * HEARTBEAT_NS)
+                if (status.preloaded || now_ns() - start > SILENT_NS ||
+                    ls_remote_read(&t->modules, status.heartbeat_at, &beat, sizeof(beat)) < 0)
+                        return 0;
+                if (!first)
+                        first = beat;
+                if (beat != first)      /* its recorder lives */
                         return 0;
                 nanosleep(&moment, NULL);
         }

@@ -11,6 +11,7 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #define WAIT_NS 1000000000ull
 
@@ -31,6 +32,50 @@ int ls_thread_ends_with_eintr(long nr)
         return 0;
 }
 
+static int read_file(pid_t pid, pid_t tid, const char *name, char *buf, size_t size)
+{
+        char path[80];
+        size_t n;
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)tid, name);
+        f = fopen(path, "re");
+        if (!f)
+                return -errno;
+        n = fread(buf, 1, size - 1, f);
+        buf[n] = 0;
+        fclose(f);
+        return n ? 0 : -ESRCH;
+}
+
+/* When the thread last had a processor, on the scheduler's clock in ms; 0 = the kernel does not tell. */
+static double last_ran_ms(pid_t pid, pid_t tid)
+{
+        char text[1024], *p;
+
+        if (read_file(pid, tid, "sched", text, sizeof(text)) < 0 || !(p = strstr(text, "se.exec_start")) || !(p = strchr(p, ':')))
+                return 0;
+        return strtod(p + 1, NULL);
+}
+
+/* That clock now, as of the last look at this thread. */
+static double own_clock_ms(void)
+{
+        return last_ran_ms(getpid(), (pid_t)syscall(SYS_gettid));
+}
+
+uint64_t ls_thread_asleep_ns(pid_t pid, pid_t tid)
+{
+        double since = last_ran_ms(pid, tid), now = own_clock_ms();
+
+        return since > 0 && now > since ? (uint64_t)((now - since) * 1e6) : 0;
+}
+
+int ls_thread_has_limit_ms(long nr)
+{
+        return nr == SYS_epoll_wait || nr == SYS_epoll_pwait;
+}
+
 /* How a stop disturbs a thread in this state: 0 it sleeps, and its system call goes on; 1 it runs, and loses the time; 2 its system
  * call is begun again, 3 with its time limit anew. line: of /proc/PID/task/TID/syscall. */
 static int ease_of(const char *line)
@@ -48,27 +93,11 @@ static int ease_of(const char *line)
 
                 if (with_eintr[i].nr != nr)
                         continue;
-                if (!with_eintr[i].limit || (with_eintr[i].is_pointer ? !limit : (int32_t)limit <= 0))
+                if (!with_eintr[i].limit || (ls_thread_has_limit_ms(nr) && own_clock_ms() > 0) || (with_eintr[i].is_pointer ? !limit : (int32_t)limit <= 0))
                         return 2;
                 return 3;
         }
         return 0;
-}
-
-static int read_file(pid_t pid, pid_t tid, const char *name, char *buf, size_t size)
-{
-        char path[80];
-        size_t n;
-        FILE *f;
-
-        snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)tid, name);
-        f = fopen(path, "re");
-        if (!f)
-                return -errno;
-        n = fread(buf, 1, size - 1, f);
-        buf[n] = 0;
-        fclose(f);
-        return n ? 0 : -ESRCH;
 }
 
 struct candidate { pid_t tid; int ease; };

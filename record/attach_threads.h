@@ -15,6 +15,10 @@
 unsigned ls_threads_by_ease(pid_t pid, pid_t ret[LS_THREADS_TRIED]);
 /* 1 for a system call that ends with EINTR when its thread is stopped and continued, and can be begun again. */
 int ls_thread_ends_with_eintr(long nr);
+/* How long the thread sleeps already, ns; 0 = it does not, or this kernel does not tell. */
+uint64_t ls_thread_asleep_ns(pid_t pid, pid_t tid);
+/* 1 when the system call's fourth argument is a time limit in ms. */
+int ls_thread_has_limit_ms(long nr);
 /* 1 when a signal waits for the thread that it does not block. */
 int ls_thread_has_signal(pid_t pid, pid_t tid);
 /* 1 when the stopped thread is in a restartable sequence (rseq), which may not be left for other code and then resumed. */
