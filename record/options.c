@@ -21,7 +21,7 @@ const struct poptOption ls_record_option_table[] = {
         { "output", 'o', POPT_ARG_STRING, NULL, OPT_OUTPUT, "trace to write (default luasample.data)", "FILE" },
         { "duration", 'd', POPT_ARG_STRING, NULL, OPT_DURATION,
           "end the recording after TIME; the program runs on", "TIME" },
-        { "pid", 'p', POPT_ARG_STRING, NULL, OPT_PID, "record processes that run already, in place of CMD", "PID[,PID]" },
+        { "pid", 'p', POPT_ARG_STRING, NULL, OPT_PID, "record processes that run already, in place of CMD", "PIDS" },
         { "name", '\0', POPT_ARG_STRING, NULL, OPT_NAME, "record all processes of this name that run already", "NAME" },
         { "cgroup", '\0', POPT_ARG_STRING, NULL, OPT_CGROUP, "record the processes of a control group that run already", "PATH" },
         { "depth", '\0', POPT_ARG_STRING, NULL, OPT_DEPTH, "most frames of a stack (default 0: all)", "N" },

@@ -16,8 +16,8 @@ static int record_run(int argc, const char **argv)
 
 const struct ls_command ls_cmd_record = {
         .name = "record",
-        .summary = "run a program and write a trace of where its Lua code spends CPU time",
-        .usage = "[OPTION...] [--] CMD [ARG...]  or: record [OPTION...] -p PID[,PID]",
+        .summary = "write a trace of where the Lua code of a program, run or running, spends CPU time",
+        .usage = "[OPTION...] [--] CMD [ARG...]|-p PID[,PID]",
         .options = ls_record_option_table,
         .run = record_run,
 };

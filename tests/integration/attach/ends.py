@@ -41,7 +41,7 @@ def add_to(suite):
         p = begun(LOOP, "60")
         before = process.state(p.p.pid)
         r = started(p.p.pid)
-        time.sleep(0.3)
+        time.sleep(1.5)                         # what it has written by then is kept
         r.p.kill()
         r.p.wait()
         s = started(p.p.pid)                    # waits for the agent to leave
