@@ -32,6 +32,7 @@ const struct ls_schema ls_schemas[LS_KINDS] = {
         [LS_REC_JITTRACE]  = { "jittrace",  LS_ROWS_DENSE,  M },
         [LS_REC_JITMAP]    = { "jitmap",    LS_ROWS_STREAM, 0 },
         [LS_REC_IRNAMES]   = { "irnames",   LS_ROWS_KEYED,  M },
+        [LS_REC_PROCTOTALS] = { "proctotals", LS_ROWS_KEYED, M },
         [LS_REC_LABEL]     = { "label",     LS_ROWS_DENSE,  M },
 };
 

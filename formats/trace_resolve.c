@@ -232,6 +232,23 @@ static int resolve_zones(struct ls_reader *r, struct ls_profile *p)
         return 0;
 }
 
+static void resolve_process_totals(struct ls_reader *r, struct ls_profile *p)
+{
+        const struct ls_dict *d = &r->dict[LS_REC_PROCTOTALS];
+
+        for (uint32_t i = 1; i <= d->n; i++) {
+                const uint64_t *row = ls_dict_row(d, i);
+
+                if (!ls_dict_has(&r->dict[LS_REC_PROCESS], COL(PROCTOTALS, PROCESS)))
+                        continue;
+                p->processes[COL(PROCTOTALS, PROCESS)].totals = (struct ls_process_totals){
+                        .ticks = COL(PROCTOTALS, TICKS), .samples = COL(PROCTOTALS, SAMPLES),
+                        .lost_ticks = COL(PROCTOTALS, LOST), .cpu_ns = COL(PROCTOTALS, CPU),
+                        .own_ns = COL(PROCTOTALS, OWN), .from_ns = COL(PROCTOTALS, FROM), .to_ns = COL(PROCTOTALS, TO),
+                };
+        }
+}
+
 static int resolve_processes(struct ls_reader *r, struct ls_profile *p)
 {
         const struct ls_dict *cpu = &r->dict[LS_REC_THREADCPU];
@@ -244,6 +261,7 @@ static int resolve_processes(struct ls_reader *r, struct ls_profile *p)
                 p->processes[i].name = i && !row ? lost_str() : ls_reader_str(r, row ? COL(PROCESS, NAME) : 0);
                 p->processes[i].pid = row ? u32(COL(PROCESS, PID)) : 0;
         }
+        resolve_process_totals(r, p);
         for (uint32_t i = 0; i < p->n_threads; i++) {
                 const uint64_t *row = row_of(r, LS_REC_THREAD, i);
 

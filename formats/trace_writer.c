@@ -346,6 +346,12 @@ void ls_trace_threadcpu(struct ls_trace_writer *w, uint32_t thread, uint64_t mon
         update(w, LS_REC_THREADCPU, ROW(thread, monotonic_ns, cpu_ns));
 }
 
+void ls_trace_process_totals(struct ls_trace_writer *w, uint32_t process, const struct ls_process_totals *t)
+{
+        update(w, LS_REC_PROCTOTALS, ROW(process, t->ticks, t->samples, t->lost_ticks, t->cpu_ns, t->own_ns, t->from_ns,
+                                         t->to_ns));
+}
+
 void ls_trace_region(struct ls_trace_writer *w, int begin, uint32_t thread, uint64_t time_ns, uint64_t cpu_ns,
                      uint32_t name)
 {

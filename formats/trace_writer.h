@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/process_totals.h"
 #include "formats/wire/kinds.h"
 
 struct ls_trace_writer;
@@ -73,6 +74,7 @@ void ls_trace_event(struct ls_trace_writer *w, enum ls_event_kind kind, uint64_t
 
 void ls_trace_sample(struct ls_trace_writer *w, const struct ls_sample_row *row);
 void ls_trace_clocks(struct ls_trace_writer *w, uint64_t monotonic_ns, uint64_t realtime_ns, uint64_t boottime_ns);
+void ls_trace_process_totals(struct ls_trace_writer *w, uint32_t process, const struct ls_process_totals *totals);
 void ls_trace_threadcpu(struct ls_trace_writer *w, uint32_t thread, uint64_t monotonic_ns, uint64_t cpu_ns);
 void ls_trace_region(struct ls_trace_writer *w, int begin, uint32_t thread, uint64_t time_ns, uint64_t cpu_ns,
                      uint32_t name);

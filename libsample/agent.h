@@ -20,7 +20,7 @@ struct ls_agent {
         int pid;                        /* the recorded process */
         int attached;                   /* 1 = the agent came into a running process (attach.c): nothing is interposed */
 };
-extern struct ls_agent ls_agent;
+extern struct ls_agent ls_agent;        /* process.c */
 
 /* 1 when this process may write to the rings: recorded, and not a forked child. Whether the recorder is alive and wants
  * samples is in shm. Any thread, signal handlers too. */
@@ -79,8 +79,14 @@ void ls_engine_exec_failed(void);
 void ls_engine_process_end(void);
 /* The program has a signal stack that is too small for a tick: from now on ticks use the stack that runs. */
 void ls_engine_leave_signal_stacks(void);
-/* In the child after fork: forget all, never write again. */
+/* In the child after fork: no tick comes, nothing is written. */
 void ls_engine_after_fork_child(void);
+/* In that child: 1 when it has VMs that can be sampled on. */
+int ls_engine_may_go_on(void);
+/* A process that has just joined: what it has of its VMs, and of the runtime, is told anew, and ticks begin. */
+void ls_engine_go_on(void);
+/* Greatest id of a JIT trace so far. */
+uint32_t ls_engine_jit_ids(void);
 
 /* One sentence for the user into the ring of the process (NOTICE). Not in signal handlers. */
 void ls_agent_notice(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

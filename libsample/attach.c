@@ -23,7 +23,7 @@
 #include "libsample/interpose.h"
 #include "libsample/real.h"
 #include "libsample/recorder.h"
-#include "libsample/shared.h"
+#include "libsample/share.h"
 #include "libsample/thread.h"
 
 #define LOOK_NS UINT64_C(50000000)      /* between two looks at threads and libraries */
@@ -59,12 +59,14 @@ static int map_memory(const struct ls_attach *a)
 {
         static volatile uint64_t *generation;
         struct ls_shm *shm;
+        uint64_t size;
 
         if (!generation)
-                generation = ls_shared_generation(0);
+                generation = ls_process_make_generation();
         if (!generation)
                 return -ENOMEM;
-        shm = ls_shared_map(a->fd_memory, a->generation, old_memory, old_size);
+        size = ls_share_sealed_size(a->fd_memory);
+        shm = !size ? NULL : ls_share_map_file(a->fd_memory, size, a->generation, (uint32_t)getpid(), old_size == size ? old_memory : NULL);
         if (!shm)
                 return -EPROTO;
         if (old_memory && old_memory != shm)
@@ -81,7 +83,6 @@ static int map_memory(const struct ls_attach *a)
 
 static int begin(const struct ls_attach *a)
 {
-        static int watches_forks;
         int err;
 
         if (a->magic != LS_ATTACH_MAGIC || a->version != LS_ATTACH_VERSION)
@@ -93,9 +94,7 @@ static int begin(const struct ls_attach *a)
                 atomic_store(&taken, 0);
                 return err;
         }
-        if (!watches_forks)
-                ls_preload_watch_forks();
-        watches_forks = 1;
+        ls_process_watch_forks();
         luasample_attach_status.heartbeat_at = (uintptr_t)&ls_agent.shm->heartbeat_ns;
         luasample_attach_status.pid = (uint32_t)ls_agent.pid;
         return 0;
@@ -175,7 +174,7 @@ static void end(void)
         luasample_attach_status.pid = 0;
         luasample_attach_status.heartbeat_at = 0;
         *ls_agent.generation = 0;
-        ls_shared_leave(old_memory, old_size);
+        ls_share_leave(old_memory, old_size);
         atomic_store(&taken, 0);
 }
 

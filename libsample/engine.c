@@ -101,14 +101,19 @@ static int have_profiler_api(void)
 
 static int probed;
 
+static void describe_runtime(void)
+{
+        snprintf(ls_agent.shm->runtime, sizeof ls_agent.shm->runtime, "%s", ls_vm_facts.version);
+        snprintf(ls_agent.shm->runtime_path, sizeof ls_agent.shm->runtime_path, "%s", ls_lua.path ? ls_lua.path : "");
+}
+
 static void probe_once(void)
 {
         if (probed)
                 return;
         probed = 1;
         ls_vm_probe();
-        snprintf(ls_agent.shm->runtime, sizeof ls_agent.shm->runtime, "%s", ls_vm_facts.version);
-        snprintf(ls_agent.shm->runtime_path, sizeof ls_agent.shm->runtime_path, "%s", ls_lua.path ? ls_lua.path : "");
+        describe_runtime();
 }
 
 static int usable(void)
@@ -284,6 +289,10 @@ const char *ls_engine_attach(void)
         ls_lock(&vms_lock, &mask);
         probed = 0;                     /* another LuaJIT may have taken the place of the one before */
         memset(&ls_vm_facts, 0, sizeof ls_vm_facts);
+        for (uint32_t i = 0; i < atomic_load(&ls_vms_used); i++) {      /* those of the process that forked this one */
+                atomic_store(&ls_vms[i].global, NULL);
+                atomic_store(&ls_vms[i].taken, 0);
+        }
         probe_once();
         ls_unlock(&vms_lock, &mask);
         if (!ls_vm_facts.ok)
@@ -446,7 +455,50 @@ void ls_engine_process_end(void)
         set_state(LS_AGENT_DONE);
 }
 
+static int may_go_on;
+
 void ls_engine_after_fork_child(void)
 {
-        ls_threads_after_fork_child();
+        static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+        memcpy(&vms_lock, &fresh, sizeof fresh);        /* another thread may have had it */
+        ls_jit_after_fork();
+        may_go_on = ls_threads_after_fork_child() && live_vms();
+}
+
+int ls_engine_may_go_on(void)
+{
+        return may_go_on;
+}
+
+uint32_t ls_engine_jit_ids(void)
+{
+        return ls_jit_last_id();
+}
+
+/* The tables of VMs and of their traces are as in the parent. */
+void ls_engine_go_on(void)
+{
+        struct ls_thread *t = ls_thread_self();
+        uint32_t vms = 0, walk = 0;
+
+        if (probed)
+                describe_runtime();
+        if (!t || !live_vms())
+                return;
+        ls_thread_enter(t);
+        for (uint32_t i = 0; i < atomic_load(&ls_vms_used); i++) {
+                if (!atomic_load(&ls_vms[i].global))
+                        continue;
+                send_vm(t, &ls_vms[i]);
+                vms++;
+                walk += ls_vms[i].engine == LS_ENGINE_WALK;
+        }
+        ls_thread_leave(t);
+        atomic_store(&ls_agent.shm->nvms, vms);
+        atomic_store(&ls_agent.shm->nvms_walk, walk);
+        if (ls_engine_install_handler())
+                return;
+        set_state(LS_AGENT_SAMPLING);
+        ls_threads_arm_all();
 }

@@ -19,7 +19,7 @@ __attribute__((used)) void *ls_dl_sym_from(void *handle, const char *name);
 
 static void scan_if_pending(void)
 {
-        if (__builtin_expect(scan_pending, 0) && ls_agent.shm) {
+        if (__builtin_expect(scan_pending, 0) && ls_process_is_known()) {
                 scan_pending = 0;
                 ls_vm_library_scan(0);
         }
@@ -31,7 +31,7 @@ void *ls_dl_open_from(const char *name, int mode, const void *caller)
         void *real = (void *)ls_libc()->dlopen;
 
         (void)mode;
-        if (!ls_agent.shm)
+        if (!ls_process_is_known())
                 return real;
         scan_if_pending();
         if (!name || !*name)
@@ -56,7 +56,7 @@ void *ls_dl_open(const char *name, int mode)
 void *ls_dl_mopen_from(Lmid_t ns, const char *name, int mode)
 {
         (void)ns, (void)name, (void)mode;
-        if (ls_agent.shm) {
+        if (ls_process_is_known()) {
                 scan_if_pending();
                 scan_pending = 1;
         }

@@ -1,6 +1,7 @@
 /* The exec family. When the recorded process itself execs, ticks are stopped, the agent goes into the environment of
- * the new image again, and the recording goes on there. A child's exec is only noted, its environment is the
- * program's. May run in a child of vfork or in a signal handler: no malloc. */
+ * the new image again, and the recording goes on there. When a child execs, or a process that holds the agent but has no
+ * Lua, the new image gets the agent with the way to the registry. May run in a child of vfork or in a signal handler: no
+ * malloc. */
 #include "libsample/real.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -84,19 +86,20 @@ static const char *file_of(const struct exec_call *call, char *buf, size_t size)
         return path_at(call->fd, call->file ? call->file : "", buf, size);
 }
 
-/* The agent goes into the environment if the image can take it and the library can still be opened: the program may
- * have changed its root directory or its user. */
+/* The program may have changed its root directory or its user. */
+static int can_open(const char *file)
+{
+        int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+        if (fd >= 0)
+                close(fd);
+        return fd >= 0;
+}
+
+/* The agent goes into the environment if the image can take it. */
 static int wants_agent(const struct ls_image *image)
 {
-        int fd;
-
-        if (!ls_agent_live() || !ls_image_preloadable(image))
-                return 0;
-        fd = open(ls_preload.library, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-                return 0;
-        close(fd);
-        return 1;
+        return ls_agent_live() && ls_image_preloadable(image) && can_open(ls_preload.library);
 }
 
 /* Why the recording ends with this exec, if it does. */
@@ -140,16 +143,67 @@ static int exec_in_place(const struct exec_call *call, char *const envp[], struc
         return -1;
 }
 
+/* 1 when the child of this image is to hold the agent: children are followed, and the recorder is there. */
+static int child_wants_agent(const struct ls_image *image)
+{
+        char registry[64];
+
+        if (!ls_preload.registry.pid || !ls_image_preloadable(image))
+                return 0;
+        snprintf(registry, sizeof registry, "/proc/%d/fd/%d", ls_preload.registry.pid, ls_preload.registry.fd);
+        return can_open(registry) && can_open(ls_preload.library);
+}
+
+char *const *ls_env_of_child(const char *file, const char *search_path, unsigned flags, char *const env[],
+                             struct ls_env *made)
+{
+        int saved = errno;
+        struct ls_image *image;
+        char memory[LS_ENV_MEMORY_MAX];
+
+        *made = (struct ls_env){ 0 };
+        if (!ls_preload.registry.pid || !file)
+                return env;
+        image = mmap(NULL, sizeof *image, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (image != MAP_FAILED) {
+                ls_image_inspect(file, search_path, flags, image);
+                ls_env_memory_format(&ls_preload.registry, memory);
+                if (child_wants_agent(image))
+                        ls_env_add_agent(env, ls_preload.library, memory, made);
+                munmap(image, sizeof *image);
+        }
+        if (made->env)
+                ls_process_child_comes(1);
+        errno = saved;
+        return made->env ? made->env : env;
+}
+
+/* In a child of vfork the memory is the parent's, and what exec takes from it stays there: the same thread's next use of
+ * this frees it. */
 static int exec_in_child(const struct exec_call *call, char *const envp[], struct scratch *scratch)
 {
+        static __thread struct ls_env left __attribute__((tls_model("initial-exec")));
+        const char *file = file_of(call, scratch->path, sizeof scratch->path);
+        const char *search_path = call->search ? getenv("PATH") : NULL;
         struct sigaction replaced;
+        char *const *env;
+        int r, error, ignored;
 
-        ls_note_child(getpid(), file_of(call, scratch->path, sizeof scratch->path),
-                      call->search ? getenv("PATH") : NULL);
+        ls_note_child(getpid(), file, search_path);
         ls_note_shell(getpid(), call->argv);
-        munmap(scratch, sizeof *scratch);       /* a child of vfork would leave it to its parent */
-        ls_signals_before_exec(&replaced);
-        return call->run(call, envp);
+        ls_env_done(&left);
+        env = ls_env_of_child(file, search_path, call->search ? LS_INSPECT_SHELL : 0, envp, &left);
+        munmap(scratch, sizeof *scratch);       /* file was in it; a child of vfork would leave it to its parent */
+        ignored = ls_agent.shm ? ls_signals_before_exec(&replaced) : 0;
+        r = call->run(call, env);
+        error = errno;
+        if (left.env)
+                ls_process_child_comes(-1);
+        if (ignored)
+                ls_real.sigaction(LS_TICK_SIGNAL, &replaced, NULL);
+        ls_env_done(&left);
+        errno = error;
+        return r;
 }
 
 static int exec_any(const struct exec_call *call, char *const envp[])
@@ -157,14 +211,14 @@ static int exec_any(const struct exec_call *call, char *const envp[])
         int saved = errno, error;
         struct scratch *scratch;
 
-        if (!ls_agent.shm)
+        if (!ls_process_is_known())
                 return call->run(call, envp);
         scratch = mmap(NULL, sizeof *scratch, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         errno = saved;
         if (scratch == MAP_FAILED) {
                 int r;
 
-                if (!ls_in_recorded_process())
+                if (!ls_in_recorded_process() || !ls_agent_live())
                         return call->run(call, envp);
                 ls_engine_before_exec();
                 r = call->run(call, envp);
@@ -173,7 +227,7 @@ static int exec_any(const struct exec_call *call, char *const envp[])
                 errno = error;
                 return r;
         }
-        if (!ls_in_recorded_process())
+        if (!ls_in_recorded_process() || !ls_agent_live())
                 return exec_in_child(call, envp, scratch);
         exec_in_place(call, envp, scratch);
         error = errno;

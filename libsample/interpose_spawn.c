@@ -1,5 +1,5 @@
-/* Functions that start a child in libc's own code: its exec is not seen, so the parent tells the recorder what the
- * child runs. Children are not followed: their environment does not know the agent. */
+/* posix_spawn, which starts a child in libc's own code: its exec is not seen, so the parent puts the agent into its
+ * environment; and what tells the recorder of children that run LuaJIT and cannot be followed. */
 #include "libsample/real.h"
 
 #include <errno.h>
@@ -41,16 +41,14 @@ void ls_note_child(pid_t pid, const char *file, const char *search_path)
         image = mmap(NULL, sizeof *image, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (image != MAP_FAILED) {
                 ls_image_inspect(file, search_path, LS_INSPECT_SHELL, image);
-                if (ls_image_has_luajit(image))
+                if (ls_image_has_luajit(image) && !(ls_preload.registry.pid && ls_image_preloadable(image)))
                         tell(shm, pid, image->path);
                 munmap(image, sizeof *image);
         }
         errno = saved;
 }
 
-/* The program that a shell command starts with: settings of variables and "exec" are skipped. Only as good as needed
- * to tell that a LuaJIT is run. */
-static void note_command(pid_t pid, const char *command)
+void ls_note_command(pid_t pid, const char *command)
 {
         char word[256];
 
@@ -76,50 +74,45 @@ void ls_note_shell(pid_t pid, char *const argv[])
         size_t len = argv && argv[0] ? strlen(argv[0]) : 0;
 
         if (len >= 2 && strcmp(argv[0] + len - 2, "sh") == 0 && argv[1] && strcmp(argv[1], "-c") == 0)
-                note_command(pid, argv[2]);
+                ls_note_command(pid, argv[2]);
+}
+
+typedef int (*spawn_fn)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+                        char *const[], char *const[]);
+
+static int spawn(spawn_fn fn, pid_t *pid, const char *file, const char *search_path,
+                 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr, char *const argv[],
+                 char *const envp[])
+{
+        struct ls_env made = { 0 };
+        pid_t child = 0;
+        int r;
+
+        if (ls_process_is_known())
+                envp = ls_env_of_child(file, search_path, search_path ? LS_INSPECT_SHELL : 0, envp, &made);
+        r = fn(&child, file, actions, attr, argv, envp);
+        if (r && made.env)
+                ls_process_child_comes(-1);
+        ls_env_done(&made);
+        if (r == 0 && pid)
+                *pid = child;
+        if (r == 0)
+                ls_note_child(child, file, search_path);
+        if (r == 0)
+                ls_note_shell(child, argv);
+        return r;
 }
 
 LS_EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                           const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
-        pid_t child = 0;
-        int r = ls_libc()->posix_spawn(&child, path, actions, attr, argv, envp);
-
-        if (r == 0 && pid)
-                *pid = child;
-        if (r == 0)
-                ls_note_child(child, path, NULL);
-        if (r == 0)
-                ls_note_shell(child, argv);
-        return r;
+        return spawn(ls_libc()->posix_spawn, pid, path, NULL, actions, attr, argv, envp);
 }
 
 LS_EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
                            const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
-        pid_t child = 0;
-        int r = ls_libc()->posix_spawnp(&child, file, actions, attr, argv, envp);
+        const char *path = getenv("PATH");
 
-        if (r == 0 && pid)
-                *pid = child;
-        if (r == 0)
-                ls_note_child(child, file, getenv("PATH"));
-        if (r == 0)
-                ls_note_shell(child, argv);
-        return r;
-}
-
-/* Of these two the child's pid is not known here: the process that runs the shell is named. */
-LS_EXPORT int system(const char *command)
-{
-        if (command && ls_agent.shm)
-                note_command(getpid(), command);
-        return ls_libc()->system(command);
-}
-
-LS_EXPORT FILE *popen(const char *command, const char *type)
-{
-        if (command && ls_agent.shm)
-                note_command(getpid(), command);
-        return ls_libc()->popen(command, type);
+        return spawn(ls_libc()->posix_spawnp, pid, file, path ? path : "", actions, attr, argv, envp);
 }

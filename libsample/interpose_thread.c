@@ -45,7 +45,8 @@ static int begin_c11(void *arg)
 static struct beginning *make(struct beginning b)
 {
         int saved = errno;
-        struct beginning *p = ls_agent.shm && ls_agent_live() ? ls_pages_new(sizeof *p) : NULL;
+        /* A forked child that goes on with its parent's runtime is recorded from the first thread on. */
+        struct beginning *p = ls_agent_live() || (ls_lua.path && ls_process_join()) ? ls_pages_new(sizeof *p) : NULL;
 
         if (p)
                 *p = b;

@@ -23,6 +23,11 @@ void ls_jit_open(struct ls_vm *vm, lua_State *L);
 /* The VM is about to be closed. */
 void ls_jit_close(struct ls_vm *vm);
 
+/* In a forked child: no lock is held. */
+void ls_jit_after_fork(void);
+/* Greatest id of a trace so far. */
+uint32_t ls_jit_last_id(void);
+
 /* Addresses of our functions that LuaJIT calls while it compiles: never frames of the program's. */
 extern uintptr_t ls_jit_functions[2];
 

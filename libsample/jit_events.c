@@ -360,3 +360,10 @@ void ls_jit_close(struct ls_vm *vm)
         unused = jit;
         pthread_mutex_unlock(&unused_lock);
 }
+
+void ls_jit_after_fork(void)
+{
+        static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+        memcpy(&unused_lock, &fresh, sizeof fresh);
+}

@@ -227,3 +227,8 @@ uint32_t ls_jit_send(struct ls_jit *jit, struct ls_thread *t, const char *trace)
         ls_ring_commit(t->ring, body);
         return rec.jit_id;
 }
+
+uint32_t ls_jit_last_id(void)
+{
+        return atomic_load(&last_jit_id);
+}

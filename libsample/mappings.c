@@ -100,3 +100,12 @@ void ls_mappings_send(void)
         ls_objects_each(send_object, t->ring);
         pthread_mutex_unlock(&lock);
 }
+
+void ls_mappings_after_fork(void)
+{
+        static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+        memcpy(&lock, &fresh, sizeof fresh);
+        memset(sent, 0, sizeof sent);
+        nsent = 0;
+}

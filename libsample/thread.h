@@ -83,7 +83,10 @@ void ls_threads_restart(void);
 /* Ends the ticks of all threads, before exec; and begins them again, when it failed. */
 void ls_threads_stop(void);
 void ls_threads_go_on(void);
-/* In the child after fork: this process writes nothing. */
-void ls_threads_after_fork_child(void);
+/* In the child after fork: this process writes nothing. Returns 0 when the fork interrupted our own code, which will go on
+ * with the thread's tables and ring: then they must stay as they are. */
+int ls_threads_after_fork_child(void);
+/* The child has memory of its own. Returns 1 when that of its parent may go. */
+int ls_threads_leave_parent(void);
 
 #endif

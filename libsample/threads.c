@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -133,6 +134,15 @@ static struct ls_thread *new_thread(void)
         return t;
 }
 
+/* The recorder has put no size into rings but the first: each would take a page of memory. */
+static int fits(struct ls_ring *ring)
+{
+        if (!ring->size)
+                ring->size = ls_agent.shm->small_size;
+        return ring->size >= 4096 && !(ring->size & (ring->size - 1)) &&
+               LS_RING_DATA + (uint64_t)ring->size <= ls_agent.shm->ring_stride;
+}
+
 /* A ring that no thread has, for this one. The first is that of the process's first thread. */
 static struct ls_ring *claim(int tid, unsigned *ret_index)
 {
@@ -143,12 +153,13 @@ static struct ls_ring *claim(int tid, unsigned *ret_index)
                 struct ls_ring *ring = ring_at(i);
                 uint32_t nobody = 0;
 
-                if (i && (ring->size < 4096 || (ring->size & (ring->size - 1)) ||
-                          LS_RING_DATA + (uint64_t)ring->size > ls_agent.shm->ring_stride))
+                if (i && !fits(ring))
                         continue;
                 if (ls_threads[i] || !atomic_compare_exchange_strong(&ring->tid, &nobody, (uint32_t)tid))
                         continue;
                 atomic_fetch_add(&ring->claim, 1);
+                if (atomic_load(&ls_agent.shm->rings_used) <= i)
+                        atomic_store(&ls_agent.shm->rings_used, i + 1);
                 *ret_index = i;
                 return ring;
         }
@@ -242,6 +253,8 @@ void ls_thread_disarm(struct ls_thread *t)
         count_rest(t);
 }
 
+static int is_forked(struct ls_thread *t);
+
 struct ls_thread *ls_thread_make(int tid)
 {
         unsigned index = 0;
@@ -300,7 +313,8 @@ void ls_thread_begin(size_t stack_size)
                 errno = saved;
                 return;
         }
-        ls_thread_find_stack(t, stack_size, (uintptr_t)__builtin_frame_address(0));
+        if (!is_forked(t))
+                ls_thread_find_stack(t, stack_size, (uintptr_t)__builtin_frame_address(0));
         ls_thread_own_it(t);
         ls_sample_describe_thread(t);
         atomic_fetch_add(&ls_agent.shm->nthreads_seen, 1);
@@ -412,14 +426,52 @@ void ls_threads_go_on(void)
         ls_unlock(&ls_threads_lock, &mask);
 }
 
-void ls_threads_after_fork_child(void)
+static struct ls_thread *forked;        /* in a forked child: what the thread that forked had in the parent */
+
+static int is_idle(const struct ls_thread *t)
 {
-        for (unsigned i = 0; i < LS_THREADS_MOST; i++)
+        return !t->busy && !t->sampler->inside;
+}
+
+int ls_threads_after_fork_child(void)
+{
+        static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+        memcpy(&ls_threads_lock, &fresh, sizeof fresh); /* another thread may have had it */
+        for (unsigned i = 0; i < LS_THREADS_MOST; i++) {
                 if (ls_threads[i]) {
                         ls_threads[i]->sampler->ready = 0;
                         ls_threads[i]->sampler->has_timer = 0;
                         ls_threads[i] = NULL;
                 }
-        ls_thread_own = NULL;
+                atomic_store(&ls_vm_readers[i], NULL);
+        }
         arming = 0;
+        forked = ls_thread_own;
+        ls_thread_own = NULL;
+        return !forked || is_idle(forked);
+}
+
+int ls_threads_leave_parent(void)
+{
+        int idle = !forked || is_idle(forked);
+
+        if (idle)
+                ls_thread_free(forked);
+        forked = NULL;
+        return idle;
+}
+
+/* The thread that forked is the child's first one, on the stack that it had: VMs know it by its number. */
+static int is_forked(struct ls_thread *t)
+{
+        if (!forked || t->tid != getpid())
+                return 0;
+        t->stack_low = forked->stack_low;
+        t->stack_high = forked->stack_high;
+        t->thread_id = forked->thread_id;
+        for (unsigned i = 0; i < LS_VMS_MOST && i < atomic_load(&ls_vms_used); i++)
+                if (atomic_load(&ls_vms[i].closing) == forked)
+                        atomic_store(&ls_vms[i].closing, t);
+        return 1;
 }

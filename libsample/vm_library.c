@@ -39,8 +39,10 @@ static lua_State *created(lua_State *L)
 {
         int saved = errno;
 
-        if (!L || creating || !ls_agent_live())
+        if (!L || creating || (!ls_agent_live() && !ls_process_join())) {
+                errno = saved;
                 return L;
+        }
         if (ls_agent.attached) {
                 ls_engine_vm_adopt(L);
         } else {
@@ -219,6 +221,7 @@ static int look_at(const struct ls_object *object, void *data)
 }
 
 static unsigned long long scanned;      /* ls_objects_version when it was last looked at */
+static atomic_flag busy = ATOMIC_FLAG_INIT;
 
 static int unpatch(const struct ls_object *object, void *data)
 {
@@ -237,21 +240,25 @@ void ls_vm_library_leave(void)
         memset(noticed, 0, sizeof noticed);
 }
 
+void ls_vm_library_after_fork(void)
+{
+        atomic_flag_clear(&busy);
+}
+
 void ls_vm_library_scan(int in_constructor)
 {
-        static atomic_flag busy = ATOMIC_FLAG_INIT;
         struct scan scan = { .single_threaded = in_constructor };
         unsigned long long version;
 
         /* a second thread that loads meanwhile: its next call sees that the version has changed */
-        if (!ls_agent_live() || atomic_flag_test_and_set(&busy))
+        if ((!ls_agent_live() && !ls_process_may_join()) || atomic_flag_test_and_set(&busy))
                 return;
         version = ls_objects_version();
         if (version != scanned) {
                 ls_objects_each(look_at, &scan);
                 if (scan.first.path && scan.current_seen)
                         notice_once(&scan.first, "is a second LuaJIT in this process: its VMs are not recorded");
-                else if (scan.first.path)
+                else if (scan.first.path && ls_process_join())
                         take_over(&scan.first, in_constructor);
                 ls_mappings_send();
                 scanned = version;

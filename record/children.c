@@ -43,7 +43,8 @@ static void tell(struct ls_children *c, pid_t pid)
 
         if (c->known[i].told++ || c->found++ >= NOTICES_MAX)
                 return;
-        snprintf(text, sizeof(text), "pid %d ran LuaJIT; not followed", (int)pid);
+        snprintf(text, sizeof(text), c->following ? "pid %d ran LuaJIT; it could not be followed" :
+                 "pid %d ran LuaJIT; not followed", (int)pid);
         c->notice(c->ctx, text);
 }
 
@@ -87,6 +88,9 @@ static void look_at_process(struct ls_children *c, pid_t pid)
 
         snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)pid);
         if (c->known[i].told || stat(exe, &st) < 0 || (c->known[i].dev == st.st_dev && c->known[i].ino == st.st_ino))
+                return;
+        /* It may be about to say that it is there. */
+        if (c->following && (c->is_recorded(c->ctx, pid) || !c->known[i].seen++))
                 return;
         c->known[i].dev = st.st_dev;
         c->known[i].ino = st.st_ino;

@@ -1,4 +1,4 @@
-/* Children of the program that ran LuaJIT: they are not recorded, and the user is told. The agent tells of those that the
+/* Children of the program that ran LuaJIT and are not recorded: the user is told. The agent tells of those that the
  * program starts itself; those that a wrapper starts for it (env, make, a shell) are found in /proc while they live.
  * Called by the session. */
 #ifndef LS_RECORD_CHILDREN_H
@@ -12,13 +12,15 @@
 
 struct ls_children {
         /* Processes that were looked at, with the file that they ran then: a later exec makes a new look worthwhile. */
-        struct { pid_t pid; int told; dev_t dev; ino_t ino; } known[LS_CHILDREN_KNOWN];
+        struct { pid_t pid; int told, seen; dev_t dev; ino_t ino; } known[LS_CHILDREN_KNOWN];
         unsigned next;                          /* of known, to use next */
         uint64_t found;
         /* Tells of one; text is a whole sentence. */
         void (*notice)(void *ctx, const char *text);
         void *ctx;
         const char *cwd;                        /* the program's at its start */
+        int following;                          /* those that can be recorded are: only a second look at one tells */
+        int (*is_recorded)(void *ctx, pid_t pid);
 };
 
 /* Looks at the slots that the agent filled. Often. */

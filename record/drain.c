@@ -134,7 +134,9 @@ static void drain_ring(struct ls_drain *d, unsigned i, int writer_gone, uint64_t
 
 void ls_drain_run(struct ls_drain *d, int writer_gone, uint64_t now_ns)
 {
+        unsigned n = ls_memory_rings(d->memory);
+
         d->fill = 0;
-        for (unsigned i = 0; i < d->memory->ring_count; i++)
+        for (unsigned i = 0; i < n; i++)
                 drain_ring(d, i, writer_gone, now_ns);
 }

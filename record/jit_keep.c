@@ -41,9 +41,10 @@ struct ls_jit_names {
         int failed;
 };
 
-void ls_jit_keep_init(struct ls_jit_keep *k, struct ls_trace_writer *w)
+void ls_jit_keep_init(struct ls_jit_keep *k, struct ls_trace_writer *w, uint32_t ordinal)
 {
         memset(k, 0, sizeof(*k));
+        k->ordinal = ordinal;
         k->writer = w;
 }
 
@@ -170,7 +171,8 @@ static struct ls_jit_names *write_names(struct ls_jit_keep *k, uint32_t vm)
 
 static uint32_t function_of(struct ls_jit_keep *k, struct ls_jit_entry *e)
 {
-        struct ls_function_def def = { .kind = LS_FUNC_TRACE, .offset = e->jit_id, .hash = e->generation };
+        struct ls_function_def def = { .kind = LS_FUNC_TRACE, .offset = e->jit_id,
+                                       .hash = (uint64_t)k->ordinal << 32 | e->generation };
 
         if (!e->function)
                 e->function = ls_trace_function(k->writer, &def);
@@ -249,6 +251,45 @@ int ls_jit_keep_add(struct ls_jit_keep *k, const struct ls_rec_jittrace *rec, ui
         while (k->kept_bytes > LS_JIT_KEPT_MAX)
                 drop_oldest(k);
         return 0;
+}
+
+static void copy_entry(struct ls_jit_keep *k, const struct ls_jit_entry *from)
+{
+        struct ls_jit_entry *e = find_or_make(k, from->jit_id);
+
+        if (!e || e->hash)
+                return;
+        e->vm = from->vm;
+        e->function = from->function;   /* in the file already: then both have one */
+        e->generation = from->generation;
+        e->hash = from->hash;
+        e->written = from->written;
+        ls_jit_places_copy(&e->places, &from->places);
+        e->rec = from->rec ? malloc(from->size) : NULL;
+        if (!e->rec)
+                return;
+        memcpy(e->rec, from->rec, from->size);
+        e->size = from->size;
+        DL_APPEND(k->kept, e);
+        k->kept_bytes += e->size;
+}
+
+void ls_jit_keep_copy(struct ls_jit_keep *k, const struct ls_jit_keep *from, uint32_t last)
+{
+        const struct ls_jit_names *n;
+
+        for (const struct ls_jit_entry *e = from->entries; e; e = e->hh.next)
+                if (e->jit_id <= last)
+                        copy_entry(k, e);
+        for (n = from->names; n; n = n->hh.next) {
+                struct ls_jit_names *own;
+
+                ls_jit_keep_names(k, n->vm, n->names, n->len);
+                HASH_FIND(hh, k->names, &n->vm, sizeof(n->vm), own);
+                if (own)
+                        own->written = n->written;
+        }
+        k->dropped_to = from->dropped_to < last ? from->dropped_to : last;
 }
 
 uint32_t ls_jit_keep_function(struct ls_jit_keep *k, uint32_t jit_id, uint32_t *offset)

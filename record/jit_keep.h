@@ -16,6 +16,7 @@ struct ls_jit_names;
 
 struct ls_jit_keep {
         struct ls_trace_writer *writer;
+        uint32_t ordinal;               /* of the process */
         struct ls_jit_entry *entries;   /* by the agent's id */
         struct ls_jit_entry *kept;      /* of these, those with a definition that is not in the file; oldest first */
         struct ls_jit_names *names;     /* by the writer's id of the VM */
@@ -24,7 +25,9 @@ struct ls_jit_keep {
         uint64_t missing;               /* sampled traces that had been given up */
 };
 
-void ls_jit_keep_init(struct ls_jit_keep *k, struct ls_trace_writer *w);
+/* ordinal: of the process, 0, 1, ...; tells its traces from
+ * those of others that have the same ids. */
+void ls_jit_keep_init(struct ls_jit_keep *k, struct ls_trace_writer *w, uint32_t ordinal);
 void ls_jit_keep_done(struct ls_jit_keep *k);
 
 /* Bytes of a JITTRACE record as its own counts say, 0 = they are more than len, or more than a trace can have. */
@@ -33,6 +36,8 @@ uint32_t ls_jit_record_size(const struct ls_rec_jittrace *rec, uint32_t len);
 /* A JITTRACE record of ls_jit_record_size bytes, with the writer's ids of functions in place of the ring's; vm: the
  * writer's id. Returns 0 or -ENOMEM. */
 int ls_jit_keep_add(struct ls_jit_keep *k, const struct ls_rec_jittrace *rec, uint32_t size, uint32_t vm);
+/* Takes over what from has of the traces up to jit_id last: a forked child has the same machine code. */
+void ls_jit_keep_copy(struct ls_jit_keep *k, const struct ls_jit_keep *from, uint32_t last);
 /* An IRNAMES record. */
 int ls_jit_keep_names(struct ls_jit_keep *k, uint32_t vm, const char *names, uint32_t len);
 

@@ -20,7 +20,7 @@ int ls_fd_above_stdio(int fd)
         return high < 0 ? -err : high;
 }
 
-static uint64_t random_generation(void)
+uint64_t ls_memory_generation(void)
 {
         uint64_t g = 0;
 
@@ -36,11 +36,14 @@ static void fill(struct ls_memory *m, const struct ls_record_options *o)
 
         s->magic = LS_SHM_MAGIC;
         s->version = LS_SHM_VERSION;
-        s->generation = random_generation();
+        s->generation = ls_memory_generation();
         s->total_size = m->size;
         s->ring_stride = m->ring_stride;
         s->ring_size = m->ring_size;
         s->ring_count = m->ring_count;
+        s->small_size = m->small_size;
+        s->rings_used = 1;
+        s->registry_fd = -1;
         s->interval_ns = o->interval_ns;
         s->depth = o->depth;
         s->scope = o->scope;
@@ -53,13 +56,6 @@ static void fill(struct ls_memory *m, const struct ls_record_options *o)
         s->recorder_pid = (uint32_t)getpid();
 }
 
-/* The memory is sparse: a ring that no thread has used costs the page of its head. */
-static void fill_rings(struct ls_memory *m)
-{
-        for (unsigned i = 0; i < m->ring_count; i++)
-                ls_memory_ring(m, i)->size = ls_memory_ring_size(m, i);
-}
-
 static void set_sizes(struct ls_memory *m, const struct ls_record_options *o, uint32_t rings)
 {
         m->ring_size = o->ring_size;
@@ -69,61 +65,66 @@ static void set_sizes(struct ls_memory *m, const struct ls_record_options *o, ui
         m->size = LS_SHM_RINGS + m->ring_count * m->ring_stride;
 }
 
-/* Memory of the sizes in m, in the file m->fd. Returns 0 or -errno. */
-static int share_file(struct ls_memory *m)
+/* Takes fd. Sealed: a program that shrank it would make the recorder die of SIGBUS. */
+static int share_file(int fd, size_t size, void **ret_map)
 {
         int err;
 
-        /* Sealed: a program that shrank it would make the recorder die of SIGBUS. */
-        if (ftruncate(m->fd, (off_t)m->size) == 0 &&
-            fcntl(m->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
-                m->shm = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
-                if (m->shm != MAP_FAILED)
-                        return 0;
-                m->shm = NULL;
+        if (fd < 0)
+                return fd;
+        if (ftruncate(fd, (off_t)size) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+                *ret_map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+                if (*ret_map != MAP_FAILED)
+                        return fd;
         }
         err = errno;
-        ls_memory_done(m);
+        close(fd);
         return -err;
 }
 
-static int share(struct ls_memory *m)
+int ls_memory_share(size_t size, void **ret_map)
 {
-        m->fd = memfd_create("luasample", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        m->fd = ls_fd_above_stdio(m->fd < 0 ? -errno : m->fd);
-        return m->fd < 0 ? m->fd : share_file(m);
+        int fd = memfd_create("luasample", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+        return share_file(ls_fd_above_stdio(fd < 0 ? -errno : fd), size, ret_map);
+}
+
+/* What the memory of the sizes in m, mapped at map, begins with. */
+static void begin(struct ls_memory *m, const struct ls_record_options *o, void *map)
+{
+        m->shm = map;
+        fill(m, o);
+        /* The memory is sparse: a ring that no thread has used costs nothing, and has no size yet. */
+        ls_memory_ring(m, 0)->size = m->ring_size;
 }
 
 int ls_memory_init_in(struct ls_memory *m, const struct ls_record_options *o, int fd)
 {
-        int err;
+        void *map;
 
         m->shm = NULL;
-        m->fd = fd;
         set_sizes(m, o, LS_RINGS);
-        err = share_file(m);
-        if (err < 0)
-                return err;
-        fill(m, o);
-        fill_rings(m);
+        m->fd = share_file(fd, m->size, &map);
+        if (m->fd < 0)
+                return m->fd;
+        begin(m, o, map);
         return 0;
 }
 
 int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o)
 {
-        int err;
+        void *map;
 
         m->shm = NULL;
         set_sizes(m, o, LS_RINGS);
-        err = share(m);
-        if (err == -EFBIG || err == -ENOMEM) {  /* a limit of the user's: one thread is better than none */
+        m->fd = ls_memory_share(m->size, &map);
+        if (m->fd == -EFBIG || m->fd == -ENOMEM) {      /* a limit of the user's: one thread is better than none */
                 set_sizes(m, o, 1);
-                err = share(m);
+                m->fd = ls_memory_share(m->size, &map);
         }
-        if (err < 0)
-                return err;
-        fill(m, o);
-        fill_rings(m);
+        if (m->fd < 0)
+                return m->fd;
+        begin(m, o, map);
         return 0;
 }
 

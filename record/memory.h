@@ -19,6 +19,10 @@ struct ls_memory {
         uint64_t ring_stride;
 };
 
+/* A sealed memory file of size bytes, mapped. Returns its descriptor or -errno. */
+int ls_memory_share(size_t size, void **ret_map);
+/* Not 0, and not to be guessed. */
+uint64_t ls_memory_generation(void);
 /* Makes and fills the memory. Returns 0 or -errno. */
 int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o);
 /* The same in a file that the process to be recorded has made (memfd_create with sealing allowed): takes fd. */
@@ -33,6 +37,14 @@ static inline struct ls_ring *ls_memory_ring(const struct ls_memory *m, unsigned
 static inline uint32_t ls_memory_ring_size(const struct ls_memory *m, unsigned i)
 {
         return i == 0 ? m->ring_size : m->small_size;
+}
+
+/* Rings from 0 that are worth a look: to read the others would take memory for them. */
+static inline unsigned ls_memory_rings(const struct ls_memory *m)
+{
+        uint32_t used = atomic_load_explicit(&m->shm->rings_used, memory_order_acquire);
+
+        return used < m->ring_count ? used : m->ring_count;
 }
 
 /* A descriptor above those of stdin, stdout and stderr, which may be closed and are the program's: takes fd. Returns

@@ -12,8 +12,8 @@ const char *const ls_engine_names[3] = { "auto", "walk", "hook" };
 const char *const ls_jit_leaf_names[3] = { "map", "check", "root" };
 
 enum { OPT_INTERVAL = 1000, OPT_FREQ, OPT_OUTPUT, OPT_DURATION, OPT_DEPTH, OPT_SCOPE, OPT_TIMER, OPT_QUIET, OPT_RING,
-       OPT_ENGINE, OPT_JIT_LEAF, OPT_NATIVE, OPT_NO_NATIVE, OPT_NO_ARGS, OPT_NO_SOURCE, OPT_BARE_TICK, OPT_NO_TICKS,
-       OPT_PID, OPT_NAME, OPT_CGROUP };
+       OPT_ENGINE, OPT_JIT_LEAF, OPT_NATIVE, OPT_NO_NATIVE, OPT_NO_ARGS, OPT_NO_SOURCE, OPT_NO_CHILDREN,
+       OPT_NO_WAIT, OPT_BARE_TICK, OPT_NO_TICKS, OPT_PID, OPT_NAME, OPT_CGROUP };
 
 const struct poptOption ls_record_option_table[] = {
         { "interval", 'i', POPT_ARG_STRING, NULL, OPT_INTERVAL, "CPU time between samples (default 1ms)", "TIME" },
@@ -43,6 +43,9 @@ const struct poptOption ls_record_option_table[] = {
         { "no-args", '\0', POPT_ARG_NONE, NULL, OPT_NO_ARGS, "keep the program's arguments out of the trace", NULL },
         { "no-source", '\0', POPT_ARG_NONE, NULL, OPT_NO_SOURCE, "keep the text of loaded chunks out of the trace",
           NULL },
+        { "no-children", '\0', POPT_ARG_NONE, NULL, OPT_NO_CHILDREN, "record the program itself only, not what it starts", NULL },
+        { "no-wait", '\0', POPT_ARG_NONE, NULL, OPT_NO_WAIT,
+          "end with the program, also when processes that it started go on", NULL },
         { "quiet", 'q', POPT_ARG_NONE, NULL, OPT_QUIET, "print neither status line nor summary", NULL },
         { "bare-tick", '\0', POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, NULL, OPT_BARE_TICK,
           "for tests/bench: ticks without samples", NULL },
@@ -234,6 +237,8 @@ static int set_flag(struct ls_record_options *o, int opt)
         case OPT_NO_NATIVE: o->native_bytes = 0; break;
         case OPT_NO_ARGS: o->no_args = 1; break;
         case OPT_NO_SOURCE: o->no_source = 1; break;
+        case OPT_NO_CHILDREN: o->no_children = 1; break;
+        case OPT_NO_WAIT: o->no_wait = 1; break;
         case OPT_BARE_TICK: o->bare_tick = 1; break;
         case OPT_NO_TICKS: o->bare_tick = 2; break;
         }

@@ -32,6 +32,8 @@ struct ls_record_options {
         uint8_t jit_leaf;               /* enum ls_jit_leaf */
         int timer;                      /* enum ls_timer, -1 = the best that works */
         int quiet, no_args, no_source;
+        int no_children;                /* follow none */
+        int no_wait;                    /* end with the program, also when children go on */
         uint8_t bare_tick;              /* see shm.h */
         const char *attach_pids, *attach_name, *attach_cgroup;  /* processes that run already; NULL = none are meant by it */
         const char **command;           /* the program and its arguments, NULL-terminated, never empty */

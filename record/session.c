@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +16,6 @@
 #include "record/trace_file.h"
 
 #define SECOND_NS 1000000000ull
-#define LAST_WRITES_NS 2000000          /* after -d: for the sample that the last tick led to */
 
 static void session_notice(void *ctx, const char *text)
 {
@@ -29,6 +29,11 @@ static void child_notice(void *ctx, const char *text)
 
         ls_trace_notice(s->writer, text);
         ls_status_notice(s, text);
+}
+
+static int is_recorded(void *ctx, pid_t pid)
+{
+        return ls_processes_has(ctx, pid);
 }
 
 /* What the program is decides how it is started. Returns -1 to go on, else the status to exit with. */
@@ -100,12 +105,22 @@ static int prepare_env(struct ls_session *s, struct ls_env *env)
         return 0;
 }
 
-int ls_session_begin_target(struct ls_session *s, struct ls_target *t, pid_t pid, const char *name)
+int ls_session_begin_target(struct ls_session *s, struct ls_target *t, pid_t pid)
 {
-        struct ls_target_config cfg = { .o = s->o, .writer = s->writer, .cwd = s->cwd, .name = name, .start_ns = s->start_ns,
-                                        .notice = session_notice, .ctx = s };
+        struct ls_target_config cfg = { .o = s->o, .writer = s->writer, .cwd = s->cwd, .ordinal = s->n_processes++,
+                                        .start_ns = s->start_ns, .notice = session_notice, .ctx = s };
 
         return ls_target_begin(t, pid, &cfg);
+}
+
+/* The program's name in the trace: its command line, as of its children. */
+static void name_root(struct ls_session *s)
+{
+        size_t n = 0;
+
+        for (const char **a = s->o->command; *a && n < sizeof(s->root->name) && (!s->o->no_args || !n); a++)
+                n += (size_t)snprintf(s->root->name + n, sizeof(s->root->name) - n, n ? " %s" : "%s", *a);
+        ls_target_name(s->root, s->root->name);
 }
 
 int ls_session_start_trace(struct ls_session *s)
@@ -117,17 +132,19 @@ int ls_session_start_trace(struct ls_session *s)
                 return err;
         }
         s->start_ns = ls_session_clock(CLOCK_MONOTONIC);
-        err = ls_session_begin_target(s, s->root, s->pid, s->o->command[0]);
+        err = ls_session_begin_target(s, s->root, s->pid);
         if (err < 0) {
                 ls_error("cannot record: %s", strerror(-err));
                 return err;
         }
+        name_root(s);
         s->targets[s->n_targets++] = s->root;
         s->recording = 1;
         s->status_ns = s->start_ns;
         s->next_second_ns = s->start_ns + SECOND_NS;
         s->next_minute_ns = s->start_ns + 60 * SECOND_NS;
-        s->children = (struct ls_children){ .notice = child_notice, .ctx = s, .cwd = s->cwd };
+        s->children = (struct ls_children){ .notice = child_notice, .ctx = s, .cwd = s->cwd, .is_recorded = is_recorded,
+                                            .following = s->registry.fd >= 0 };
         ls_totals_start(s);
         err = ls_trace_flush(s->writer, s->start_ns, 1);
         if (err < 0)
@@ -146,8 +163,10 @@ static void flush_trace(struct ls_session *s, uint64_t now, int force)
 static void each_second(struct ls_session *s, uint64_t now)
 {
         s->next_second_ns = now + SECOND_NS;
+        ls_processes_second(s);
         ls_totals_second(s, now);
-        ls_children_walk(&s->children, s->pid);
+        if (!s->exited)
+                ls_children_walk(&s->children, s->pid);
         ls_status_line(s, now);
         if (now >= s->next_minute_ns) {
                 s->next_minute_ns = now + 60 * SECOND_NS;
@@ -166,6 +185,7 @@ void ls_session_work(struct ls_session *s, int at_once)
 {
         uint64_t now = ls_session_clock(CLOCK_MONOTONIC);
 
+        ls_processes_look(s, now);
         for (unsigned i = 0; i < s->n_targets; i++) {
                 ls_target_work(s->targets[i], now, at_once);
                 ls_children_poll(&s->children, s->targets[i]->memory.shm);
@@ -186,32 +206,15 @@ uint64_t ls_session_time_to_wait(const struct ls_session *s, uint64_t now)
         return due > now ? due - now : 0;
 }
 
-/* The last ticks have come: what they led to is in the ring, or is being written. When the program is dead all is. */
-static void finish_targets(struct ls_session *s)
-{
-        const struct timespec moment = { 0, LAST_WRITES_NS };
-
-        for (unsigned i = 0; i < s->n_targets; i++)
-                ls_target_stop(s->targets[i]);
-        if (s->leave)
-                s->leave(s);
-        else
-                s->root->ended = s->exited;
-        if (!s->exited)
-                nanosleep(&moment, NULL);
-        for (unsigned i = 0; i < s->n_targets; i++) {
-                ls_target_finish(s->targets[i]);
-                ls_children_poll(&s->children, s->targets[i]->memory.shm);
-        }
-}
-
 void ls_session_end(struct ls_session *s)
 {
         struct stat st;
         int err;
 
         s->end_ns = ls_session_clock(CLOCK_MONOTONIC);
-        finish_targets(s);
+        ls_processes_finish(s);
+        for (unsigned i = 0; i < s->n_targets; i++)
+                ls_children_poll(&s->children, s->targets[i]->memory.shm);
         if (s->exited)
                 ls_signals_reap(s);
         ls_totals_clocks(s);
@@ -232,26 +235,77 @@ void ls_session_end(struct ls_session *s)
         ls_status_summary(s);
 }
 
-/* Until the program has ended; the recording may end before. */
+/* The program has ended, and what it has started goes on. */
+static void say_who_is_left(struct ls_session *s)
+{
+        unsigned n = ls_processes_left(s);
+
+        if (!n || s->said_who_is_left)
+                return;
+        s->said_who_is_left = 1;
+        if (!s->o->quiet && !s->stopping && !s->o->no_wait)
+                fprintf(stderr, "[ luasample: the program has ended; %u process%s that it started %s still recorded: Ctrl-C "
+                        "ends the recording ]\n", n, n == 1 ? "" : "es", n == 1 ? "is" : "are");
+}
+
+/* A child that was forked just before the program ended may not have run yet; one that does not come is given up. */
+#define COMING_NS SECOND_NS
+#define COMING_LOOK_NS 2000000ull
+
+static int child_is_coming(const struct ls_session *s)
+{
+        return ls_processes_come(s) && ls_session_clock(CLOCK_MONOTONIC) - s->exited_ns < COMING_NS;
+}
+
+static int goes_on(struct ls_session *s)
+{
+        if (!s->exited)
+                return 1;
+        if (!s->recording || s->stopping || s->o->no_wait)
+                return 0;
+        if (!s->reaped || ls_processes_left(s) || child_is_coming(s))
+                return 1;
+        /* One that was coming a moment ago is there by now. */
+        ls_processes_look(s, ls_session_clock(CLOCK_MONOTONIC));
+        return ls_processes_left(s) != 0;
+}
+
+static void wait_for_something(struct ls_session *s, uint64_t end)
+{
+        struct pollfd p[LS_TARGETS_MAX + 2] = { { .fd = s->signal_fd, .events = POLLIN } };
+        uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = ls_session_time_to_wait(s, now);
+        unsigned n = s->recording ? ls_processes_poll(s, p + 1) : 0;
+        struct timespec t;
+
+        if (now >= end)
+                wait = 0;
+        else if (wait > end - now)
+                wait = end - now;
+        if (s->exited && wait > COMING_LOOK_NS && !ls_processes_left(s))
+                wait = COMING_LOOK_NS;
+        t.tv_sec = (time_t)(wait / SECOND_NS);
+        t.tv_nsec = (long)(wait % SECOND_NS);
+        ppoll(p, n + 1, s->recording ? &t : NULL, NULL);
+}
+
+/* Until the program has ended, and all that it started; the recording may end before. */
 static void main_loop(struct ls_session *s)
 {
         uint64_t end = s->o->duration_ns ? s->start_ns + s->o->duration_ns : UINT64_MAX;
-        struct pollfd p = { .fd = s->signal_fd, .events = POLLIN };
 
-        while (!s->exited) {
-                uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = ls_session_time_to_wait(s, now);
-                struct timespec t;
-
-                if (now >= end)
-                        wait = 0;
-                else if (wait > end - now)
-                        wait = end - now;
-                t.tv_sec = (time_t)(wait / SECOND_NS);
-                t.tv_nsec = (long)(wait % SECOND_NS);
-                ppoll(&p, 1, s->recording ? &t : NULL, NULL);
+        while (goes_on(s)) {
+                wait_for_something(s, end);
                 ls_signals_handle(s);
-                if (s->recording && !s->exited)
+                if (s->recording && (!s->exited || s->reaped))
                         ls_session_work(s, 0);
+                if (s->exited && !s->reaped && s->recording) {
+                        ls_processes_look(s, ls_session_clock(CLOCK_MONOTONIC));
+                        ls_processes_root_ended(s);
+                        ls_signals_reap(s);
+                        s->exited_ns = ls_session_clock(CLOCK_MONOTONIC);
+                }
+                if (s->reaped && s->recording)
+                        say_who_is_left(s);
                 if (s->recording && ls_session_clock(CLOCK_MONOTONIC) >= end)
                         ls_session_end(s);
         }
@@ -309,6 +363,7 @@ static int run_program(struct ls_session *s, const char *sentence)
                 ls_warning("%s; it runs without being recorded", sentence);
                 ls_trace_notice(s->writer, sentence);
         }
+        ls_processes_open(s);           /* the program may fork at once */
         err = ls_launch_exec(&s->launch);
         if (err < 0)
                 return exec_failed(s, err);
@@ -322,6 +377,7 @@ void ls_session_done(struct ls_session *s)
 {
         if (s->root)
                 ls_ticker_stop(s->root->ticker);
+        ls_processes_done(s);
         if (s->writer)
                 ls_trace_writer_close(s->writer);
         if (s->root)
@@ -337,14 +393,17 @@ void ls_session_done(struct ls_session *s)
 
 static int make_root(struct ls_session *s)
 {
+        int err;
+
         s->root = malloc(sizeof(*s->root));
-        return s->root ? ls_target_init(s->root, s->o) : -ENOMEM;
+        err = s->root ? ls_target_init(s->root, s->o) : -ENOMEM;
+        return err < 0 ? err : ls_processes_init(s);
 }
 
 void ls_session_init(struct ls_session *s, const struct ls_record_options *o)
 {
         s->o = o;
-        s->trace_fd = s->signal_fd = -1;
+        s->trace_fd = s->signal_fd = s->registry.fd = s->registry.bell_fd = -1;
         s->terminal = !o->quiet && isatty(STDERR_FILENO);
 }
 

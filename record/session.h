@@ -10,11 +10,10 @@
 #include "record/children.h"
 #include "record/launch.h"
 #include "record/options.h"
+#include "record/processes.h"
 #include "record/target.h"
 
 #define LS_NOTICES 32
-
-#define LS_TARGETS_MAX 256              /* processes that are recorded at one time */
 
 struct ls_session {
         const struct ls_record_options *o;
@@ -22,6 +21,8 @@ struct ls_session {
         struct ls_target *targets[LS_TARGETS_MAX];      /* processes that are recorded now; the program stays in 0 */
         unsigned n_targets;
         struct ls_sums ended;                   /* of those that are no longer in targets */
+        struct ls_registry_side registry;       /* processes.c: where children come in */
+        unsigned n_processes, n_refused;        /* that have come; that were too many */
         struct ls_launch_saved saved;
         struct ls_launch launch;
         struct ls_trace_writer *writer;
@@ -38,8 +39,14 @@ struct ls_session {
         void (*leave)(struct ls_session *s);    /* attached: the agents go; NULL = the program was started here */
         int recording;                          /* the trace is open */
         int runtime_written;                    /* the runtime of the first image is in the trace */
+        int has_runtime;
+        char runtime[64], runtime_path[256];    /* as the agent wrote them: not to be trusted to end */
         uint64_t lost_written[LS_NLOSSES];      /* losses that are in the trace */
-        int exited;
+        int exited;                             /* the program has ended */
+        int stopping;                           /* somebody has asked for the end */
+        int reaped;
+        uint64_t exited_ns;                     /* when it was */
+        int said_who_is_left;
         int exit_status;                        /* as a shell gives it; valid when exited */
         int write_error;                        /* first -errno of the trace, 0 = none */
         uint64_t start_ns, end_ns;              /* CLOCK_MONOTONIC; end: of the recording */
@@ -62,10 +69,11 @@ void ls_session_init(struct ls_session *s, const struct ls_record_options *o);
 int ls_session_choose_timer(struct ls_session *s);
 /* Opens the trace with the first process. Returns 0 or -errno. */
 int ls_session_start_trace(struct ls_session *s);
-int ls_session_begin_target(struct ls_session *s, struct ls_target *t, pid_t pid, const char *name);
 uint64_t ls_session_time_to_wait(const struct ls_session *s, uint64_t now_ns);
 void ls_session_end(struct ls_session *s);
 void ls_session_done(struct ls_session *s);
+/* For processes.c and session_attach.c: a process becomes one of the recording. Returns 0 or -errno. */
+int ls_session_begin_target(struct ls_session *s, struct ls_target *t, pid_t pid);
 /* For signals.c: takes what has come from all processes, those not due too when at_once; tells all that we live, until
  * until_ns and the agent's patience. */
 void ls_session_work(struct ls_session *s, int at_once);
@@ -92,6 +100,8 @@ void ls_signals_reap(struct ls_session *s);
 void ls_totals_start(struct ls_session *s);             /* once, before the program runs */
 void ls_totals_clocks(struct ls_session *s);            /* at start, each minute, at the end */
 void ls_totals_second(struct ls_session *s, uint64_t now_ns);
+/* What is counted of one process; when it leaves the recording, and at the end. */
+void ls_totals_process(struct ls_session *s, const struct ls_target *t);
 void ls_totals_write(struct ls_session *s);             /* now and then, and at the end */
 /* All processes so far, those that have ended too. */
 void ls_totals_sums(const struct ls_session *s, struct ls_sums *ret);

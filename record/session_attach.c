@@ -79,9 +79,11 @@ static int prepared(void *ctx)
                 s->root = a->target;
                 err = ls_session_start_trace(s);
         } else {
-                err = ls_session_begin_target(s, a->target, a->subject.pid, a->subject.name);
-                if (err == 0)
+                err = ls_session_begin_target(s, a->target, a->subject.pid);
+                if (err == 0) {
+                        ls_target_name(a->target, a->subject.name);
                         s->targets[s->n_targets++] = a->target;
+                }
         }
         if (err < 0)
                 return err;
@@ -123,7 +125,7 @@ static int attach_one(struct ls_session *s, struct attached *a, pid_t pid, const
         a->target = calloc(1, sizeof(*a->target));
         if (!a->target)
                 return -ENOMEM;
-        a->target->memory.fd = -1;
+        a->target->memory.fd = a->target->pidfd = -1;
         err = ls_attach_begin(&a->subject, agent, &a->target->memory, s->o, prepared, a);
         a->there = err == 0;
         if (err == 0)
@@ -229,7 +231,7 @@ static void all_done(struct ls_session *s)
                 struct attached *a = &attached[i];
 
                 ls_subject_done(&a->subject);
-                if (a->target && a->target != s->root) {
+                if (a->target && !a->opened && a->target != s->root) {
                         ls_target_done(a->target);
                         free(a->target);
                 }

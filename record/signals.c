@@ -116,6 +116,12 @@ static void pass_on(struct ls_session *s, const struct signalfd_siginfo *si)
                 kill(s->pid, (int)si->ssi_signo);
 }
 
+/* Of a program that ends by it, what it started is not waited for. */
+static int is_wish_to_end(int sig)
+{
+        return sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
+}
+
 void ls_signals_handle(struct ls_session *s)
 {
         struct signalfd_siginfo si;
@@ -125,6 +131,8 @@ void ls_signals_handle(struct ls_session *s)
                 /* SIGCONT has reached us because we were stopped, which stop_too deals with, or runs already. */
                 if (si.ssi_signo == SIGCHLD || si.ssi_signo == SIGCONT)
                         continue;
+                if (is_wish_to_end((int)si.ssi_signo))
+                        s->stopping = 1;
                 pass_on(s, &si);
                 came = 1;
         }
@@ -140,6 +148,9 @@ void ls_signals_reap(struct ls_session *s)
 {
         int status = 0;
 
+        if (s->reaped)
+                return;
+        s->reaped = 1;
         while (waitpid(s->pid, &status, 0) < 0 && errno == EINTR)
                 ;
         s->exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

@@ -1,8 +1,8 @@
 /* One process that is recorded: see target.h. */
 #include "record/target.h"
 
-#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WAKE_MIN_NS 1000000ull
 #define WAKE_FIRST_NS 10000000ull
@@ -18,7 +18,7 @@ static uint64_t clock_ns(clockid_t id)
 int ls_target_init(struct ls_target *t, const struct ls_record_options *o)
 {
         memset(t, 0, sizeof(*t));
-        t->memory.fd = -1;
+        t->memory.fd = t->pidfd = -1;
         return ls_memory_init(&t->memory, o);
 }
 
@@ -30,6 +30,9 @@ void ls_target_done(struct ls_target *t)
                 ls_translate_done(&t->translate);
         ls_drain_done(&t->drain);
         ls_memory_done(&t->memory);
+        if (t->pidfd >= 0)
+                close(t->pidfd);
+        t->pidfd = -1;
 }
 
 static uint64_t ring_u64(const _Atomic uint64_t *value)
@@ -59,8 +62,8 @@ static void thread_ended(void *ctx, unsigned ring)
 int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_config *cfg)
 {
         struct ls_translate_config tr = {
-                .writer = cfg->writer, .memory = &t->memory, .cwd = cfg->cwd, .pid = pid, .interval_ns = cfg->o->interval_ns,
-                .start_ns = cfg->start_ns, .no_source = cfg->o->no_source, .native = cfg->o->native_bytes != 0,
+                .writer = cfg->writer, .memory = &t->memory, .cwd = cfg->cwd, .pid = pid, .ordinal = cfg->ordinal,
+                .interval_ns = cfg->o->interval_ns, .start_ns = cfg->start_ns, .no_source = cfg->o->no_source, .native = cfg->o->native_bytes != 0,
                 .notice = cfg->notice, .notice_ctx = cfg->ctx, .ended = thread_ended, .ended_ctx = t,
         };
         struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
@@ -70,8 +73,8 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
         t->pid = pid;
         if (clock_getcpuclockid(pid, &t->clock) != 0)
                 t->clock = 0;
-        t->process = ls_trace_process(cfg->writer, (uint32_t)pid, ls_trace_string(cfg->writer, cfg->name, strlen(cfg->name)));
-        tr.process = t->process;
+        t->generation = t->memory.shm->generation;
+        t->begin_ns = clock_ns(CLOCK_MONOTONIC);
         t->wake_ns = WAKE_FIRST_NS;
         err = ls_translate_init(&t->translate, &tr);
         return err < 0 ? err : ls_drain_init(&t->drain, &t->memory, &sink);
@@ -80,6 +83,21 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
 void ls_target_since_now(struct ls_target *t)
 {
         t->cpu_before_ns = t->clock ? clock_ns(t->clock) : 0;
+}
+
+void ls_target_name(struct ls_target *t, const char *name)
+{
+        struct ls_trace_writer *w = t->translate.cfg.writer;
+
+        t->process = ls_trace_process(w, (uint32_t)t->pid, ls_trace_string(w, name, strlen(name)));
+        t->translate.cfg.process = t->process;
+}
+
+void ls_target_inherit(struct ls_target *child, struct ls_target *parent, uint64_t now_ns)
+{
+        if (!parent->finished)          /* what it sent before it forked may still be in its ring */
+                ls_target_work(parent, now_ns, 1);
+        ls_jit_keep_copy(&child->translate.jit, &parent->translate.jit, child->memory.shm->parent_jit_ids);
 }
 
 int ls_target_tick(struct ls_target *t, enum ls_timer timer, const struct ls_record_options *o)
@@ -104,7 +122,7 @@ static void adapt_wake(struct ls_target *t)
 
 void ls_target_work(struct ls_target *t, uint64_t now_ns, int at_once)
 {
-        if (!at_once && now_ns < t->due_ns)
+        if (t->finished || !t->process || (!at_once && now_ns < t->due_ns))
                 return;
         atomic_store(&t->memory.shm->heartbeat_ns, now_ns);
         t->translate.now_ns = now_ns;
@@ -117,10 +135,23 @@ void ls_target_second(struct ls_target *t, uint64_t now_ns)
 {
         uint64_t cpu = t->clock ? clock_ns(t->clock) : 0;
 
+        if (t->finished)
+                return;
+
         if (cpu > t->cpu_before_ns + t->cpu_ns)
                 t->cpu_ns = cpu - t->cpu_before_ns;
-        for (unsigned i = 0; i < t->memory.ring_count; i++)
+        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
                 put_threadcpu(t, i, now_ns);
+}
+
+/* A process that has ended between two looks at its clock used at least what its threads did. */
+static void use_thread_clocks(struct ls_target *t)
+{
+        struct ls_sums sums = { 0 };
+
+        ls_target_sums(t, &sums);
+        if (sums.cpu_ns > t->cpu_ns)
+                t->cpu_ns = sums.cpu_ns;
 }
 
 void ls_target_stop(struct ls_target *t)
@@ -132,10 +163,15 @@ void ls_target_finish(struct ls_target *t)
 {
         uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
+        if (t->finished)
+                return;
         atomic_store(&t->memory.shm->recording, 0);
         ls_target_work(t, now, 1);
         ls_target_second(t, now);
         ls_translate_finish(&t->translate);
+        use_thread_clocks(t);
+        t->finished = 1;
+        t->end_ns = now;
 }
 
 uint64_t ls_target_lost(const struct ls_target *t, enum ls_loss loss)
@@ -186,7 +222,7 @@ void ls_target_sums(const struct ls_target *t, struct ls_sums *sums)
         sums->source_bytes += t->translate.sources.written_bytes;
         for (unsigned i = 0; i < LS_NLOSSES; i++)
                 sums->lost[i] += ls_target_lost(t, (enum ls_loss)i);
-        for (unsigned i = 0; i < t->memory.ring_count; i++) {
+        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++) {
                 sums->ticks += ring_u64(&ls_memory_ring(&t->memory, i)->ticks);
                 sums->signals += ring_u64(&ls_memory_ring(&t->memory, i)->signals);
                 sums->cpu_ns += ring_cpu(t, i);

@@ -23,9 +23,14 @@ struct ls_sums {
         uint64_t lost[LS_NLOSSES];
 };
 
+#define LS_TARGET_NAME 200
+
 struct ls_target {
         pid_t pid;
-        uint32_t process;                       /* its id in the trace */
+        char name[LS_TARGET_NAME];              /* what it was called when it came */
+        int pidfd;                              /* readable when it has ended; -1 = not open */
+        uint32_t process;                       /* its id in the trace, 0 = it has no name yet, and nothing was taken */
+        uint64_t generation;                    /* of its memory: our own copy */
         struct ls_memory memory;
         struct ls_drain drain;
         struct ls_translate translate;
@@ -34,6 +39,8 @@ struct ls_target {
         uint64_t cpu_before_ns;                 /* that, when the recording began */
         uint64_t cpu_ns;                        /* since then, as of the last look */
         int ended;                              /* the process is dead: what is open in a ring stays open */
+        int finished;                           /* all was taken */
+        uint64_t begin_ns, end_ns;              /* CLOCK_MONOTONIC; end: 0 = it is recorded still */
         uint64_t wake_ns;                       /* time between two looks at the rings */
         uint64_t due_ns;                        /* CLOCK_MONOTONIC of the next */
 };
@@ -42,7 +49,7 @@ struct ls_target_config {
         const struct ls_record_options *o;
         struct ls_trace_writer *writer;
         const char *cwd;                        /* the program's at its start; outlives the target */
-        const char *name;                       /* of the process */
+        uint32_t ordinal;                       /* of the process, from 0 */
         uint64_t start_ns;                      /* CLOCK_MONOTONIC: no sample is older */
         void (*notice)(void *ctx, const char *text);
         void *ctx;
@@ -53,10 +60,14 @@ int ls_target_init(struct ls_target *t, const struct ls_record_options *o);
 /* Takes half-made ones. */
 void ls_target_done(struct ls_target *t);
 
-/* The process is there: from now on its samples are taken. Returns 0 or -errno. */
+/* The process is there. Returns 0 or -errno. */
 int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_config *cfg);
 /* What CPU time the process had until now is not counted. */
 void ls_target_since_now(struct ls_target *t);
+/* Its name: from now on its samples are taken. Once. */
+void ls_target_name(struct ls_target *t, const char *name);
+/* The child has the machine code of the process that forked it: so has its target what is known of that. */
+void ls_target_inherit(struct ls_target *child, struct ls_target *parent, uint64_t now_ns);
 /* Starts the recorder's timer, unless the agent makes its own ticks. Returns 0 or -errno. */
 int ls_target_tick(struct ls_target *t, enum ls_timer timer, const struct ls_record_options *o);
 

@@ -78,9 +78,12 @@ static void disarm(struct ls_ticker *t, struct ls_tick_thread *h)
 /* Brings each thread to what the agent wants. Returns 1 when some could not be armed: to be tried again. */
 static int follow(struct ls_ticker *t)
 {
+        uint32_t used = atomic_load(&t->shm->rings_used);
         int missing = 0;
 
-        for (unsigned i = 0; i < t->n; i++) {
+        if (used > t->used)             /* never fewer: what is armed is looked after */
+                t->used = used < t->n ? used : t->n;
+        for (unsigned i = 0; i < t->used; i++) {
                 struct ls_tick_thread *h = &t->threads[i];
                 uint32_t claim;
                 pid_t tid = wanted(t, i, &claim);
@@ -124,7 +127,7 @@ static void *ticker_thread(void *arg)
                 } while (!atomic_load(&t->stop) && atomic_load(&t->shm->request) == request &&
                          !(missing && ls_clock_ns(CLOCK_MONOTONIC) >= retry_ns));
         }
-        for (unsigned i = 0; i < t->n; i++)
+        for (unsigned i = 0; i < t->used; i++)
                 disarm(t, &t->threads[i]);
         return NULL;
 }

@@ -31,7 +31,7 @@ static void helper_wait(struct ls_ticker *t, uint32_t request)
         t->next_ns += t->interval_ns;
         if (t->next_ns <= now)
                 t->next_ns += (now - t->next_ns) / t->interval_ns * t->interval_ns + t->interval_ns;
-        for (unsigned i = 0; i < t->n; i++)
+        for (unsigned i = 0; i < t->used; i++)
                 if (t->threads[i].armed)
                         ls_tick_try(&t->threads[i], now);
 }

@@ -159,7 +159,7 @@ static void perf_wait(struct ls_ticker *t, uint32_t request)
         uint64_t pause = CALM_NS, now = ls_clock_ns(CLOCK_MONOTONIC);
         int starved = 0;
 
-        for (unsigned i = 0; i < t->n; i++) {
+        for (unsigned i = 0; i < t->used; i++) {
                 const struct ls_tick_thread *h = &t->threads[i];
 
                 starved |= h->armed && h->starved;
@@ -172,7 +172,7 @@ static void perf_wait(struct ls_ticker *t, uint32_t request)
         if (atomic_load(&t->shm->request) != request)
                 return;
         now = ls_clock_ns(CLOCK_MONOTONIC);
-        for (unsigned i = 0; i < t->n; i++)
+        for (unsigned i = 0; i < t->used; i++)
                 if (t->threads[i].armed && t->threads[i].look_fd >= 0)
                         look_after(t, &t->threads[i], now);
 }

@@ -41,7 +41,7 @@ struct ls_ticker {
         struct ls_ticker_totals totals;
         unsigned n_armed;
         uint64_t next_ns;               /* helper: next tick, CLOCK_MONOTONIC; 0 = no thread is armed */
-        unsigned n;
+        unsigned n, used;               /* rings; of these, that have had a thread */
         struct ls_tick_thread threads[];        /* by ring */
 };
 

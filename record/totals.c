@@ -127,24 +127,25 @@ static const char *engine_name(const struct ls_sums *sums)
         return !sums->vms_walk ? "hook" : sums->vms_walk < sums->vms ? "walk and hook" : "walk";
 }
 
-/* The first process with a VM: those of one program are mostly alike. */
-static const struct ls_shm *first_with_vm(const struct ls_session *s)
+/* Of the first process with a VM: those of one program are mostly alike. It may end before the recording does. */
+static void keep_runtime(struct ls_session *s, const struct ls_shm *shm)
 {
-        for (unsigned i = 0; i < s->n_targets; i++)
-                if (atomic_load(&s->targets[i]->memory.shm->agent_state) >= LS_AGENT_SAMPLING)
-                        return s->targets[i]->memory.shm;
-        return NULL;
+        if (s->has_runtime || atomic_load(&shm->agent_state) < LS_AGENT_SAMPLING)
+                return;
+        s->has_runtime = 1;
+        memcpy(s->runtime, shm->runtime, sizeof(s->runtime));
+        memcpy(s->runtime_path, shm->runtime_path, sizeof(s->runtime_path));
 }
 
 static void put_runtime(struct ls_session *s, const struct ls_sums *sums)
 {
-        const struct ls_shm *shm = first_with_vm(s);
-
-        if (!shm)
+        for (unsigned i = 0; i < s->n_targets; i++)
+                keep_runtime(s, s->targets[i]->memory.shm);
+        if (!s->has_runtime)
                 return;
         put_str(s, INFO_ENGINE, engine_name(sums));
-        put_shared(s, INFO_RUNTIME, shm->runtime, sizeof(shm->runtime));
-        put_shared(s, INFO_RUNTIME_PATH, shm->runtime_path, sizeof(shm->runtime_path));
+        put_shared(s, INFO_RUNTIME, s->runtime, sizeof(s->runtime));
+        put_shared(s, INFO_RUNTIME_PATH, s->runtime_path, sizeof(s->runtime_path));
 }
 
 static void put_loss(struct ls_session *s, unsigned loss, uint64_t n)
@@ -172,9 +173,9 @@ void ls_totals_second(struct ls_session *s, uint64_t now_ns)
         for (unsigned i = 0; i < s->n_targets; i++)
                 ls_target_second(s->targets[i], now_ns);
         ls_totals_sums(s, &sums);
-        if (!s->runtime_written && first_with_vm(s)) {
-                s->runtime_written = 1;         /* so that a trace without an end has it too */
+        if (!s->runtime_written) {              /* so that a trace without an end has it too */
                 put_runtime(s, &sums);
+                s->runtime_written = s->has_runtime;
         }
         put_lost_ticks(s, &sums);
 }
@@ -207,11 +208,29 @@ static void put_timer(struct ls_session *s)
         put_str(s, INFO_TIMER, ls_timer_names[s->timer]);
 }
 
+void ls_totals_process(struct ls_session *s, const struct ls_target *t)
+{
+        struct ls_process_totals totals = { .from_ns = t->begin_ns, .to_ns = t->end_ns };
+        struct ls_sums sums = { 0 };
+
+        ls_target_sums(t, &sums);
+        totals.ticks = sums.ticks;
+        totals.samples = sums.samples;
+        totals.lost_ticks = ls_totals_lost_ticks(&sums);
+        totals.cpu_ns = sums.cpu_ns;
+        totals.own_ns = sums.own_handler_ns + sums.own_hook_ns;
+        if (t->process)
+                ls_trace_process_totals(s->writer, t->process, &totals);
+        keep_runtime(s, t->memory.shm);
+}
+
 void ls_totals_write(struct ls_session *s)
 {
         struct ls_sums sums;
 
         ls_totals_sums(s, &sums);
+        for (unsigned i = 0; i < s->n_targets; i++)
+                ls_totals_process(s, s->targets[i]);
         put_runtime(s, &sums);
         put_timer(s);
         put_u64(s, INFO_ELAPSED, (s->end_ns ? s->end_ns : ls_session_clock(CLOCK_MONOTONIC)) - s->start_ns);

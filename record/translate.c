@@ -15,7 +15,7 @@ int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *
         t->cfg = *cfg;
         ls_sources_init(&t->sources, cfg->writer, cfg->cwd, cfg->pid, cfg->no_source);
         ls_mappings_init(&t->mappings, cfg->writer, cfg->pid);
-        ls_jit_keep_init(&t->jit, cfg->writer);
+        ls_jit_keep_init(&t->jit, cfg->writer, cfg->ordinal);
         t->rings = calloc(cfg->memory->ring_count, sizeof(*t->rings));
         if (!t->rings)
                 return -ENOMEM;

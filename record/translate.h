@@ -17,7 +17,8 @@ struct ls_translate_config {
         const struct ls_memory *memory;
         const char *cwd;                /* the program's at its start; outlives the translator */
         int pid;                        /* the program; 0 = none (tests) */
-        uint32_t process;               /* its id in the trace */
+        uint32_t process;               /* its id in the trace; known before the first record comes */
+        uint32_t ordinal;               /* of the process among those of the session, from 0 */
         uint64_t interval_ns;
         uint64_t start_ns;              /* CLOCK_MONOTONIC: no sample is older */
         int no_source;

@@ -43,7 +43,8 @@ static int init_zones(struct ls_filter *f, const struct ls_profile *p, const cha
 
 static int init_threads(struct ls_filter *f, const struct ls_profile *p, const char *pattern)
 {
-        f->threads = new_map(p->n_threads);
+        if (!f->threads)
+                f->threads = new_map(p->n_threads);
         if (!f->threads)
                 return -ENOMEM;
         for (uint32_t i = 1; i < p->n_threads; i++) {
@@ -52,9 +53,44 @@ static int init_threads(struct ls_filter *f, const struct ls_profile *p, const c
                 if (!name)
                         return -ENOMEM;
                 snprintf(tid, sizeof(tid), "%u", p->threads[i].tid);
-                f->threads[i] = !strcmp(pattern, tid) || (*name && fnmatch(pattern, name, 0) == 0);
+                f->threads[i] = (!f->processes || f->threads[i]) &&
+                                (!strcmp(pattern, tid) || (*name && fnmatch(pattern, name, 0) == 0));
                 free(name);
         }
+        return 0;
+}
+
+/* All threads of a process are wanted when its number is the pattern, or its name, or the first word of that, matches. */
+static int process_matches(const struct ls_process *p, const char *pattern)
+{
+        char pid[16], *name = ls_visible(p->name.s, p->name.len);
+        int hit;
+
+        if (!name)
+                return -ENOMEM;
+        snprintf(pid, sizeof(pid), "%u", p->pid);
+        hit = !strcmp(pattern, pid) || (*name && fnmatch(pattern, name, 0) == 0);
+        name[strcspn(name, " ")] = 0;
+        hit = hit || (*name && fnmatch(pattern, name, 0) == 0);
+        free(name);
+        return hit;
+}
+
+static int init_processes(struct ls_filter *f, const struct ls_profile *p, const char *pattern)
+{
+        f->processes = new_map(p->n_processes);
+        f->threads = new_map(p->n_threads);
+        if (!f->processes || !f->threads)
+                return -ENOMEM;
+        for (uint32_t i = 1; i < p->n_processes; i++) {
+                int hit = process_matches(&p->processes[i], pattern);
+
+                if (hit < 0)
+                        return hit;
+                f->processes[i] = (uint8_t)hit;
+        }
+        for (uint32_t i = 1; i < p->n_threads; i++)
+                f->threads[i] = f->processes[p->threads[i].process];
         return 0;
 }
 
@@ -301,9 +337,11 @@ int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_la
 
         memset(f, 0, sizeof(*f));
         f->vmstates = o->vmstates;
-        f->active = o->zone || o->vmstate || o->thread || o->vm || o->time_text || o->n_functions || o->n_excludes || o->region;
+        f->active = o->zone || o->vmstate || o->process || o->thread || o->vm || o->time_text || o->n_functions || o->n_excludes || o->region;
         if (o->zone)
                 r = init_zones(f, p, o->zone);
+        if (!r && o->process)
+                r = init_processes(f, p, o->process);
         if (!r && o->thread)
                 r = init_threads(f, p, o->thread);
         if (!r && o->vm)
@@ -318,6 +356,8 @@ int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_la
         f->need_region_flag = o->region || (p->n_regions && !o->no_regions);
         if (!r && o->zone && !any(f->zones, p->n_zones))
                 ls_warning("--zone '%s': no such zone in this trace", o->zone);
+        if (!r && o->process && !any(f->processes, p->n_processes))
+                ls_warning("--process '%s': no such process in this trace", o->process);
         if (!r && o->thread && !any(f->threads, p->n_threads))
                 ls_warning("--thread '%s': no such thread in this trace", o->thread);
         if (!r && o->vm && !any(f->vms, p->n_vms))
@@ -331,6 +371,7 @@ void ls_filter_done(struct ls_filter *f)
 {
         free(f->stacks);
         free(f->zones);
+        free(f->processes);
         free(f->threads);
         free(f->vms);
         free(f->spans);
@@ -356,6 +397,7 @@ char *ls_filter_text(const struct ls_report_options *o)
                 return NULL;
         put(f, "--zone", o->zone);
         put(f, "--vmstate", o->vmstate);
+        put(f, "--process", o->process);
         put(f, "--thread", o->thread);
         put(f, "--vm", o->vm);
         put(f, "--time", o->time_text);

@@ -4,6 +4,7 @@
 #include "formats/escape.h"
 #include "report/commands.h"
 #include "report/facts.h"
+#include "report/info_processes.h"
 #include "report/json.h"
 #include "report/trace.h"
 
@@ -290,6 +291,7 @@ static int info_json(FILE *out, const struct ls_profile *p, const struct ls_fact
         for (unsigned i = 0; i < n; i++)
                 ls_json_u64(g, tables[i].name, tables[i].n);
         yajl_gen_map_close(g);
+        ls_info_processes_json(g, p);
         json_lists(g, p);
         yajl_gen_map_close(g);
         ls_json_end(g);
@@ -322,6 +324,7 @@ static int run_info(struct ls_profile *p)
                 put_time(out.file, ls_profile_u64(p, "start_realtime_ns", 0));
                 put_infos(out.file, p);
                 put_quality(out.file, p, &f);
+                ls_info_processes(out.file, p);
                 put_contents(out.file, p);
                 put_private(out.file, p);
         }

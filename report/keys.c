@@ -347,6 +347,8 @@ const struct ls_key ls_keys[] = {
           prepare_zone, group_zone, text_zone, NULL, NULL, NULL, NULL },
         { "zone-path", "Zone", "zone", "by the whole path of zones", 0, LS_DIM_ZONE, 0,
           prepare_zone_path, group_zone, text_zone_path, NULL, NULL, NULL, NULL },
+        { "process", "Process", "process", "by process: its number and name", 0, LS_DIM_THREAD, 0,
+          ls_prepare_process, ls_group_process, ls_text_process, NULL, NULL, NULL, ls_number_process },
         { "thread", "Thread", "thread", "by thread: its name and number", 0, LS_DIM_THREAD, 0,
           ls_prepare_thread, ls_group_thread, ls_text_thread, NULL, NULL, NULL, ls_number_thread },
         { "vm", "VM", "vm", "by Lua VM", 0, LS_DIM_VM, 0,

@@ -1,4 +1,4 @@
-/* Keys of what ran: threads, VMs, coroutines and traces of the JIT compiler. See keys.h; the table is in keys.c. */
+/* Keys of what ran: processes, threads, VMs, coroutines and traces of the JIT compiler. See keys.h; the table is in keys.c. */
 #include "report/keys_private.h"
 #include "formats/escape.h"
 
@@ -90,6 +90,44 @@ const char *ls_text_thread(const struct ls_grouping *g, uint32_t group)
 uint32_t ls_number_thread(const struct ls_grouping *g, uint32_t group)
 {
         return g->profile->threads[g->sample_of[group]].tid;
+}
+
+/* Groups are of threads. A process that was given another name has two entries. */
+static void key_process(const struct ls_profile *p, uint32_t i, struct ls_keyed *k)
+{
+        k->a = p->processes[p->threads[i].process].pid;
+}
+
+int ls_prepare_process(struct ls_grouping *g)
+{
+        return prepare(g, g->profile->n_threads, key_process);
+}
+
+uint32_t ls_group_process(const struct ls_grouping *g, const struct ls_cell *c)
+{
+        return g->group_of[c->thread];
+}
+
+static char *make_process(const struct ls_grouping *g, uint32_t thread)
+{
+        const struct ls_process *p = &g->profile->processes[g->profile->threads[thread].process];
+        char *name = ls_visible(p->name.s, p->name.len), *text;
+
+        if (!name)
+                return NULL;
+        text = *name ? print("%u %s", p->pid, name) : print("%u", p->pid);
+        free(name);
+        return text;
+}
+
+const char *ls_text_process(const struct ls_grouping *g, uint32_t group)
+{
+        return g->sample_of[group] ? cached(g, group, make_process) : "(not known)";
+}
+
+uint32_t ls_number_process(const struct ls_grouping *g, uint32_t group)
+{
+        return g->profile->processes[g->profile->threads[g->sample_of[group]].process].pid;
 }
 
 /* A VM whose runtime became known late has two entries. */

@@ -14,7 +14,7 @@ enum {                                  /* options that may come several times, 
 /* popt stores here; one command line is read in a process. */
 static struct {
         char *input, *output, *by, *depth, *format, *min, *sort, *color;
-        char *zone, *vmstate, *thread, *vm, *time, *region;
+        char *zone, *vmstate, *process, *thread, *vm, *time, *region;
         char *words[64];                /* arguments of the VAL_ options: they live as long as the process */
         unsigned n_words;
         int tree, inverse, whole_file, raw, full_path, json, no_pager, no_regions;
@@ -27,6 +27,7 @@ const struct poptOption ls_filter_option_table[] = {
         { "zone", 0, TEXT(zone, "PATTERN", "only samples in zones that match, with the zones inside them") },
         { "vmstate", 0, TEXT(vmstate, "STATE,...",
                              "only these: native, interpreted, c, gc, jit, or the letters N I C G J") },
+        { "process", 0, TEXT(process, "PID|PATTERN", "only processes of this number or with a matching name") },
         { "thread", 0, TEXT(thread, "TID|PATTERN", "only threads of this number or with a matching name") },
         { "vm", 0, TEXT(vm, "N", "only the Lua VM of this number") },
         { "time", 0, TEXT(time, "FROM,TO", "only this part: seconds, durations (1.5s,200ms) or 10%,50% from the start") },
@@ -42,7 +43,7 @@ const struct poptOption ls_filter_option_table[] = {
 const struct poptOption ls_report_option_table[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
         { "output", 'o', TEXT(output, "FILE", "write to FILE, which appears when it is whole") },
-        { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|thread|vm|coroutine|trace",
+        { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|process|thread|vm|coroutine|trace",
                         "group by this; two levels with a comma: --by vmstate,function") },
         { "depth", 0, TEXT(depth, "N", "group by N frames: callee < caller") },
         { "inverse", 0,
@@ -302,6 +303,7 @@ static int read_values(struct ls_report_options *o)
         o->output = raw.output;
         o->zone = raw.zone;
         o->vmstate = raw.vmstate;
+        o->process = raw.process;
         o->thread = raw.thread;
         o->vm = raw.vm;
         o->time_text = raw.time;

@@ -9,8 +9,9 @@
 #define LS_SHM_VERSION 3u
 #define LS_SHM_RINGS   4096u            /* offset of ring 0; ring i at LS_SHM_RINGS + i * ring_stride */
 
-/* The agent finds the memory through this variable: "PID:FD:GENERATION", opened as /proc/PID/fd/FD. The agent takes
- * it, and its own entry in LD_PRELOAD, out of the environment before the program's first instruction. */
+/* The agent finds the memory through this variable: "PID:FD:GENERATION", opened as /proc/PID/fd/FD; in a child of a
+ * recorded process it is the registry's (wire/registry.h), with ":c" behind. The agent takes it, and its own entry in
+ * LD_PRELOAD, out of the environment before the program's first instruction. */
 #define LS_ENV_AGENT "LUASAMPLE_AGENT_MEMORY"
 
 /* The tick's signal. Unused by kernel and libraries, and of the classic kind: a second one merges with a pending one,
@@ -55,8 +56,13 @@ struct ls_shm {
         uint8_t native;                 /* 1 = native stacks are wanted */
         uint8_t pad0;
         uint32_t native_bytes;          /* most of a native stack that is copied */
-        uint32_t root_pid;              /* the process to record (the program itself) */
+        _Atomic uint32_t root_pid;      /* the process to record; 0 = any that takes it from the registry, and puts itself here
+                                         * when all that it says below is there */
         uint32_t recorder_pid;
+        int32_t registry_fd;            /* the recorder's descriptor of the registry, -1 = children are not followed */
+        uint64_t registry_generation;
+        uint32_t small_size;            /* bytes of records in each ring but the first */
+        uint32_t pad1;
 
         /* recorder writes */
         _Atomic uint64_t heartbeat_ns;  /* CLOCK_MONOTONIC, at least every 500 ms */
@@ -80,9 +86,14 @@ struct ls_shm {
         _Atomic uint32_t nvms;          /* VMs created */
         _Atomic uint32_t nvms_walk;     /* of them read by the walk engine */
         _Atomic uint32_t child_next;    /* next of children[], taken modulo LS_CHILD_SLOTS */
-        _Atomic uint32_t forks;         /* children made by fork, not followed */
+        _Atomic uint32_t forks;         /* children made by fork */
+        _Atomic uint32_t rings_used;    /* rings from 0 that have had a thread */
         _Atomic uint32_t agent_tid;     /* attached: the agent's own thread, as the process knows it */
         _Atomic uint32_t attach_looks;  /* attached: 1 = libraries and VMs were looked for */
+        uint64_t parent_generation;     /* of the memory of the process that forked this one, 0 = it was not forked */
+        uint32_t parent_jit_ids;        /* ids of JIT traces up to this one are the parent's, and so are their definitions */
+        uint32_t pad2;
+        char command[32];               /* short name of the process, zero-terminated; "" = it was launched by the recorder */
         char runtime[64];               /* version of the Lua runtime, zero-terminated */
         char runtime_path[256];         /* file that holds it */
         struct ls_child_exec children[LS_CHILD_SLOTS];

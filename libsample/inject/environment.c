@@ -72,7 +72,7 @@ int ls_env_memory_parse(const char *text, struct ls_env_memory *ret_memory)
         if (get_decimal(&text, INT32_MAX, &pid) < 0 || *text++ != ':' || get_decimal(&text, INT32_MAX, &fd) < 0 ||
             *text++ != ':' || get_decimal(&text, UINT64_MAX, &generation) < 0 || pid == 0 || generation == 0)
                 return -EINVAL;
-        if (text[0] == ':' && (text[1] == 'e' || text[1] == 'i')) {
+        if (text[0] == ':' && (text[1] == 'e' || text[1] == 'i' || text[1] == 'c')) {
                 after_exec = text[1];
                 text += 2;
         }

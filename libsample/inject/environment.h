@@ -7,13 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "PID:FD:GENERATION" of LS_ENV_AGENT, all decimal. The agent adds ":e" or ":i" when the process execs. */
+/* "PID:FD:GENERATION" of LS_ENV_AGENT, all decimal. The agent adds ":e" or ":i" when the process execs, ":c" for a child. */
 struct ls_env_memory {
         int pid;
         int fd;
         uint64_t generation;
         char after_exec;                /* 0 = started by the recorder; 'e' = after an exec; 'i' = and the program
-                                         * ignores the tick's signal */
+                                         * ignores the tick's signal; 'c' = a child, and fd is the registry's */
 };
 #define LS_ENV_MEMORY_MAX 64            /* bytes of the text, terminator included */
 

@@ -61,6 +61,7 @@ static void add_facts(struct ls_trace_writer *w)
         ls_trace_info_u64(w, "lost.ring-full", 3);
         ls_trace_clocks(w, T, 1700000000000000000ull, T + 5);
         ls_trace_threadcpu(w, 1, T + 9000000, 8000000);
+        ls_trace_process_totals(w, 1, &(struct ls_process_totals){ 12, 9, 3, 12000000, 40000, T, T + 9000000 });
         ls_trace_region(w, 1, 1, T + 1000000, 900000, str(w, "startup"));
         ls_trace_region(w, 0, 1, T + 5000000, 4500000, str(w, "startup"));
         ls_trace_notice(w, "pid 4001 ran LuaJIT; not followed");

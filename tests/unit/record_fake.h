@@ -104,6 +104,10 @@ static inline void fake_memory(struct ls_memory *m, uint32_t ring_size)
 
         assert(err == 0);
         (void)err;
+        /* As the agent does when a thread gets a ring. */
+        for (unsigned i = 0; i < m->ring_count; i++)
+                ls_memory_ring(m, i)->size = ls_memory_ring_size(m, i);
+        atomic_store(&m->shm->rings_used, m->ring_count);
 }
 
 static inline uint64_t fake_random(uint64_t *seed)

@@ -256,6 +256,7 @@ static pid_t start(char **argv, int fd)
                 _exit(127);
         }
         shm->root_pid = (uint32_t)pid;
+        shm->registry_fd = -1;
         if (write(go[1], "x", 1) != 1)
                 die("pipe");
         close(go[0]);

@@ -58,10 +58,13 @@ def add_to(suite):
         r = s.record(["sh", "-c", "exec luajit %s/seventy.lua 0.5" % s.LUA]).ok()
         sampled(r, "mul", 300)
 
-    @t("kinds.sh-c", "a child process is named, not followed")
+    @t("kinds.sh-c", "sh -c 'luajit app.lua': a child process is recorded; with --no-children it is named")
     def sh_child():
-        r = s.record(["sh", "-c", "luajit %s/seventy.lua 0.3; true" % s.LUA]).ok()
+        command = ["sh", "-c", "luajit %s/seventy.lua 0.3; true" % s.LUA]
+        r = s.record(command).ok()
         check(r.out == "seventy done\n", "stdout %r" % r.out)
+        sampled(r, "mul", 150)
+        r = s.record(command, "--no-children").ok()
         check(re.search(r"pid \d+ ran LuaJIT; not followed", r.err), "no 'pid N ran LuaJIT; not followed' in: " + r.err)
 
     @t("kinds.exec-chain", "a chain of execs in one process", True)

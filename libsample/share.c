@@ -1,0 +1,175 @@
+/* The recorder's memory: see share.h. What is in it was written by others, so it is checked before it is used. */
+#include "libsample/share.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE 4096u
+#define MAX_RINGS 4096u
+#define MAX_TOTAL (UINT64_C(1) << 34)
+#define MAX_INTERVAL_NS UINT64_C(60000000000)
+
+#define NAPS 100                        /* of a ms: for a seat, while many processes start at once */
+#define SILENT_NS UINT64_C(2000000000)
+
+/* Is this the control page of the recorder that started this process? size: of the file. */
+static int header_ok(const struct ls_shm *shm, uint64_t size, uint64_t generation, uint32_t owner)
+{
+        uint64_t rings;
+
+        if (shm->magic != LS_SHM_MAGIC || shm->version != LS_SHM_VERSION || shm->generation != generation ||
+            shm->root_pid != owner)
+                return 0;
+        if (shm->total_size > size || shm->total_size > MAX_TOTAL || shm->total_size < LS_SHM_RINGS)
+                return 0;
+        if (shm->ring_count == 0 || shm->ring_count > MAX_RINGS || shm->ring_stride % PAGE != 0 ||
+            shm->ring_stride > MAX_TOTAL)
+                return 0;
+        if (shm->ring_size < PAGE || (shm->ring_size & (shm->ring_size - 1)) != 0 ||
+            LS_RING_DATA + (uint64_t)shm->ring_size > shm->ring_stride)
+                return 0;
+        rings = shm->ring_stride * shm->ring_count;
+        return rings <= shm->total_size - LS_SHM_RINGS && shm->interval_ns != 0 &&
+               shm->interval_ns <= MAX_INTERVAL_NS && shm->timer <= LS_TIMER_CPUTIME &&
+               shm->scope <= LS_SCOPE_NONE;
+}
+
+/* The descriptor, -1 = it cannot be had, or may shrink: that would kill the program with SIGBUS. *ret_size: of the file. */
+static int open_memory(const struct ls_env_memory *memory, uint64_t *ret_size)
+{
+        char path[64];
+        int fd;
+
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", memory->pid, memory->fd);
+        fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0)
+                return -1;
+        *ret_size = ls_share_sealed_size(fd);
+        if (*ret_size)
+                return fd;
+        close(fd);
+        return -1;
+}
+
+struct ls_shm *ls_share_map_file(int fd, uint64_t size, uint64_t generation, uint32_t owner, struct ls_shm *at)
+{
+        struct ls_shm header, *shm;
+        const struct ls_ring *ring;
+
+        if (pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header || !header_ok(&header, size, generation, owner))
+                return NULL;
+        shm = mmap(at, (size_t)header.total_size, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
+        if (shm == MAP_FAILED)
+                return NULL;
+        ring = (const struct ls_ring *)((const char *)shm + LS_SHM_RINGS);
+        if (ring->size != header.ring_size) {
+                ls_share_leave(shm, (size_t)header.total_size);
+                return NULL;
+        }
+        madvise(shm, (size_t)header.total_size, MADV_DONTDUMP);
+        return shm;
+}
+
+struct ls_shm *ls_share_map(const struct ls_env_memory *memory, uint32_t owner)
+{
+        struct ls_shm *shm;
+        uint64_t size;
+        int fd = open_memory(memory, &size);
+
+        if (fd < 0)
+                return NULL;
+        shm = ls_share_map_file(fd, size, memory->generation, owner, NULL);
+        close(fd);
+        return shm;
+}
+
+uint64_t ls_share_sealed_size(int fd)
+{
+        int seals = fcntl(fd, F_GET_SEALS);
+        struct stat st;
+
+        return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
+void ls_share_leave(struct ls_shm *shm, size_t size)
+{
+        mmap(shm, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+struct ls_registry *ls_share_map_registry(const struct ls_env_memory *memory)
+{
+        struct ls_registry *r = MAP_FAILED;
+        uint64_t size;
+        int fd = open_memory(memory, &size);
+
+        if (fd < 0)
+                return NULL;
+        if (size >= LS_REGISTRY_SIZE)
+                r = mmap(NULL, LS_REGISTRY_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        close(fd);
+        if (r == MAP_FAILED)
+                return NULL;
+        madvise(r, LS_REGISTRY_SIZE, MADV_DONTDUMP);
+        if (r->magic == LS_REGISTRY_MAGIC && r->version == LS_REGISTRY_VERSION && r->generation == memory->generation)
+                return r;
+        munmap(r, LS_REGISTRY_SIZE);
+        return NULL;
+}
+
+static int take(struct ls_registry *r, struct ls_env_memory *ret_memory)
+{
+        for (unsigned i = 0; i < LS_SEATS; i++) {
+                uint64_t ready = LS_SEAT_READY;
+
+                /* Once taken the seat is ours until the recorder has seen us. */
+                if (atomic_load(&r->seats[i].taken) != ready ||
+                    !atomic_compare_exchange_strong(&r->seats[i].taken, &ready, (uint64_t)(uint32_t)getpid()))
+                        continue;
+                ret_memory->fd = (int)r->seats[i].fd;
+                ret_memory->generation = r->seats[i].generation;
+                return 0;
+        }
+        return -EAGAIN;
+}
+
+void ls_share_ring_bell(struct ls_registry *r)
+{
+        atomic_fetch_add(&r->bell, 1);
+        syscall(SYS_futex, &r->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* 1 when a seat may be ready soon. */
+static int is_open(const struct ls_registry *r)
+{
+        uint64_t beat = atomic_load(&r->heartbeat_ns), now;
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+        return atomic_load(&r->open) && (now < beat || now - beat < SILENT_NS);
+}
+
+int ls_share_take_seat(struct ls_registry *r, int recorder, struct ls_env_memory *ret_memory)
+{
+        const struct timespec nap = { 0, 1000000 };
+        int err = -EAGAIN;
+
+        *ret_memory = (struct ls_env_memory){ .pid = recorder };
+        for (int i = 0; i < NAPS && is_open(r); i++) {
+                err = take(r, ret_memory);
+                if (!err)
+                        return 0;
+                if (i == 0)
+                        ls_share_ring_bell(r);
+                syscall(SYS_nanosleep, &nap, NULL);
+        }
+        atomic_fetch_add(&r->turned_away, 1);
+        return err;
+}
