@@ -18,6 +18,7 @@ struct ls_agent {
         struct ls_shm *shm;             /* mapped in preload.c's constructor, never unmapped */
         volatile uint64_t *generation;  /* on a page of its own that fork wipes (MADV_WIPEONFORK); 0 in a forked child */
         int pid;                        /* the recorded process */
+        int attached;                   /* 1 = the agent came into a running process (attach.c): nothing is interposed */
 };
 extern struct ls_agent ls_agent;        /* process.c */
 
@@ -53,6 +54,9 @@ extern struct ls_lua_api ls_lua;
 
 /* A VM was created and is returned to its host next. */
 void ls_engine_vm_created(lua_State *L);
+/* In a process that was attached to: a VM that was there before the agent, or one that a thread has just made, which may have
+ * no ring yet. It is only read. Returns NULL, or why it is not sampled. */
+const char *ls_engine_vm_adopt(lua_State *L);
 /* lua_close is about to run. Returns the VM, NULL = it is not sampled. */
 struct ls_vm *ls_engine_vm_closing(lua_State *L, uint32_t *ret_vm_id);
 /* lua_close of that VM has returned. L is only compared. */

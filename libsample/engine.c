@@ -125,13 +125,18 @@ static void describe_runtime(void)
                 publish_view();
 }
 
+static void probe_once(void)
+{
+        if (probed)
+                return;
+        probed = 1;
+        ls_vm_probe();
+        describe_runtime();
+}
+
 static int usable(void)
 {
-        if (!probed) {
-                probed = 1;
-                ls_vm_probe();
-                describe_runtime();
-        }
+        probe_once();
         if (!ls_vm_facts.ok && !have_profiler_api())
                 refuse(ls_vm_facts.why);
         return ls_vm_facts.ok || have_profiler_api();
@@ -293,6 +298,66 @@ void ls_engine_vm_created(lua_State *L)
 out:
         ls_thread_leave(t);
         atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_now_ns() - start);
+}
+
+const char *ls_engine_attach(void)
+{
+        sigset_t mask;
+
+        ls_lock(&vms_lock, &mask);
+        probed = 0;                     /* another LuaJIT may have taken the place of the one before */
+        memset(&ls_vm_facts, 0, sizeof ls_vm_facts);
+        for (uint32_t i = 0; i < atomic_load(&ls_vms_used); i++) {      /* those of the process that forked this one */
+                atomic_store(&ls_vms[i].global, NULL);
+                atomic_store(&ls_vms[i].taken, 0);
+        }
+        probe_once();
+        ls_unlock(&vms_lock, &mask);
+        if (!ls_vm_facts.ok)
+                return ls_vm_facts.why;
+        if (!ls_vm_facts.jit_base_offset)
+                return ls_vm_facts.why_no_walk;
+        return ls_engine_install_handler() ? "the tick's signal handler cannot be installed" : NULL;
+}
+
+const char *ls_engine_vm_adopt(lua_State *L)
+{
+        struct ls_thread *t = ls_thread_self();
+        const char *global;
+        struct ls_vm *vm;
+
+        if (ls_vm_probing || !ls_vm_facts.ok || !atomic_load(&installed) || ls_vm_of(L))
+                return NULL;
+        global = ls_vm_identity(L);
+        vm = reserve(L, global);
+        if (!vm)
+                return "too many VMs";
+        vm->engine = LS_ENGINE_WALK;
+        vm->jit_leaf = LS_JIT_LEAF_ROOT;
+        if (t) {
+                ls_thread_enter(t);
+                send_vm(t, vm);
+                ls_thread_leave(t);
+        }
+        publish(vm, global);
+        atomic_fetch_add(&ls_agent.shm->nvms, 1);
+        atomic_fetch_add(&ls_agent.shm->nvms_walk, 1);
+        set_state(LS_AGENT_SAMPLING);
+        ls_threads_arm_all();
+        return NULL;
+}
+
+void ls_engine_detach(void)
+{
+        sigset_t mask;
+
+        ls_lock(&vms_lock, &mask);
+        for (uint32_t i = 0; i < atomic_load(&ls_vms_used); i++)
+                withdraw(&ls_vms[i]);
+        atomic_store(&ls_vms_used, 0);
+        atomic_store(&installed, 0);
+        ls_unlock(&vms_lock, &mask);
+        ls_threads_restart();
 }
 
 /* 1 when the VM runs nothing or a C function. A host may call exit in a handler of signals, at any instruction. */

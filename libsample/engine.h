@@ -33,4 +33,9 @@ int ls_engine_install_handler(void);
 /* Puts require "jit.zone" and require "luasample" into the VM. */
 void ls_module_install(lua_State *L);
 
+/* attach.c: the first recording of an attached process, and each further one. Returns NULL, or why VMs cannot be sampled. */
+const char *ls_engine_attach(void);
+/* VMs are forgotten. No handler runs any more. */
+void ls_engine_detach(void);
+
 #endif

@@ -36,12 +36,19 @@ static inline int ls_process_is_known(void)
 /* 1 in the recorded process itself, 0 in its children: those of vfork too, which share its memory. */
 int ls_in_recorded_process(void);
 
+/* process.c: hears of children made by fork, for good. */
+void ls_process_watch_forks(void);
+/* process.c: a word, zero, that the kernel zeroes in forked children, raw clone included. NULL = it cannot be had. */
+volatile uint64_t *ls_process_make_generation(void);
+
 /* interpose_signal.c: the program's own disposition of LS_TICK_SIGNAL, kept beside the agent's. */
 /* ignored: the signal may be ignored because the program wants it so; else it is because the agent in the image before
  * this one had to ignore it until exec was over. */
 void ls_signals_start(int ignored);
 /* 1 when the program ignores the tick's signal. */
 int ls_signals_ignored(void);
+/* Gives the kernel the program's disposition; a tick that is pending anywhere in the process is discarded first. */
+void ls_signals_end(void);
 /* Gives the kernel the program's disposition: in a forked child. */
 void ls_signals_after_fork(void);
 /* Before exec: an ignored signal stays ignored in the new image, where a handled one does not. Puts the action that it
@@ -63,6 +70,8 @@ void ls_note_shell(pid_t pid, char *const argv[]);
 /* vm_library.c: looks for lua_newstate in what is loaded and patches the first that has it; sends what is new of the
  * mappings. in_constructor: no other thread runs yet. Cheap when nothing was loaded since. Normal context. */
 void ls_vm_library_scan(int in_constructor);
+/* Takes the patches back: the attachment ends. */
+void ls_vm_library_leave(void);
 /* In a forked child: no other thread scans. */
 void ls_vm_library_after_fork(void);
 /* Fills ls_lua from this object. Normal context. */
@@ -78,6 +87,8 @@ char *const *ls_env_of_child(const char *file, const char *search_path, unsigned
 void ls_mappings_after_fork(void);
 /* mappings.c: sends a MAPPING for each executable segment that was not sent yet, if this thread may write now. */
 void ls_mappings_send(void);
+/* The next recording has none of them. */
+void ls_mappings_restart(void);
 /* 1 when the calling thread has a ring. */
 int ls_may_write_ring(void);
 

@@ -39,6 +39,16 @@ void ls_signals_start(int ignored)
         shadow = by_default;
 }
 
+void ls_signals_end(void)
+{
+        struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+        if (!tick_is_ours())
+                return;
+        ls_libc()->sigaction(LS_TICK_SIGNAL, &ignore, NULL);
+        ls_libc()->sigaction(LS_TICK_SIGNAL, &shadow, NULL);
+}
+
 int ls_signals_ignored(void)
 {
         return !(shadow.sa_flags & SA_SIGINFO) && shadow.sa_handler == SIG_IGN;

@@ -481,7 +481,7 @@ void ls_jit_probe(lua_State *L)
         ls_jit_facts.at.vmstate = ls_vm_facts.vmstate_offset;
         top = ls_lua.lua_gettop(L);
         run(L);
-        if (!probe.why)
+        if (!probe.why && !ls_agent.attached)
                 patch_attach();
         ls_jit_facts.traces_known = !probe.why;
         ls_jit_facts.why = probe.why ? probe.why : ls_jit_find_irnames(L, trace_of(probe.loop));

@@ -79,6 +79,12 @@ static int send_object(const struct ls_object *object, void *data)
         return 0;
 }
 
+void ls_mappings_restart(void)
+{
+        memset(sent, 0, sizeof sent);
+        nsent = 0;
+}
+
 int ls_may_write_ring(void)
 {
         return ls_thread_self() != NULL;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libsample/agent.h"
+#include "libsample/attach.h"
 #include "libsample/handler/tick.h"
 #include "libsample/inject/objects.h"
 #include "libsample/interpose.h"
@@ -35,6 +36,10 @@ __attribute__((constructor(101))) static void come_up(void)
         ls_libc_resolve();
         if (ls_object_of_address(&ls_preload, &self) && strlen(self.path) < sizeof ls_preload.library)
                 strcpy(ls_preload.library, self.path);
+        if (ls_attach_is_way_of(ls_preload.library)) {  /* the environment may be changing now */
+                errno = saved;
+                return;
+        }
         ls_env_remove_agent(environ, ls_preload.library, text);
         if (ls_env_memory_parse(text, &memory) == 0)
                 ls_process_start(&memory);

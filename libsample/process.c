@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "libsample/agent.h"
+#include "libsample/attach.h"
 #include "libsample/handler/tick.h"
 #include "libsample/interpose.h"
 #include "libsample/share.h"
@@ -33,7 +34,7 @@ int ls_in_recorded_process(void)
 }
 
 /* The word that tells this process from its forked children, raw clone included: the kernel zeroes its page there. */
-static volatile uint64_t *make_generation(void)
+volatile uint64_t *ls_process_make_generation(void)
 {
         uint64_t *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -76,6 +77,7 @@ static void after_fork_child(void)
                 ls_signals_after_fork();
                 forgotten = 0;
                 forget_parent();
+                ls_attach_after_fork_child();
                 /* One that has no VM may be about to exec: it joins when it makes one. */
                 if (ls_engine_may_go_on())
                         ls_process_join();
@@ -83,17 +85,22 @@ static void after_fork_child(void)
         ls_process_child_comes(-1);
 }
 
+void ls_process_watch_forks(void)
+{
+        static int watches;
+
+        if (!watches)
+                pthread_atfork(before_fork, NULL, after_fork_child);
+        watches = 1;
+}
+
 static void follow(const struct ls_env_memory *where)
 {
-        static int handles_fork;
-
         if (!registry)
                 registry = ls_share_map_registry(where);
         if (registry)
                 ls_preload.registry = *where;
-        if (!handles_fork)
-                pthread_atfork(before_fork, NULL, after_fork_child);
-        handles_fork = 1;
+        ls_process_watch_forks();
 }
 
 /* The first use of the memory. */
@@ -108,6 +115,9 @@ static void begin(struct ls_shm *shm, const struct ls_env_memory *memory, int ma
         ls_preload.where.after_exec = 0;
         follow(&where);
         forgotten = 0;
+        luasample_attach_status.pid = shm->root_pid;
+        luasample_attach_status.preloaded = 1;
+        luasample_attach_status.heartbeat_at = (uintptr_t)&shm->heartbeat_ns;
         ls_signals_start(may_be_ignored);
         atomic_store(&shm->view, 0);
         atomic_store(&shm->agent_state, LS_AGENT_LOADED);
@@ -138,7 +148,7 @@ void ls_process_start(const struct ls_env_memory *memory)
                 follow(memory);
                 return;
         }
-        ls_agent.generation = make_generation();
+        ls_agent.generation = ls_process_make_generation();
         shm = ls_agent.generation ? ls_share_map(memory, (uint32_t)getpid()) : NULL;
         if (!shm)
                 return;
@@ -163,7 +173,7 @@ static void name_parent(const struct ls_shm *old, struct ls_shm *shm)
 static struct ls_shm *take_memory(struct ls_env_memory *ret_memory)
 {
         if (!ls_agent.generation)
-                ls_agent.generation = make_generation();
+                ls_agent.generation = ls_process_make_generation();
         if (!ls_agent.generation || ls_share_take_seat(registry, ls_preload.registry.pid, ret_memory) < 0)
                 return NULL;
         return ls_share_map(ret_memory, 0);

@@ -45,47 +45,62 @@ static int header_ok(const struct ls_shm *shm, uint64_t size, uint64_t generatio
 static int open_memory(const struct ls_env_memory *memory, uint64_t *ret_size)
 {
         char path[64];
-        struct stat st;
-        int fd, seals;
+        int fd;
 
         snprintf(path, sizeof path, "/proc/%d/fd/%d", memory->pid, memory->fd);
         fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (fd < 0)
                 return -1;
-        seals = fcntl(fd, F_GET_SEALS);
-        if (seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-                *ret_size = (uint64_t)st.st_size;
+        *ret_size = ls_share_sealed_size(fd);
+        if (*ret_size)
                 return fd;
-        }
         close(fd);
         return -1;
 }
 
+struct ls_shm *ls_share_map_file(int fd, uint64_t size, uint64_t generation, uint32_t owner, struct ls_shm *at)
+{
+        struct ls_shm header, *shm;
+        const struct ls_ring *ring;
+
+        if (pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header || !header_ok(&header, size, generation, owner))
+                return NULL;
+        shm = mmap(at, (size_t)header.total_size, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
+        if (shm == MAP_FAILED)
+                return NULL;
+        ring = (const struct ls_ring *)((const char *)shm + LS_SHM_RINGS);
+        if (ring->size != header.ring_size) {
+                ls_share_leave(shm, (size_t)header.total_size);
+                return NULL;
+        }
+        madvise(shm, (size_t)header.total_size, MADV_DONTDUMP);
+        return shm;
+}
+
 struct ls_shm *ls_share_map(const struct ls_env_memory *memory, uint32_t owner)
 {
-        struct ls_shm header, *shm = NULL;
-        const struct ls_ring *ring;
+        struct ls_shm *shm;
         uint64_t size;
         int fd = open_memory(memory, &size);
 
         if (fd < 0)
                 return NULL;
-        if (pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header &&
-            header_ok(&header, size, memory->generation, owner)) {
-                shm = mmap(NULL, (size_t)header.total_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-                if (shm == MAP_FAILED)
-                        shm = NULL;
-        }
+        shm = ls_share_map_file(fd, size, memory->generation, owner, NULL);
         close(fd);
-        if (!shm)
-                return NULL;
-        ring = (const struct ls_ring *)((const char *)shm + LS_SHM_RINGS);
-        if (ring->size != header.ring_size) {
-                munmap(shm, (size_t)header.total_size);
-                return NULL;
-        }
-        madvise(shm, (size_t)header.total_size, MADV_DONTDUMP);
         return shm;
+}
+
+uint64_t ls_share_sealed_size(int fd)
+{
+        int seals = fcntl(fd, F_GET_SEALS);
+        struct stat st;
+
+        return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
+void ls_share_leave(struct ls_shm *shm, size_t size)
+{
+        mmap(shm, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 struct ls_registry *ls_share_map_registry(const struct ls_env_memory *memory)

@@ -10,6 +10,13 @@
 /* Maps the memory of a valid recorder whose root_pid is owner. NULL when there is none. */
 struct ls_shm *ls_share_map(const struct ls_env_memory *memory, uint32_t owner);
 
+/* The same of a file of size bytes, in the place of an old mapping of as many bytes, NULL = anywhere. */
+struct ls_shm *ls_share_map_file(int fd, uint64_t size, uint64_t generation, uint32_t owner, struct ls_shm *at);
+/* Bytes of a file that cannot shrink, 0 = it can, or is none. */
+uint64_t ls_share_sealed_size(int fd);
+/* Replaces the mapping by zeros, in one step: what still looks at it finds that it is not recorded. */
+void ls_share_leave(struct ls_shm *shm, size_t size);
+
 /* Maps the registry. NULL when there is none. */
 struct ls_registry *ls_share_map_registry(const struct ls_env_memory *memory);
 /* Takes a seat for this process: *ret_memory is what it offers, of the recorder pid. Returns 0, or -errno: the recorder is gone,

@@ -28,6 +28,7 @@ struct ls_thread {
         int tid;
         uint32_t thread_id;             /* in ring records */
         uintptr_t stack_low, stack_high;/* its C stack; 0, 0 = not known */
+        int quiet;                      /* the agent's own: gets no ticks */
         volatile sig_atomic_t busy;     /* nesting of ls_thread_enter: the handler only adds up ticks */
         /* tables, each made by the file that owns it */
         struct ls_functions *functions;
@@ -41,6 +42,8 @@ struct ls_thread {
 /* The calling thread's, NULL = it is not sampled. Any context; in a forked child it is what the parent had: look at
  * ls_agent_live first. */
 extern __thread struct ls_thread *ls_thread_own __attribute__((tls_model("initial-exec")));
+/* The generation of the recording that it belongs to: a thread keeps the one of an attachment that has ended. */
+extern __thread uint64_t ls_thread_own_generation __attribute__((tls_model("initial-exec")));
 
 /* The calling thread's, NULL = it is not sampled, or this is a forked child. Any context. */
 struct ls_thread *ls_thread_self(void);
@@ -63,6 +66,8 @@ static inline void ls_thread_leave(struct ls_thread *t)
 
 /* Gives the calling thread a ring and ticks. stack_size: of its C stack, 0 = not known. Does nothing when it has them or all rings are taken. */
 void ls_thread_begin(size_t stack_size);
+/* The same for a thread of the agent's own, which gets no ticks. */
+void ls_thread_begin_quiet(void);
 /* What is pending on the calling thread t becomes a sample or a loss, and waiting texts are sent. Returns 0 when a handler of
  * the program's has interrupted ours: then nothing is touched. */
 int ls_thread_flush(struct ls_thread *t);
@@ -73,6 +78,8 @@ void ls_thread_arm(struct ls_thread *t);
 void ls_thread_disarm(struct ls_thread *t);
 /* Ends the calling thread's ticks and gives the ring back. */
 void ls_thread_end(void);
+/* The next recording of an attached process. Nothing is armed. */
+void ls_threads_restart(void);
 /* Ends the ticks of all threads, before exec; and begins them again, when it failed. */
 void ls_threads_stop(void);
 void ls_threads_go_on(void);

@@ -19,13 +19,14 @@
 #include "libsample/handler/sources.h"
 #include "libsample/lock.h"
 #include "libsample/pages.h"
+#include "libsample/threads_private.h"
 #include "libsample/zones.h"
 
 /* How long to wait for the recorder's helper to be done with a signal; it needs a microsecond unless it is stopped. */
 #define SENDING_SPINS 10000
 
-static struct ls_thread *threads[LS_THREADS_MOST];      /* by ring */
-static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
+_Atomic(struct ls_thread *) ls_threads[LS_THREADS_MOST];
+pthread_mutex_t ls_threads_lock = PTHREAD_MUTEX_INITIALIZER;
 static int arming;                      /* there is a VM: threads get ticks */
 static uint32_t next_thread_id;
 
@@ -63,23 +64,21 @@ static void make_key(void)
 /* The first thread's stack begins below the environment, and grows as far as its limit allows. */
 static void first_stack(struct ls_thread *t)
 {
-        extern char **environ;
         extern void *__libc_stack_end;
         struct rlimit limit = { 8u << 20, 8u << 20 };
 
         getrlimit(RLIMIT_STACK, &limit);
         if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > 1u << 30)
                 limit.rlim_cur = 1u << 30;
-        (void)environ;
         t->stack_high = (uintptr_t)__libc_stack_end;
         t->stack_low = t->stack_high > limit.rlim_cur ? t->stack_high - limit.rlim_cur : 1;
 }
 
 /* The C library keeps its data of a thread at the top of the thread's stack. It is not asked: its answer is allocated.
  * size: bytes, 0 = not known. */
-static void other_stack(struct ls_thread *t, size_t size)
+static void other_stack(struct ls_thread *t, size_t size, uintptr_t here)
 {
-        uintptr_t here = (uintptr_t)__builtin_frame_address(0), high = (uintptr_t)pthread_self();
+        uintptr_t high = (uintptr_t)pthread_self();
 
         if (size == 0)
                 size = 8u << 20;
@@ -89,7 +88,15 @@ static void other_stack(struct ls_thread *t, size_t size)
         t->stack_low = high > size ? high - size : 1;
 }
 
-static void free_thread(struct ls_thread *t)
+void ls_thread_find_stack(struct ls_thread *t, size_t size, uintptr_t here)
+{
+        if (t->tid == ls_agent.pid)
+                first_stack(t);
+        else
+                other_stack(t, size, here);
+}
+
+void ls_thread_free(struct ls_thread *t)
 {
         if (!t)
                 return;
@@ -120,7 +127,7 @@ static struct ls_thread *new_thread(void)
         t->names = ls_names_new();
         t->sampler = ls_pages_new(sizeof *t->sampler);
         if (!t->functions || !t->sources || !t->coroutines || !t->zones || !t->names || !t->sampler) {
-                free_thread(t);
+                ls_thread_free(t);
                 return NULL;
         }
         t->sampler->native = ls_native_new();
@@ -148,7 +155,7 @@ static struct ls_ring *claim(int tid, unsigned *ret_index)
 
                 if (i && !fits(ring))
                         continue;
-                if (threads[i] || !atomic_compare_exchange_strong(&ring->tid, &nobody, (uint32_t)tid))
+                if (ls_threads[i] || !atomic_compare_exchange_strong(&ring->tid, &nobody, (uint32_t)tid))
                         continue;
                 atomic_fetch_add(&ring->claim, 1);
                 if (atomic_load(&ls_agent.shm->rings_used) <= i)
@@ -195,9 +202,10 @@ void ls_thread_arm(struct ls_thread *t)
 {
         struct ls_sampler *s = t->sampler;
 
-        if (ls_agent.shm->bare_tick == 2 || atomic_load(&t->ring->armed))
+        if (ls_agent.shm->bare_tick == 2 || t->quiet || atomic_load(&t->ring->armed))
                 return;
         s->cpu_start = cpu_of(t);
+        atomic_store(&t->ring->armed_at_cpu_ns, s->cpu_start);
         atomic_store(&s->last_cpu_ns, s->cpu_start);
         s->remainder_ns = 0;
         s->ready = 1;
@@ -213,6 +221,8 @@ static void count_rest(struct ls_thread *t)
         struct ls_sampler *s = t->sampler;
         uint64_t cpu = cpu_of(t), last = atomic_load(&s->last_cpu_ns), ticks;
 
+        if (!cpu)                       /* it has ended */
+                cpu = last;
         if (cpu > s->cpu_start)
                 atomic_fetch_add(&t->ring->armed_cpu_ns, cpu - s->cpu_start);
         s->cpu_start = cpu;
@@ -246,61 +256,96 @@ void ls_thread_disarm(struct ls_thread *t)
 
 static int is_forked(struct ls_thread *t);
 
-void ls_thread_begin(size_t stack_size)
+struct ls_thread *ls_thread_make(int tid)
 {
-        int saved = errno, tid = (int)syscall(SYS_gettid);
-        struct ls_thread *t;
-        struct ls_ring *ring;
-        sigset_t mask;
-        unsigned index;
+        unsigned index = 0;
+        struct ls_ring *ring = claim(tid, &index);
+        struct ls_thread *t = ring ? new_thread() : NULL;
 
-        if (!ls_agent_live() || ls_thread_own)
-                return;
-        pthread_once(&key_once, make_key);
-        ls_lock(&threads_lock, &mask);
-        ring = claim(tid, &index);
-        t = ring ? new_thread() : NULL;
         if (!t) {
                 if (ring)
                         atomic_store(&ring->tid, 0);
-                ls_unlock(&threads_lock, &mask);
-                atomic_fetch_add(&ls_agent.shm->nthreads_unrecorded, 1);
-                errno = saved;
-                return;
+                return NULL;
         }
         t->ring = ring;
         t->index = index;
         t->tid = tid;
         t->thread_id = ++next_thread_id;
-        if (is_forked(t))
-                ;
-        else if (tid == getpid())
-                first_stack(t);
-        else
-                other_stack(t, stack_size);
-        ls_sample_describe_thread(t);
-        threads[t->index] = t;
-        ls_thread_own = t;
+        ls_threads[index] = t;
         atomic_store(&ring->thread, (uintptr_t)t);
+        return t;
+}
+
+struct ls_thread *ls_thread_of(int tid)
+{
+        for (unsigned i = 0; i < LS_THREADS_MOST; i++)
+                if (ls_threads[i] && ls_threads[i]->tid == tid)
+                        return ls_threads[i];
+        return NULL;
+}
+
+int ls_threads_are_arming(void)
+{
+        return arming;
+}
+
+void ls_thread_own_it(struct ls_thread *t)
+{
+        ls_thread_own = t;
+        ls_thread_own_generation = *ls_agent.generation;
+}
+
+void ls_thread_begin(size_t stack_size)
+{
+        int saved = errno, tid = (int)syscall(SYS_gettid);
+        struct ls_thread *t;
+        sigset_t mask;
+
+        if (!ls_agent_live() || ls_thread_self())
+                return;
+        if (!ls_agent.attached)
+                pthread_once(&key_once, make_key);
+        ls_lock(&ls_threads_lock, &mask);
+        t = ls_agent.attached ? ls_thread_of(tid) : NULL;
+        if (!t)
+                t = ls_thread_make(tid);
+        if (!t) {
+                ls_unlock(&ls_threads_lock, &mask);
+                atomic_fetch_add(&ls_agent.shm->nthreads_unrecorded, 1);
+                errno = saved;
+                return;
+        }
+        if (!is_forked(t))
+                ls_thread_find_stack(t, stack_size, (uintptr_t)__builtin_frame_address(0));
+        ls_thread_own_it(t);
+        ls_sample_describe_thread(t);
         atomic_fetch_add(&ls_agent.shm->nthreads_seen, 1);
         if (have_key && tid != getpid())
                 pthread_setspecific(at_thread_end, t);
         if (arming)
                 ls_thread_arm(t);
-        ls_unlock(&threads_lock, &mask);
+        ls_unlock(&ls_threads_lock, &mask);
         errno = saved;
+}
+
+void ls_thread_begin_quiet(void)
+{
+        ls_thread_begin(0);
+        if (ls_thread_self())
+                ls_thread_self()->quiet = 1;
+        atomic_store(&ls_agent.shm->nthreads_seen, 0);
 }
 
 void ls_threads_arm_all(void)
 {
         sigset_t mask;
 
-        ls_lock(&threads_lock, &mask);
+        ls_lock(&ls_threads_lock, &mask);
         arming = 1;
         for (unsigned i = 0; i < LS_THREADS_MOST; i++)
-                if (threads[i])
-                        ls_thread_arm(threads[i]);
-        ls_unlock(&threads_lock, &mask);
+                if (ls_threads[i])
+                        ls_thread_arm(ls_threads[i]);
+        ls_unlock(&ls_threads_lock, &mask);
 }
 
 int ls_thread_flush(struct ls_thread *t)
@@ -319,6 +364,19 @@ int ls_thread_flush(struct ls_thread *t)
         return 1;
 }
 
+void ls_thread_unmake(struct ls_thread *t)
+{
+        ls_thread_disarm(t);
+        if (t->sampler->has_timer)
+                timer_delete(t->sampler->timer);
+        t->sampler->has_timer = 0;
+        ls_thread_flush(t);
+        ls_threads[t->index] = NULL;
+        atomic_store(&t->ring->thread, 0);
+        atomic_store(&t->ring->closing, 1);
+        wake_recorder();
+}
+
 void ls_thread_end(void)
 {
         struct ls_thread *t = ls_thread_own;
@@ -327,19 +385,17 @@ void ls_thread_end(void)
 
         if (!t)
                 return;
-        ls_lock(&threads_lock, &mask);
-        ls_thread_disarm(t);
-        if (t->sampler->has_timer)
-                timer_delete(t->sampler->timer);
-        ls_thread_flush(t);
+        ls_lock(&ls_threads_lock, &mask);
+        ls_thread_unmake(t);
         ls_thread_own = NULL;
-        threads[t->index] = NULL;
-        atomic_store(&t->ring->thread, 0);
-        atomic_store(&t->ring->closing, 1);
-        wake_recorder();
-        ls_unlock(&threads_lock, &mask);
-        free_thread(t);
+        ls_unlock(&ls_threads_lock, &mask);
+        ls_thread_free(t);
         errno = saved;
+}
+
+void ls_threads_restart(void)
+{
+        arming = 0;
 }
 
 static int was_arming;
@@ -348,29 +404,29 @@ void ls_threads_stop(void)
 {
         sigset_t mask;
 
-        ls_lock(&threads_lock, &mask);
+        ls_lock(&ls_threads_lock, &mask);
         was_arming = arming;
         arming = 0;
         for (unsigned i = 0; i < LS_THREADS_MOST; i++) {
-                if (!threads[i] || !atomic_load(&threads[i]->ring->armed))
+                if (!ls_threads[i] || !atomic_load(&ls_threads[i]->ring->armed))
                         continue;
-                ls_thread_disarm(threads[i]);
-                if (threads[i] == ls_thread_own)
-                        ls_thread_flush(threads[i]);
+                ls_thread_disarm(ls_threads[i]);
+                if (ls_threads[i] == ls_thread_own)
+                        ls_thread_flush(ls_threads[i]);
         }
-        ls_unlock(&threads_lock, &mask);
+        ls_unlock(&ls_threads_lock, &mask);
 }
 
 void ls_threads_go_on(void)
 {
         sigset_t mask;
 
-        ls_lock(&threads_lock, &mask);
+        ls_lock(&ls_threads_lock, &mask);
         arming = was_arming;
         for (unsigned i = 0; i < LS_THREADS_MOST; i++)
-                if (arming && threads[i])
-                        ls_thread_arm(threads[i]);
-        ls_unlock(&threads_lock, &mask);
+                if (arming && ls_threads[i])
+                        ls_thread_arm(ls_threads[i]);
+        ls_unlock(&ls_threads_lock, &mask);
 }
 
 static struct ls_thread *forked;        /* in a forked child: what the thread that forked had in the parent */
@@ -384,12 +440,12 @@ int ls_threads_after_fork_child(void)
 {
         static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
-        memcpy(&threads_lock, &fresh, sizeof fresh);    /* another thread may have had it */
+        memcpy(&ls_threads_lock, &fresh, sizeof fresh); /* another thread may have had it */
         for (unsigned i = 0; i < LS_THREADS_MOST; i++) {
-                if (threads[i]) {
-                        threads[i]->sampler->ready = 0;
-                        threads[i]->sampler->has_timer = 0;
-                        threads[i] = NULL;
+                if (ls_threads[i]) {
+                        ls_threads[i]->sampler->ready = 0;
+                        ls_threads[i]->sampler->has_timer = 0;
+                        ls_threads[i] = NULL;
                 }
                 atomic_store(&ls_vm_readers[i], NULL);
         }
@@ -404,7 +460,7 @@ int ls_threads_leave_parent(void)
         int idle = !forked || is_idle(forked);
 
         if (idle)
-                free_thread(forked);
+                ls_thread_free(forked);
         forked = NULL;
         return idle;
 }

@@ -14,7 +14,7 @@
 
 struct ls_lua_api ls_lua;
 
-enum { NEWSTATE, L_NEWSTATE, CLOSE, PROFILE_START, PROFILE_STOP, LOADX, NPATCHES };
+enum { NEWSTATE, L_NEWSTATE, CLOSE, PROFILE_START, PROFILE_STOP, LOADX, NPATCHES, ATTACHED_PATCHES = CLOSE + 1 };
 
 static lua_State *on_newstate(void *f, void *ud, long c, long d);
 static lua_State *on_l_newstate(void);
@@ -43,8 +43,12 @@ static lua_State *created(lua_State *L)
                 errno = saved;
                 return L;
         }
-        ls_vm_library_scan(0);
-        ls_engine_vm_created(L);
+        if (ls_agent.attached) {
+                ls_engine_vm_adopt(L);
+        } else {
+                ls_vm_library_scan(0);
+                ls_engine_vm_created(L);
+        }
         errno = saved;
         return L;
 }
@@ -151,17 +155,25 @@ void ls_vm_library_resolve(const struct ls_object *object)
 
 static void take_over(const struct ls_object *object, int single_threaded)
 {
-        for (int i = 0; i < NPATCHES; i++)
-                patches[i].target = ls_object_symbol(object, patches[i].name, &patches[i].size);
+        /* what a process is attached for is sampled only: its VMs are not changed, nor what it loads */
+        int n = ls_agent.attached ? ATTACHED_PATCHES : NPATCHES;
+
+        for (int i = 0; i < n; i++) {
+                void *target = ls_object_symbol(object, patches[i].name, &patches[i].size);
+
+                if (target != patches[i].target)        /* another library than in the recording before */
+                        patches[i].slot = NULL;
+                patches[i].target = target;
+        }
         ls_vm_library_resolve(object);
-        ls_patch_install(patches, NPATCHES, protection_of(object, patches[NEWSTATE].target), single_threaded);
+        ls_patch_install(patches, (size_t)n, protection_of(object, patches[NEWSTATE].target), single_threaded);
         if (patches[PROFILE_START].original)
                 ls_lua.luaJIT_profile_start = (void (*)(lua_State *, const char *,
                                                         void (*)(void *, lua_State *, int, int),
                                                         void *))patches[PROFILE_START].original;
         if (patches[PROFILE_STOP].original)
                 ls_lua.luaJIT_profile_stop = (void (*)(lua_State *))patches[PROFILE_STOP].original;
-        for (int i = 0; i < NPATCHES; i++) {
+        for (int i = 0; i < n; i++) {
                 if (patches[i].target && patches[i].why && ls_may_write_ring())
                         ls_agent_notice("%s of %s cannot be watched (%s): %s", patches[i].name, object->path,
                                         patches[i].why, i <= L_NEWSTATE ? "VMs made by it are not recorded" :
@@ -208,7 +220,25 @@ static int look_at(const struct ls_object *object, void *data)
         return 0;
 }
 
+static unsigned long long scanned;      /* ls_objects_version when it was last looked at */
 static atomic_flag busy = ATOMIC_FLAG_INIT;
+
+static int unpatch(const struct ls_object *object, void *data)
+{
+        (void)data;
+        if (ls_lua.path && object->base == ls_lua.base &&
+            ls_object_symbol(object, "lua_newstate", NULL) == patches[NEWSTATE].target)
+                ls_patch_remove(patches, ATTACHED_PATCHES, protection_of(object, patches[NEWSTATE].target));
+        return 0;
+}
+
+void ls_vm_library_leave(void)
+{
+        ls_objects_each(unpatch, NULL);         /* if it is loaded still */
+        ls_lua.path = NULL;
+        scanned = 0;
+        memset(noticed, 0, sizeof noticed);
+}
 
 void ls_vm_library_after_fork(void)
 {
@@ -217,7 +247,6 @@ void ls_vm_library_after_fork(void)
 
 void ls_vm_library_scan(int in_constructor)
 {
-        static unsigned long long scanned;
         struct scan scan = { .single_threaded = in_constructor };
         unsigned long long version;
 

@@ -229,6 +229,7 @@ static void find_main(const lua_State *L)
                 if (LS_READ(const lua_State *, probe->global, i * 8) == L)
                         ls_vm_facts.main_offset = i * 8;
         ls_vm_facts.vmstate_offset = ls_vm_facts.main_offset - 8;
+        ls_vm_facts.main_to_global = (uint64_t)((uintptr_t)probe->global - (uintptr_t)L);
         if (!ls_vm_facts.main_offset)
                 failed("the main thread is not in the global state");
         ls_vm_facts.main_before = (unsigned)(probe->global - (const char *)L);

@@ -66,14 +66,13 @@ static void set_sizes(struct ls_memory *m, const struct ls_record_options *o, ui
         m->size = LS_SHM_RINGS + m->agent_rings * m->ring_stride;
 }
 
-int ls_memory_share(size_t size, void **ret_map)
+/* Takes fd. Sealed: a program that shrank it would make the recorder die of SIGBUS. */
+static int share_file(int fd, size_t size, void **ret_map)
 {
-        int fd = memfd_create("luasample", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
+        int err;
 
-        fd = ls_fd_above_stdio(fd < 0 ? -errno : fd);
         if (fd < 0)
                 return fd;
-        /* Sealed: a program that shrank it would make the recorder die of SIGBUS. */
         if (ftruncate(fd, (off_t)size) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
                 *ret_map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
                 if (*ret_map != MAP_FAILED)
@@ -84,16 +83,20 @@ int ls_memory_share(size_t size, void **ret_map)
         return -err;
 }
 
-/* Memory of the sizes in m. Returns 0 or -errno. */
-static int share(struct ls_memory *m)
+int ls_memory_share(size_t size, void **ret_map)
 {
-        void *map;
+        int fd = memfd_create("luasample", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-        m->fd = ls_memory_share(m->size, &map);
-        if (m->fd < 0)
-                return m->fd;
+        return share_file(ls_fd_above_stdio(fd < 0 ? -errno : fd), size, ret_map);
+}
+
+/* What the memory of the sizes in m, mapped at map, begins with. */
+static void begin(struct ls_memory *m, const struct ls_record_options *o, void *map)
+{
         m->shm = map;
-        return 0;
+        fill(m, o);
+        /* The memory is sparse: a ring that no thread has used costs nothing, and has no size yet. */
+        ls_memory_ring(m, 0)->size = m->ring_size;
 }
 
 /* Sparse as well: what is used is there. */
@@ -113,26 +116,36 @@ static int share_with_watcher(struct ls_memory *m)
         return -err;
 }
 
-int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o)
+int ls_memory_init_in(struct ls_memory *m, const struct ls_record_options *o, int fd)
 {
-        int err;
+        void *map;
 
         m->shm = NULL;
-        set_sizes(m, o, LS_RINGS);
         m->watchers = NULL;
-        err = share(m);
-        if (err == -EFBIG || err == -ENOMEM) {  /* a limit of the user's: one thread is better than none */
+        set_sizes(m, o, LS_RINGS);
+        m->fd = share_file(fd, m->size, &map);
+        if (m->fd < 0)
+                return m->fd;
+        begin(m, o, map);
+        return share_with_watcher(m);
+}
+
+int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o)
+{
+        void *map;
+
+        m->shm = NULL;
+        m->watchers = NULL;
+        set_sizes(m, o, LS_RINGS);
+        m->fd = ls_memory_share(m->size, &map);
+        if (m->fd == -EFBIG || m->fd == -ENOMEM) {      /* a limit of the user's: one thread is better than none */
                 set_sizes(m, o, 1);
-                err = share(m);
+                m->fd = ls_memory_share(m->size, &map);
         }
-        if (err == 0)
-                err = share_with_watcher(m);
-        if (err < 0)
-                return err;
-        fill(m, o);
-        /* The memory is sparse: a ring that no thread has used costs nothing, and has no size yet. */
-        ls_memory_ring(m, 0)->size = m->ring_size;
-        return 0;
+        if (m->fd < 0)
+                return m->fd;
+        begin(m, o, map);
+        return share_with_watcher(m);
 }
 
 void ls_memory_done(struct ls_memory *m)

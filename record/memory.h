@@ -28,6 +28,8 @@ int ls_memory_share(size_t size, void **ret_map);
 uint64_t ls_memory_generation(void);
 /* Makes and fills the memory. Returns 0 or -errno. */
 int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o);
+/* The same in a file that the process to be recorded has made (memfd_create with sealing allowed): takes fd. */
+int ls_memory_init_in(struct ls_memory *m, const struct ls_record_options *o, int fd);
 void ls_memory_done(struct ls_memory *m);
 
 static inline struct ls_ring *ls_memory_ring(const struct ls_memory *m, unsigned i)

@@ -13,7 +13,7 @@ const char *const ls_jit_leaf_names[3] = { "map", "check", "root" };
 
 enum { OPT_EVENT = 999, OPT_INTERVAL = 1000, OPT_FREQ, OPT_OUTPUT, OPT_DURATION, OPT_DEPTH, OPT_SCOPE, OPT_TIMER, OPT_QUIET, OPT_RING,
        OPT_ENGINE, OPT_JIT_LEAF, OPT_NATIVE, OPT_NO_NATIVE, OPT_NO_ARGS, OPT_NO_SOURCE, OPT_NO_CHILDREN,
-       OPT_NO_WAIT, OPT_BARE_TICK, OPT_NO_TICKS };
+       OPT_NO_WAIT, OPT_BARE_TICK, OPT_NO_TICKS, OPT_PID, OPT_NAME, OPT_CGROUP };
 
 const struct poptOption ls_record_option_table[] = {
         { "event", 'e', POPT_ARG_STRING, NULL, OPT_EVENT,
@@ -23,6 +23,9 @@ const struct poptOption ls_record_option_table[] = {
         { "output", 'o', POPT_ARG_STRING, NULL, OPT_OUTPUT, "trace to write (default luasample.data)", "FILE" },
         { "duration", 'd', POPT_ARG_STRING, NULL, OPT_DURATION,
           "end the recording after TIME; the program runs on", "TIME" },
+        { "pid", 'p', POPT_ARG_STRING, NULL, OPT_PID, "record processes that run already, in place of CMD", "PIDS" },
+        { "name", '\0', POPT_ARG_STRING, NULL, OPT_NAME, "record all processes of this name that run already", "NAME" },
+        { "cgroup", '\0', POPT_ARG_STRING, NULL, OPT_CGROUP, "record the processes of a control group that run already", "PATH" },
         { "depth", '\0', POPT_ARG_STRING, NULL, OPT_DEPTH, "most frames of a stack (default 0: all)", "N" },
         { "engine", '\0', POPT_ARG_STRING, NULL, OPT_ENGINE,
           "how stacks are read: walk at the tick, hook at the VM's next safe point, auto (default): the best that works",
@@ -235,6 +238,24 @@ static int set_event(struct ls_record_options *o, const char *text)
         }
 }
 
+static int set_pid(struct ls_record_options *o, const char *text)
+{
+        o->attach_pids = text;
+        return 0;
+}
+
+static int set_name(struct ls_record_options *o, const char *text)
+{
+        o->attach_name = text;
+        return 0;
+}
+
+static int set_cgroup(struct ls_record_options *o, const char *text)
+{
+        o->attach_cgroup = text;
+        return 0;
+}
+
 static int set_flag(struct ls_record_options *o, int opt)
 {
         switch (opt) {
@@ -256,7 +277,7 @@ static const struct { int opt; int (*set)(struct ls_record_options *o, const cha
         { OPT_INTERVAL, set_interval }, { OPT_FREQ, set_freq }, { OPT_OUTPUT, set_output },
         { OPT_DURATION, set_duration }, { OPT_DEPTH, set_depth }, { OPT_SCOPE, set_scope },
         { OPT_TIMER, set_timer }, { OPT_RING, set_ring }, { OPT_ENGINE, set_engine }, { OPT_JIT_LEAF, set_jit_leaf },
-        { OPT_NATIVE, set_native },
+        { OPT_NATIVE, set_native }, { OPT_PID, set_pid }, { OPT_NAME, set_name }, { OPT_CGROUP, set_cgroup },
 };
 
 /* A repeated option's old value stays in strings[] until the end, so the slots limit how often one may repeat. */
@@ -282,6 +303,25 @@ static int set_option(struct ls_record_options *o, int opt)
         return setters[i].set(o, text);
 }
 
+int ls_record_attaches(const struct ls_record_options *o)
+{
+        return o->attach_pids || o->attach_name || o->attach_cgroup;
+}
+
+static int check_attach(const struct ls_record_options *o)
+{
+        if (o->command && o->command[0]) {
+                ls_error("record: -p, --name and --cgroup mean processes that run already; leave out %s, or them", o->command[0]);
+                return LS_EXIT_USAGE;
+        }
+        if (o->engine == LS_ENGINE_HOOK || o->jit_leaf == LS_JIT_LEAF_CHECK) {
+                ls_error("record: --engine hook and --jit-leaf check change the program's VMs; they are for programs that luasample "
+                         "starts");
+                return LS_EXIT_USAGE;
+        }
+        return -1;
+}
+
 int ls_record_options_parse(const struct ls_command *cmd, int argc, const char **argv, struct ls_record_options *ret)
 {
         int opt;
@@ -301,6 +341,8 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
         if (opt < -1)
                 return opt == -3 ? 0 : LS_EXIT_USAGE;
         ret->command = poptGetArgs(ret->popt);
+        if (ls_record_attaches(ret))
+                return check_attach(ret);
         if (!ret->command || !ret->command[0]) {
                 ls_error("record: no program given; try: luasample record -- luajit app.lua");
                 return LS_EXIT_USAGE;

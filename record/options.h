@@ -39,6 +39,7 @@ struct ls_record_options {
         int no_children;                /* follow none */
         int no_wait;                    /* end with the program, also when children go on */
         uint8_t bare_tick;              /* see shm.h */
+        const char *attach_pids, *attach_name, *attach_cgroup;  /* processes that run already; NULL = none are meant by it */
         const char **command;           /* the program and its arguments, NULL-terminated, never empty */
         poptContext popt;               /* owns the strings */
         char *strings[16];               /* values that popt gave away */
@@ -51,6 +52,8 @@ extern const char *const ls_scope_names[3];
 extern const char *const ls_engine_names[3];
 extern const char *const ls_jit_leaf_names[3];
 
+/* 1 when processes that run already are to be recorded. */
+int ls_record_attaches(const struct ls_record_options *o);
 /* Returns -1 when there is something to record, else the status to exit with (what was wrong is printed). */
 int ls_record_options_parse(const struct ls_command *cmd, int argc, const char **argv, struct ls_record_options *ret);
 void ls_record_options_done(struct ls_record_options *o);

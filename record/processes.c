@@ -243,6 +243,8 @@ void ls_processes_finish(struct ls_session *s)
         ls_registry_close(&s->registry);
         for (unsigned i = 0; i < s->n_targets; i++)
                 ls_target_stop(s->targets[i]);
+        if (s->leave)
+                s->leave(s);
         if (!s->exited || ls_processes_left(s))
                 nanosleep(&moment, NULL);
         for (unsigned i = 0; i < s->n_targets; i++) {

@@ -9,15 +9,15 @@ static int record_run(int argc, const char **argv)
         int status = ls_record_options_parse(&ls_cmd_record, argc, argv, &o);
 
         if (status < 0)
-                status = ls_session_run(&o);
+                status = ls_record_attaches(&o) ? ls_session_attach(&o) : ls_session_run(&o);
         ls_record_options_done(&o);
         return status;
 }
 
 const struct ls_command ls_cmd_record = {
         .name = "record",
-        .summary = "run a program and write a trace of where its Lua code spends CPU time",
-        .usage = "[OPTION...] [--] CMD [ARG...]",
+        .summary = "write a trace of where the Lua code of a program, run or running, spends CPU time",
+        .usage = "[OPTION...] [--] CMD [ARG...]|-p PID[,PID]",
         .options = ls_record_option_table,
         .run = record_run,
 };

@@ -61,7 +61,7 @@ static int inspect_program(struct ls_session *s, char *sentence, size_t size)
 }
 
 /* The asked timer, or the best one. The program exists already, but waits. Returns 0 or -errno after a line. */
-static int choose_timer(struct ls_session *s)
+int ls_session_choose_timer(struct ls_session *s)
 {
         int asked = s->o->timer;
         int perf = asked < 0 || asked == LS_TIMER_PERF ? ls_ticker_perf_probe(s->pid) : -EINVAL;
@@ -73,7 +73,8 @@ static int choose_timer(struct ls_session *s)
                          ls_timer_names[asked], strerror(asked == LS_TIMER_PERF ? -perf : -helper));
                 return -EPERM;
         }
-        s->root->memory.shm->timer = (uint8_t)s->timer;
+        if (s->root)
+                s->root->memory.shm->timer = (uint8_t)s->timer;
         return 0;
 }
 
@@ -125,7 +126,7 @@ static void name_root(struct ls_session *s)
         ls_target_name(s->root, s->root->name);
 }
 
-static int start_trace(struct ls_session *s)
+int ls_session_start_trace(struct ls_session *s)
 {
         int err = ls_trace_writer_open(s->trace_fd, s->o->interval_ns, &s->writer);
 
@@ -198,7 +199,7 @@ void ls_session_work(struct ls_session *s, int at_once)
 }
 
 /* Until the next look at any process. */
-static uint64_t time_to_wait(const struct ls_session *s, uint64_t now)
+uint64_t ls_session_time_to_wait(const struct ls_session *s, uint64_t now)
 {
         uint64_t due = s->next_second_ns;
 
@@ -208,7 +209,7 @@ static uint64_t time_to_wait(const struct ls_session *s, uint64_t now)
         return due > now ? due - now : 0;
 }
 
-static void end_recording(struct ls_session *s)
+void ls_session_end(struct ls_session *s)
 {
         struct stat st;
         int err;
@@ -277,7 +278,7 @@ static int goes_on(struct ls_session *s)
 static void wait_for_something(struct ls_session *s, uint64_t end)
 {
         struct pollfd p[LS_TARGETS_MAX + 2] = { { .fd = s->signal_fd, .events = POLLIN } };
-        uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = time_to_wait(s, now);
+        uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = ls_session_time_to_wait(s, now);
         unsigned n = s->recording ? ls_processes_poll(s, p + 1) : 0;
         struct timespec t;
 
@@ -311,10 +312,10 @@ static void main_loop(struct ls_session *s)
                 if (s->reaped && s->recording)
                         say_who_is_left(s);
                 if (s->recording && ls_session_clock(CLOCK_MONOTONIC) >= end)
-                        end_recording(s);
+                        ls_session_end(s);
         }
         if (s->recording)
-                end_recording(s);
+                ls_session_end(s);
         else
                 ls_signals_reap(s);
 }
@@ -335,7 +336,7 @@ static int prepare_with_child(struct ls_session *s)
         s->root->memory.shm->root_pid = (uint32_t)s->pid;
         atomic_store(&s->root->memory.shm->recording, 1);
         atomic_store(&s->root->memory.shm->heartbeat_ns, ls_session_clock(CLOCK_MONOTONIC));
-        if (choose_timer(s) < 0 || start_trace(s) < 0)
+        if (ls_session_choose_timer(s) < 0 || ls_session_start_trace(s) < 0)
                 return LS_EXIT_FAIL;
         err = s->with_agent ? ls_target_tick(s->root, s->timer, s->o) : 0;
         if (err < 0) {
@@ -392,7 +393,7 @@ static int run_program(struct ls_session *s, const char *sentence)
         return s->exit_status;
 }
 
-static void session_done(struct ls_session *s)
+void ls_session_done(struct ls_session *s)
 {
         if (s->root)
                 ls_ticker_stop(s->root->ticker);
@@ -420,6 +421,13 @@ static int make_root(struct ls_session *s)
         return err < 0 ? err : ls_processes_init(s);
 }
 
+void ls_session_init(struct ls_session *s, const struct ls_record_options *o)
+{
+        s->o = o;
+        s->trace_fd = s->signal_fd = s->registry.fd = s->registry.bell_fd = -1;
+        s->terminal = !o->quiet && isatty(STDERR_FILENO);
+}
+
 int ls_session_run(const struct ls_record_options *o)
 {
         static struct ls_session session;
@@ -428,9 +436,7 @@ int ls_session_run(const struct ls_record_options *o)
         char sentence[PATH_MAX + 256];
         int status, err;
 
-        s->o = o;
-        s->trace_fd = s->signal_fd = s->registry.fd = s->registry.bell_fd = -1;
-        s->terminal = !o->quiet && isatty(STDERR_FILENO);
+        ls_session_init(s, o);
         if (!getcwd(s->cwd, sizeof(s->cwd)))
                 strcpy(s->cwd, "/");
         status = inspect_program(s, sentence, sizeof(sentence));
@@ -451,7 +457,7 @@ int ls_session_run(const struct ls_record_options *o)
                 ls_trace_file_undo(o->output);
         else
                 status = run_program(s, sentence);
-        session_done(s);
+        ls_session_done(s);
         ls_env_done(&env);
         return status;
 }

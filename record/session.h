@@ -37,6 +37,7 @@ struct ls_session {
         pid_t sentinel;                         /* see sentinel.h */
         char cwd[PATH_MAX];
 
+        void (*leave)(struct ls_session *s);    /* attached: the agents go; NULL = the program was started here */
         int recording;                          /* the trace is open */
         int runtime_written;                    /* the runtime of the first image is in the trace */
         int has_runtime;
@@ -60,7 +61,19 @@ struct ls_session {
 
 /* Records what o asks for. Returns the status to exit with. */
 int ls_session_run(const struct ls_record_options *o);
-/* For processes.c: a process becomes one of the recording. Returns 0 or -errno. */
+/* session_attach.c: records processes that run already. */
+int ls_session_attach(const struct ls_record_options *o);
+
+/* For session_attach.c, steps of a recording. Errors are printed. */
+void ls_session_init(struct ls_session *s, const struct ls_record_options *o);
+/* The asked timer, or the best one for s->pid. Returns 0 or -errno. */
+int ls_session_choose_timer(struct ls_session *s);
+/* Opens the trace with the first process. Returns 0 or -errno. */
+int ls_session_start_trace(struct ls_session *s);
+uint64_t ls_session_time_to_wait(const struct ls_session *s, uint64_t now_ns);
+void ls_session_end(struct ls_session *s);
+void ls_session_done(struct ls_session *s);
+/* For processes.c and session_attach.c: a process becomes one of the recording. Returns 0 or -errno. */
 int ls_session_begin_target(struct ls_session *s, struct ls_target *t, pid_t pid);
 /* For signals.c: takes what has come from all processes, those not due too when at_once; tells all that we live, until
  * until_ns and the agent's patience. */

@@ -62,7 +62,6 @@ static void thread_ended(void *ctx, unsigned ring)
         struct ls_ring *shared = ls_memory_ring(&t->memory, ring);
 
         put_threadcpu(t, ring, t->translate.now_ns);
-        t->rings[ring].cpu_before_ns = ring_u64(&shared->armed_cpu_ns);
         atomic_store_explicit(&shared->last_cpu_ns, 0, memory_order_relaxed);
 }
 
@@ -88,6 +87,11 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
         t->wake_ns = WAKE_FIRST_NS;
         err = ls_translate_init(&t->translate, &tr);
         return err < 0 ? err : ls_drain_init(&t->drain, &t->memory, &sink);
+}
+
+void ls_target_since_now(struct ls_target *t)
+{
+        t->cpu_before_ns = t->clock ? clock_ns(t->clock) : 0;
 }
 
 void ls_target_name(struct ls_target *t, const char *name)
@@ -147,8 +151,8 @@ void ls_target_second(struct ls_target *t, uint64_t now_ns)
                 return;
         if (t->watcher > 0 && clock_getcpuclockid(t->watcher, &watcher) == 0)
                 t->watcher_cpu_ns = clock_ns(watcher);
-        if (cpu > t->cpu_ns)
-                t->cpu_ns = cpu;
+        if (cpu > t->cpu_before_ns + t->cpu_ns)
+                t->cpu_ns = cpu - t->cpu_before_ns;
         for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
                 put_threadcpu(t, i, now_ns);
 }
@@ -221,14 +225,14 @@ uint64_t ls_target_lost(const struct ls_target *t, enum ls_loss loss)
 static uint64_t ring_cpu(const struct ls_target *t, unsigned i)
 {
         const struct ls_ring *ring = ls_memory_ring(&t->memory, i);
-        uint64_t sum = ring_u64(&ring->armed_cpu_ns), last;
-        uint64_t before = t->rings[i].cpu_before_ns, own = sum > before ? sum - before : 0;
+        uint64_t sum = ring_u64(&ring->armed_cpu_ns), last, start;
 
         if (!atomic_load_explicit(&ring->armed, memory_order_relaxed))
                 return sum;
         /* Of the thread that has it now, the clock at its last tick is the next best. */
         last = ring_u64(&ring->last_cpu_ns);
-        return last > own ? sum + last - own : sum;
+        start = ring_u64(&ring->armed_at_cpu_ns);
+        return last > start ? sum + last - start : sum;
 }
 
 void ls_target_sums(const struct ls_target *t, struct ls_sums *sums)

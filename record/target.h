@@ -27,8 +27,6 @@ struct ls_sums {
         uint64_t lost[LS_NLOSSES];
 };
 
-struct ls_target_ring { uint64_t cpu_before_ns; };      /* armed_cpu_ns of the ring's threads before the one it has */
-
 #define LS_TARGET_NAME 200
 
 struct ls_target {
@@ -42,11 +40,11 @@ struct ls_target {
         struct ls_drain drain;
         struct ls_translate translate;
         struct ls_ticker *ticker;               /* NULL = the agent makes its ticks, or none are wanted */
-        struct ls_target_ring rings[LS_RINGS];
         pid_t watcher;                          /* see watcher.h; 0 = none */
         uint64_t watcher_cpu_ns;
         clockid_t clock;                        /* of its CPU time */
-        uint64_t cpu_ns;                        /* that, as of the last look */
+        uint64_t cpu_before_ns;                 /* that, when the recording began */
+        uint64_t cpu_ns;                        /* since then, as of the last look */
         int ended;                              /* the process is dead: what is open in a ring stays open */
         int finished;                           /* all was taken */
         uint64_t begin_ns, end_ns;              /* CLOCK_MONOTONIC; end: 0 = it is recorded still */
@@ -72,6 +70,8 @@ void ls_target_done(struct ls_target *t);
 
 /* The process is there. Returns 0 or -errno. */
 int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_config *cfg);
+/* What CPU time the process had until now is not counted. */
+void ls_target_since_now(struct ls_target *t);
 /* Its name: from now on its samples are taken. Once. */
 void ls_target_name(struct ls_target *t, const char *name);
 /* The child has the machine code of the process that forked it: so has its target what is known of that. */

@@ -3,6 +3,8 @@
  * to be 0. With perf the kernel removes the event in exec, and the agent has the signal ignored meanwhile. */
 #include "record/ticker_private.h"
 
+#include "record/attach_threads.h"
+
 #include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
@@ -44,7 +46,7 @@ int ls_tick_is_wanted(const struct ls_tick_thread *h)
 {
         uint32_t claim;
 
-        return wanted(h->ticker, (unsigned)(h - h->ticker->threads), &claim) == h->tid && claim == h->claim;
+        return wanted(h->ticker, (unsigned)(h - h->ticker->threads), &claim) == h->inner_tid && claim == h->claim;
 }
 
 static int arm(struct ls_ticker *t, struct ls_tick_thread *h)
@@ -86,7 +88,7 @@ static int follow(struct ls_ticker *t)
                 uint32_t claim;
                 pid_t tid = wanted(t, i, &claim);
 
-                if (h->armed && (tid != h->tid || claim != h->claim))
+                if (h->armed && (tid != h->inner_tid || claim != h->claim))
                         disarm(t, h);
                 if (tid <= 0 || h->armed)
                         continue;
@@ -94,7 +96,8 @@ static int follow(struct ls_ticker *t)
                  * would tick the new image before its handler is there. */
                 atomic_store(&h->ring->sending, 1);
                 if (wanted(t, i, &claim) == tid) {
-                        h->tid = tid;
+                        h->inner_tid = tid;
+                        h->tid = t->other_namespace ? ls_thread_outer_id(t->pid, tid) : tid;
                         h->claim = claim;
                         missing |= arm(t, h) < 0;
                 }
@@ -153,6 +156,7 @@ int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, u
         t->shm = m->shm;
         t->pid = pid;
         t->interval_ns = interval_ns;
+        t->other_namespace = ls_thread_inner_id(pid, pid) != pid;
         t->source = sources[timer];
         t->timer = timer;
         t->n = m->agent_rings;

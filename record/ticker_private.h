@@ -10,7 +10,7 @@
 struct ls_tick_thread {                 /* a thread of the program that is ticked, by its ring */
         struct ls_ticker *ticker;
         struct ls_ring *ring;
-        pid_t tid;
+        pid_t tid, inner_tid;           /* here, and as the program knows it: in another pid namespace they differ */
         uint32_t claim;                 /* the ring's when it was armed */
         int armed;                      /* the source ticks it */
         /* signals that we send */
@@ -33,6 +33,7 @@ struct ls_ticker {
         struct ls_shm *shm;
         const struct ls_tick_source *source;
         pid_t pid;
+        int other_namespace;            /* the program's pid namespace is not ours */
         uint64_t interval_ns;
         pthread_t thread;
         _Atomic int stop;

@@ -55,6 +55,7 @@ struct ls_ring {                        /* head of a ring; size bytes of records
         uint32_t pad3;
         _Atomic uint64_t disarmed_ns;   /* agent: CLOCK_MONOTONIC when ticks were last given up */
         _Atomic uint64_t thread;        /* agent: where its struct ls_thread is in the program, for the watcher; 0 = none */
+        _Atomic uint64_t armed_at_cpu_ns;       /* agent: the thread's CPU clock when it was armed */
 };
 #define LS_RING_DATA 4096u              /* offset of the records from struct ls_ring */
 _Static_assert(sizeof(struct ls_ring) <= LS_RING_DATA, "ring head fits its page");

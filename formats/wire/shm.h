@@ -71,6 +71,7 @@ struct ls_shm {
         /* recorder writes */
         _Atomic uint64_t heartbeat_ns;  /* CLOCK_MONOTONIC, at least every 500 ms */
         _Atomic uint32_t recording;     /* 1 while samples are wanted; 0 after -d: the agent goes quiet */
+        _Atomic uint32_t detach;        /* 1 = an attached process is to be left; futex (shared) */
 
         /* agent writes */
         _Atomic uint32_t request;       /* counts changes of any ring's armed, tid and closing; futex (shared) to wake the
@@ -93,6 +94,8 @@ struct ls_shm {
         _Atomic uint32_t watching;      /* watcher: LS_WATCH_*, how it reads blocked threads */
         _Atomic uint64_t view;          /* address of the agent's struct ls_view in the program, for the watcher; 0 = none */
         _Atomic uint32_t rings_used;    /* rings from 0 that have had a thread */
+        _Atomic uint32_t agent_tid;     /* attached: the agent's own thread, as the process knows it */
+        _Atomic uint32_t attach_looks;  /* attached: 1 = libraries and VMs were looked for */
         uint64_t parent_generation;     /* of the memory of the process that forked this one, 0 = it was not forked */
         uint32_t parent_jit_ids;        /* ids of JIT traces up to this one are the parent's, and so are their definitions */
         uint32_t pad2;

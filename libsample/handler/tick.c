@@ -463,6 +463,7 @@ LS_HANDLER static int enter(struct ls_thread *t, uintptr_t here)
 }
 
 void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
+struct ls_thread *(*ls_tick_newcomer)(const void *context);
 
 /* 1 when the program or a stranger sent it. The pid is 0 when the recorder is in another pid namespace, and when the
  * kernel had no room to queue what belongs to the signal (ulimit -i 0): then it looks like kill's. */
@@ -485,6 +486,8 @@ LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context)
                 return;
         }
         t = ls_thread_self();
+        if (!t && ls_tick_newcomer && ls_agent_live())
+                t = ls_tick_newcomer(context);
         if (t && t->sampler->ready) {
                 if (shm->bare_tick == 0 && enter(t, (uintptr_t)__builtin_frame_address(0))) {
                         tick(t, context);

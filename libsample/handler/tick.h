@@ -67,6 +67,9 @@ extern _Atomic(const struct ls_vm *) ls_vm_readers[LS_THREADS_MOST];
 /* What to do with a tick signal that did not come from the timer: the program's own use of it. Set by preload.c. */
 extern void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
 
+/* A thread's first tick in a process that was attached to: what was made for it, NULL = nothing yet. Set by attach.c. */
+extern struct ls_thread *(*ls_tick_newcomer)(const void *context);
+
 /* The tick signal's handler. Preserves errno. */
 LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context);
 

@@ -41,6 +41,7 @@ struct ls_vm_facts {
         const char *why_no_walk;        /* jit_base_offset is 0: what failed */
         char version[48];               /* "LuaJIT 2.1.0-beta3" */
         unsigned main_offset;           /* in global_State: mainthref */
+        uint64_t main_to_global;        /* bytes from a VM's main lua_State to its global_State: they are one object */
         unsigned vmstate_offset, cur_L_offset, jit_base_offset;
         unsigned main_before;           /* bytes from the main lua_State to its global_State: they are allocated as one */
         unsigned objects_offset;        /* list of all collectable objects; 0 = not known */

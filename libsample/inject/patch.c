@@ -165,17 +165,15 @@ static uint8_t *map_near(uintptr_t low, uintptr_t high)
         return NULL;
 }
 
-/* Stores a jump to where over the JUMP_LEN bytes at entry in one store where 8 or 16 aligned bytes hold them: a thread
+/* Stores the JUMP_LEN bytes over those at entry in one store where 8 or 16 aligned bytes hold them: a thread
  * that calls the function meanwhile runs the old or the new instructions. */
-static int store_jump(uint8_t *entry, const uint8_t *where, int single_threaded)
+static int store(uint8_t *entry, const uint8_t jump[JUMP_LEN], int single_threaded)
 {
         uint8_t *word8 = (uint8_t *)((uintptr_t)entry & ~(uintptr_t)7);
         uint8_t *word16 = (uint8_t *)((uintptr_t)entry & ~(uintptr_t)15);
-        uint8_t jump[JUMP_LEN] = { 0xe9 }, bytes[16];
-        int32_t rel = (int32_t)((uintptr_t)where - (uintptr_t)(entry + JUMP_LEN));
+        uint8_t bytes[16];
         uint64_t word[2], old[2];
 
-        memcpy(jump + 1, &rel, sizeof rel);
         if (entry + JUMP_LEN <= word8 + 8) {
                 memcpy(bytes, word8, 8);
                 memcpy(bytes + (entry - word8), jump, JUMP_LEN);
@@ -202,18 +200,54 @@ static int store_jump(uint8_t *entry, const uint8_t *where, int single_threaded)
         return 0;
 }
 
-static const char *patch_entry(struct ls_patch *patch, const uint8_t *slot, int prot, int single_threaded)
+static int store_in_text(uint8_t *entry, const uint8_t bytes[JUMP_LEN], int prot, int single_threaded, const char **ret_why)
 {
-        uint8_t *entry = patch->target;
         uintptr_t first = (uintptr_t)entry & ~(uintptr_t)(PAGE - 1);
         size_t len = (((uintptr_t)entry + 15) | (PAGE - 1)) + 1 - first;
         int r;
 
+        *ret_why = "its code may not be made writable here";
         if (mprotect((void *)first, len, prot | PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
-                return "its code may not be made writable here";
-        r = store_jump(entry, slot, single_threaded);
+                return -errno;
+        r = store(entry, bytes, single_threaded);
         mprotect((void *)first, len, prot);
-        return r < 0 ? "its entry cannot be replaced in one store while threads run" : NULL;
+        *ret_why = r < 0 ? "its entry cannot be replaced in one store while threads run" : NULL;
+        return r;
+}
+
+static const char *patch_entry(struct ls_patch *patch, uint8_t *slot, int prot, int single_threaded)
+{
+        uint8_t *entry = patch->target, jump[JUMP_LEN] = { 0xe9 };
+        int32_t rel = (int32_t)((uintptr_t)slot - (uintptr_t)(entry + JUMP_LEN));
+        const char *why;
+
+        memcpy(jump + 1, &rel, sizeof rel);
+        memcpy(patch->saved, entry, JUMP_LEN);
+        if (store_in_text(entry, jump, prot, single_threaded, &why) == 0)
+                patch->slot = slot;
+        return why;
+}
+
+void ls_patch_remove(struct ls_patch *patches, size_t n, int prot)
+{
+        const char *why;
+
+        for (size_t i = 0; i < n; i++)
+                if (patches[i].slot && !patches[i].why)
+                        store_in_text(patches[i].target, patches[i].saved, prot, 0, &why);
+}
+
+/* Those that were installed once and removed. */
+static size_t install_again(struct ls_patch *patches, size_t n, int prot)
+{
+        size_t done = 0;
+
+        for (size_t i = 0; i < n; i++)
+                if (patches[i].slot && !memcmp(patches[i].target, patches[i].saved, JUMP_LEN)) {
+                        patches[i].why = patch_entry(&patches[i], patches[i].slot, prot, 0);
+                        done += !patches[i].why;
+                }
+        return done;
 }
 
 /* Fills the slot of one function. */
@@ -259,6 +293,9 @@ size_t ls_patch_install(struct ls_patch *patches, size_t n, int prot, int single
 
         if (n > PAGE / SLOT)
                 n = PAGE / SLOT;
+        for (size_t i = 0; i < n; i++)
+                if (patches[i].slot)
+                        return install_again(patches, n, prot);
         page = make_page(patches, n);
         for (size_t i = 0; i < n; i++) {
                 patches[i].original = NULL;

@@ -1,6 +1,6 @@
 /* Entry patches: a jump at the start of a function of the program to one of ours, and a trampoline through which ours
- * calls the original (the moved first instructions and a jump behind them). The original is never restored, so
- * nothing races with threads that run it. */
+ * calls the original (the moved first instructions and a jump behind them). The jump is one instruction,
+ * so it can be taken back while threads run the function. */
 #ifndef LS_PATCH_H
 #define LS_PATCH_H
 
@@ -12,6 +12,8 @@ struct ls_patch {
         size_t size;                    /* its length in bytes; 0 = not known, 64 are assumed */
         void *replacement;              /* our function of the same type */
         void *original;                 /* out: trampoline to the original; set before the entry jumps to replacement */
+        void *slot;                     /* the patcher's own: where the entry jumps to, kept when the patch is removed */
+        unsigned char saved[5];         /* the bytes that the jump replaced */
         const char *why;                /* out: NULL = patched, else why not, a few words */
 };
 
@@ -19,5 +21,7 @@ struct ls_patch {
  * thread can run any of the functions now, so that an entry which no atomic store can cover may be patched too.
  * Returns how many were patched. Normal context. */
 size_t ls_patch_install(struct ls_patch *patches, size_t n, int prot, int single_threaded);
+/* Puts the replaced bytes back. The trampolines stay, for threads that are in them and for the next installation. */
+void ls_patch_remove(struct ls_patch *patches, size_t n, int prot);
 
 #endif

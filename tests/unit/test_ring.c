@@ -210,6 +210,7 @@ static void a_forked_child_has_no_ring(void **state)
         (void)state;
         new_ring(1 << 16);
         ls_thread_own = &thread;
+        ls_thread_own_generation = generation;
         assert_ptr_equal(ls_thread_self(), &thread);
         generation = 0;                 /* as the kernel does to a MADV_WIPEONFORK page */
         assert_null(ls_thread_self());

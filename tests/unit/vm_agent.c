@@ -35,6 +35,7 @@ void vm_agent_probe(void)
         thread = (struct ls_thread){ .ring = ring, .functions = ls_functions_new(), .sources = ls_sources_new(),
                                      .names = ls_names_new(), .sampler = ls_pages_new(sizeof(struct ls_sampler)) };
         ls_thread_own = &thread;
+        ls_thread_own_generation = generation;
         ls_vm_probe();
 }
 

@@ -1,0 +1,207 @@
+/* See attach.h. Nothing in here runs on a thread of the program: it is read from outside, and its threads take their samples
+ * in the tick's handler. The VMs are only read: no Lua function is called in them, so their compiled code is known by the
+ * function that it starts in.
+ *
+ * What an attachment changes, and puts back when it ends: the first bytes of three functions of LuaJIT, the disposition of
+ * the tick's signal, and this thread. What stays is inert: this library, trampolines, and pages that hold zeros. */
+#include "libsample/attach.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libsample/agent.h"
+#include "libsample/attach_threads.h"
+#include "libsample/engine.h"
+#include "libsample/find_vms.h"
+#include "libsample/interpose.h"
+#include "libsample/real.h"
+#include "libsample/recorder.h"
+#include "libsample/share.h"
+#include "libsample/thread.h"
+
+#define LOOK_NS UINT64_C(50000000)      /* between two looks at threads and libraries */
+#define SILENT_NS UINT64_C(2000000000)  /* without a heartbeat the recorder is gone */
+
+LS_EXPORT struct ls_attach_status luasample_attach_status = { LS_ATTACH_MAGIC, LS_ATTACH_VERSION, 0, 0, 0 };
+LS_EXPORT void *luasample_attach(struct ls_attach *page);
+
+static atomic_int taken;                /* 1 = an attachment has begun and not ended */
+static struct ls_shm *old_memory;       /* of the attachment before: zeros, an address that may be used again */
+static size_t old_size;
+
+int ls_attach_is_way_of(const char *library)
+{
+        return !strncmp(library, "/proc/self/", 11);
+}
+
+void ls_attach_after_fork_child(void)
+{
+        luasample_attach_status.pid = 0;
+        if (ls_agent.attached)
+                atomic_store(&taken, 0);
+}
+
+static void pause_ns(long ns)
+{
+        const struct timespec t = { 0, ns };
+
+        nanosleep(&t, NULL);
+}
+
+static int map_memory(const struct ls_attach *a)
+{
+        static volatile uint64_t *generation;
+        struct ls_shm *shm;
+        uint64_t size;
+
+        if (!generation)
+                generation = ls_process_make_generation();
+        if (!generation)
+                return -ENOMEM;
+        size = ls_share_sealed_size(a->fd_memory);
+        shm = !size ? NULL : ls_share_map_file(a->fd_memory, size, a->generation, (uint32_t)getpid(), old_size == size ? old_memory : NULL);
+        if (!shm)
+                return -EPROTO;
+        if (old_memory && old_memory != shm)
+                munmap(old_memory, old_size);
+        old_memory = shm;
+        old_size = (size_t)shm->total_size;
+        ls_agent.pid = (int)getpid();
+        ls_agent.attached = 1;
+        ls_agent.generation = generation;
+        ls_agent.shm = shm;
+        *generation = a->generation;
+        return 0;
+}
+
+static int begin(const struct ls_attach *a)
+{
+        int err;
+
+        if (a->magic != LS_ATTACH_MAGIC || a->version != LS_ATTACH_VERSION)
+                return -EPROTO;
+        if (luasample_attach_status.preloaded || atomic_exchange(&taken, 1))
+                return -EALREADY;
+        err = map_memory(a);
+        if (err < 0) {
+                atomic_store(&taken, 0);
+                return err;
+        }
+        ls_process_watch_forks();
+        luasample_attach_status.heartbeat_at = (uintptr_t)&ls_agent.shm->heartbeat_ns;
+        luasample_attach_status.pid = (uint32_t)ls_agent.pid;
+        return 0;
+}
+
+/* The thread that made this one runs on the region, until it has ended. */
+static void leave_region(const struct ls_attach *a)
+{
+        volatile uint32_t *tid = (volatile uint32_t *)(uintptr_t)a->carrier_tid;
+
+        while (*tid)
+                pause_ns(20000);
+        munmap((void *)(uintptr_t)a->region, (size_t)a->region_size);
+}
+
+static void found(lua_State *L)
+{
+        ls_engine_vm_adopt(L);
+}
+
+/* Once there is a LuaJIT: what it looks like, and which VMs there are. */
+static void look_for_vms(void)
+{
+        uint64_t start = ls_now_ns();
+        const char *why = ls_engine_attach();
+
+        if (why) {
+                ls_agent_notice("the Lua VMs in %s cannot be sampled in a running program: %s", ls_lua.path, why);
+                atomic_store(&ls_agent.shm->agent_state, LS_AGENT_REFUSED);
+        } else {
+                ls_find_vms(found);
+        }
+        atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_now_ns() - start);
+}
+
+static int is_silent(void)
+{
+        uint64_t now = ls_now_ns(), beat = atomic_load(&ls_agent.shm->heartbeat_ns);
+
+        return now > beat && now - beat > SILENT_NS;
+}
+
+/* One that is only stopped still has its perf events open: a tick that comes when its handler is gone would kill the program. */
+static int recorder_is_gone(void)
+{
+        return is_silent() && ls_recorder_state() == LS_RECORDER_GONE;
+}
+
+static void run(void)
+{
+        const struct timespec look = { 0, (long)LOOK_NS };
+        const char *library = NULL;
+
+        while (!atomic_load(&ls_agent.shm->detach) && !recorder_is_gone()) {
+                ls_vm_library_scan(0);
+                ls_attach_threads_refresh();
+                if (ls_lua.path && ls_lua.path != library) {
+                        library = ls_lua.path;
+                        look_for_vms();
+                }
+                if (atomic_load(&ls_agent.shm->attach_looks) == 0)
+                        atomic_store(&ls_agent.shm->attach_looks, 1);
+                syscall(SYS_futex, &ls_agent.shm->detach, FUTEX_WAIT, 0, &look, NULL, 0);
+        }
+}
+
+/* From here on the process is as it was. */
+static void end(void)
+{
+        ls_vm_library_leave();
+        ls_signals_end();
+        ls_attach_threads_end();
+        ls_engine_detach();
+        ls_tick_newcomer = NULL;
+        atomic_store(&ls_agent.shm->agent_state, LS_AGENT_DONE);
+        ls_thread_end();
+        luasample_attach_status.pid = 0;
+        luasample_attach_status.heartbeat_at = 0;
+        *ls_agent.generation = 0;
+        ls_share_leave(old_memory, old_size);
+        atomic_store(&taken, 0);
+}
+
+void *luasample_attach(struct ls_attach *page)
+{
+        const struct ls_attach a = *page;
+        int err;
+
+        prctl(PR_SET_NAME, "luasample", 0, 0, 0);
+        if (a.fd_agent >= 0)
+                close(a.fd_agent);
+        err = begin(&a);
+        close(a.fd_memory);
+        if (err < 0) {
+                page->result = err;
+                page->state = LS_ATTACH_REFUSED;
+                return NULL;
+        }
+        ls_signals_start(1);
+        ls_tick_newcomer = ls_attach_threads_newcomer;
+        ls_mappings_restart();
+        ls_recorder_remember();
+        ls_thread_begin_quiet();
+        atomic_store(&ls_agent.shm->agent_tid, (uint32_t)syscall(SYS_gettid));
+        atomic_store(&ls_agent.shm->agent_state, LS_AGENT_LOADED);
+        leave_region(&a);
+        run();
+        end();
+        return NULL;
+}

@@ -1,0 +1,15 @@
+/* The agent in a process that runs already. luasample_attach is its entry: record/attach_stub.c calls it in a thread that was
+ * made for it, which stays while the recording goes on, and vanishes with it. See attach.c. */
+#ifndef LS_ATTACH_H
+#define LS_ATTACH_H
+
+#include "formats/wire/attach.h"
+
+extern struct ls_attach_status luasample_attach_status;
+
+/* What the agent is called when it came by way of the recorder's memory file, and not by LD_PRELOAD. */
+int ls_attach_is_way_of(const char *library);
+/* In the child after fork: it is not recorded, and can be attached to. */
+void ls_attach_after_fork_child(void);
+
+#endif

@@ -1,0 +1,150 @@
+/* See find_vms.h. The main lua_State and the global_State of a VM are parts of one object, so they lie at a distance that the
+ * probe has measured; each points to the other. Memory is searched for a word that points to where the global_State would be
+ * if the word were the lua_State's. It is read through /proc/self/mem, which fails where a mapping was taken away meanwhile,
+ * and only where pages are present: nothing is brought in from swap, and no page is made. */
+#include "libsample/find_vms.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libsample/handler/walk.h"
+#include "libsample/pages.h"
+
+#define CHUNK (256u << 10)              /* bytes read at a time */
+#define PAGE 4096u
+#define PAGES (CHUNK / PAGE)
+#define PRESENT (UINT64_C(3) << 62)     /* of a word of pagemap: in memory, or in swap; what is in swap is left there */
+#define IN_SWAP (UINT64_C(1) << 62)
+
+struct search {
+        int mem, pagemap;
+        void (*found)(lua_State *L);
+        uint64_t *words;                /* CHUNK bytes */
+        uint64_t flags[PAGES];
+};
+
+static int read_at(int fd, uint64_t at, void *to, size_t n)
+{
+        return pread(fd, to, n, (off_t)at) == (ssize_t)n;
+}
+
+/* A main lua_State at L, as far as can be told from what it holds. */
+static int is_main(const struct search *s, uint64_t L)
+{
+        uint64_t global = L + ls_vm_facts.main_to_global, back, stack, base, maxstack;
+        char state[LS_L_CFRAME + 8];
+
+        if (!read_at(s->mem, L, state, sizeof state) || !read_at(s->mem, global + ls_vm_facts.main_offset, &back, 8))
+                return 0;
+        stack = LS_READ(uint64_t, state, LS_L_STACK);
+        base = LS_READ(uint64_t, state, LS_L_BASE);
+        maxstack = LS_READ(uint64_t, state, LS_L_MAXSTACK);
+        return back == L && LS_READ(uint8_t, state, LS_GC_TYPE) == LS_T_THREAD &&
+               LS_READ(uint64_t, state, LS_L_GLREF) == global && stack && stack % 8 == 0 && base > stack && base <= maxstack &&
+               read_at(s->mem, stack, &back, 8);
+}
+
+static void search_words(const struct search *s, uint64_t at, size_t n)
+{
+        /* a word that holds its own address, but for this */
+        uint64_t distance = ls_vm_facts.main_to_global - LS_L_GLREF;
+
+        for (size_t i = 0; i < n; i++)
+                if (s->words[i] - (at + 8 * i) == distance && is_main(s, at + 8 * i - LS_L_GLREF))
+                        s->found((lua_State *)(uintptr_t)(at + 8 * i - LS_L_GLREF));
+}
+
+static void search_mapping(struct search *s, uint64_t start, uint64_t end)
+{
+        for (uint64_t at = start; at < end; at += CHUNK) {
+                size_t pages = (end - at < CHUNK ? end - at : CHUNK) / PAGE, first, n;
+
+                if (s->pagemap < 0 || !read_at(s->pagemap, at / PAGE * 8, s->flags, pages * 8))
+                        memset(s->flags, 0xbf, sizeof s->flags);        /* all present */
+                for (first = 0; first < pages; first += n) {
+                        for (n = 0; first + n < pages && (s->flags[first + n] & PRESENT) && !(s->flags[first + n] & IN_SWAP); n++)
+                                ;
+                        if (n && read_at(s->mem, at + first * PAGE, s->words, n * PAGE))
+                                search_words(s, at + first * PAGE, n * PAGE / 8);
+                        n += n == 0;
+                }
+        }
+}
+
+static uint64_t hex(const char **p)
+{
+        uint64_t n = 0;
+
+        for (;; (*p)++) {
+                char c = **p;
+
+                if (c >= '0' && c <= '9')
+                        n = n << 4 | (uint64_t)(c - '0');
+                else if (c >= 'a' && c <= 'f')
+                        n = n << 4 | (uint64_t)(c - 'a' + 10);
+                else
+                        return n;
+        }
+}
+
+/* A line of maps: writable memory of no file is searched. */
+static void search_line(struct search *s, const char *line)
+{
+        uint64_t start = hex(&line), end;
+        const char *name;
+
+        if (*line++ != '-')
+                return;
+        end = hex(&line);
+        name = line + strcspn(line, "/[\n");
+        if (memcmp(line, " rw-p", 5) || *name == '/' || !strncmp(name, "[stack", 6) || !strncmp(name, "[v", 2) ||
+            start % PAGE || end % PAGE)
+                return;
+        search_mapping(s, start, end);
+}
+
+#define LINES (64u << 10)
+
+static void search_all(struct search *s, int maps, char *buf)
+{
+        size_t n = 0;
+        ssize_t r;
+
+        while ((r = read(maps, buf + n, LINES - 1 - n)) > 0) {
+                char *line = buf, *end;
+
+                n += (size_t)r;
+                buf[n] = 0;
+                for (; (end = memchr(line, '\n', n - (size_t)(line - buf))); line = end + 1) {
+                        *end = 0;
+                        search_line(s, line);
+                }
+                n -= (size_t)(line - buf);
+                memmove(buf, line, n);
+                if (n == LINES - 1)
+                        n = 0;
+        }
+}
+
+void ls_find_vms(void (*found)(lua_State *L))
+{
+        struct search s = { .found = found };
+        char *buf = ls_pages_new(LINES);
+        int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+
+        s.mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+        s.pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+        s.words = ls_pages_new(CHUNK);
+        if (buf && s.words && maps >= 0 && s.mem >= 0)
+                search_all(&s, maps, buf);
+        ls_pages_free(s.words, CHUNK);
+        ls_pages_free(buf, LINES);
+        if (s.pagemap >= 0)
+                close(s.pagemap);
+        if (s.mem >= 0)
+                close(s.mem);
+        if (maps >= 0)
+                close(maps);
+}

@@ -1,0 +1,34 @@
+/* Attaching to a process that knows nothing of luasample, and leaving it. Called by session_attach.c. */
+#ifndef LS_RECORD_ATTACH_H
+#define LS_RECORD_ATTACH_H
+
+#include "record/attach_inject.h"
+#include "record/memory.h"
+
+struct ls_subject {
+        pid_t pid;
+        pid_t inner_pid;                /* as it knows itself, in its pid namespace */
+        char name[64];                  /* its comm, fit to print */
+        struct ls_modules modules;
+        uint64_t entry;                 /* of an agent of ours that is there already, 0 = none */
+        unsigned agents;                /* that are loaded, ours or others */
+        struct ls_inject inject;
+        pid_t agent_tid;                /* the agent's thread; 0 = none */
+};
+
+/* attach_subject.c: looks at the process and says in a line why it cannot be attached to. Returns 0 or -errno. */
+int ls_subject_open(struct ls_subject *t, pid_t pid, const char *agent_path);
+void ls_subject_done(struct ls_subject *t);
+/* What the user can do when tracing is not permitted: a line. */
+void ls_subject_not_permitted(const struct ls_subject *t);
+
+/* attach.c: brings the agent in; makes and fills the memory, and waits until the agent looked around. Prints why when it fails.
+ * Returns 0 or -errno. prepared: called when the memory is there and the agent does not have it yet. */
+int ls_attach_begin(struct ls_subject *t, const char *agent_path, struct ls_memory *m, const struct ls_record_options *o,
+                    int (*prepared)(void *ctx), void *ctx);
+/* Asks the agent to go. work is called now and then until it has; returns 0, or -ETIMEDOUT. */
+int ls_attach_end(struct ls_subject *t, struct ls_memory *m, void (*work)(void *ctx), void *ctx);
+/* 1 while the agent's thread is there: not after the process has ended or has run another program. */
+int ls_attach_is_there(const struct ls_subject *t);
+
+#endif

@@ -1,0 +1,31 @@
+/* Threads of a program that is to be attached to: which is best to stop, and what a stop does to it. Called by
+ * attach_inject.c and ticker.c. */
+#ifndef LS_RECORD_ATTACH_THREADS_H
+#define LS_RECORD_ATTACH_THREADS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "record/attach_modules.h"
+
+#define LS_THREADS_TRIED 64u
+
+/* Threads, those first that a stop disturbs least. Returns how many. A thread that waits with a time limit in a system call
+ * that cannot go on after a stop is waited for, up to a second. */
+unsigned ls_threads_by_ease(pid_t pid, pid_t ret[LS_THREADS_TRIED]);
+/* 1 for a system call that ends with EINTR when its thread is stopped and continued, and can be begun again. */
+int ls_thread_ends_with_eintr(long nr);
+/* How long the thread sleeps already, ns; 0 = it does not, or this kernel does not tell. */
+uint64_t ls_thread_asleep_ns(pid_t pid, pid_t tid);
+/* 1 when the system call's fourth argument is a time limit in ms. */
+int ls_thread_has_limit_ms(long nr);
+/* 1 when a signal waits for the thread that it does not block. */
+int ls_thread_has_signal(pid_t pid, pid_t tid);
+/* 1 when the stopped thread is in a restartable sequence (rseq), which may not be left for other code and then resumed. */
+int ls_thread_in_rseq(pid_t tid, const struct ls_modules *ms, uint64_t ip);
+/* The id of a thread or process as it knows itself, in its own pid namespace. 0 = it is gone. */
+pid_t ls_thread_inner_id(pid_t pid, pid_t tid);
+/* The thread of the process that knows itself by this id, 0 = there is none. */
+pid_t ls_thread_outer_id(pid_t pid, pid_t inner);
+
+#endif

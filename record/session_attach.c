@@ -1,0 +1,293 @@
+/* A recording of processes that run already: `luasample record -p`. The agent is brought into each, and taken out again when
+ * the recording ends: after -d, by Ctrl-C or SIGTERM, or when all have ended. See session.h. */
+#include "record/session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "record/agent_path.h"
+#include "record/attach.h"
+#include "record/attach_list.h"
+#include "record/trace_file.h"
+
+#define SECOND_NS 1000000000ull
+#define QUEUED_SHOWN_NS 500000ull
+#define WORDS_MOST 256u
+#define WORDS_BYTES 16384u
+#define AWAY_NS (365ull * 86400 * 1000000000)
+
+struct attached {
+        struct ls_session *s;
+        struct ls_subject subject;
+        struct ls_target *target;       /* the session's */
+        int there;                      /* the agent is in it */
+        int opened;                     /* the target has begun */
+};
+
+static struct attached *attached;       /* one recording a process of luasample */
+static unsigned n_attached;
+
+/* The command line of the process, for the trace. words and text are filled; at least one word. */
+static void read_command(pid_t pid, const char *name, const char *words[WORDS_MOST + 1], char text[WORDS_BYTES])
+{
+        char path[64];
+        unsigned n = 0;
+        size_t len = 0;
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+        f = fopen(path, "re");
+        if (f) {
+                len = fread(text, 1, WORDS_BYTES - 1, f);
+                fclose(f);
+        }
+        text[len] = 0;
+        for (size_t at = 0; at < len && n < WORDS_MOST; at += strlen(text + at) + 1)
+                words[n++] = text + at;
+        if (!n)
+                words[n++] = name;
+        words[n] = NULL;
+}
+
+static void read_cwd(pid_t pid, char *to, size_t size)
+{
+        char path[64];
+        ssize_t n;
+
+        snprintf(path, sizeof(path), "/proc/%d/cwd", (int)pid);
+        n = readlink(path, to, size - 1);
+        if (n <= 0)
+                n = (ssize_t)strlen(strcpy(to, "/"));
+        to[n] = 0;
+}
+
+/* The memory is there, and the agent is not yet. */
+static int prepared(void *ctx)
+{
+        struct attached *a = ctx;
+        struct ls_session *s = a->s;
+        int err;
+
+        a->target->memory.shm->timer = (uint8_t)s->timer;
+        if (!s->recording) {
+                s->root = a->target;
+                err = ls_session_start_trace(s);
+        } else {
+                err = ls_session_begin_target(s, a->target, a->subject.pid);
+                if (err == 0) {
+                        ls_target_name(a->target, a->subject.name);
+                        s->targets[s->n_targets++] = a->target;
+                }
+        }
+        if (err < 0)
+                return err;
+        a->opened = 1;
+        ls_target_since_now(a->target);
+        err = ls_target_tick(a->target, s->timer, s->o);
+        if (err < 0)
+                ls_error("cannot start the timer: %s", strerror(-err));
+        return err;
+}
+
+static void say_attached(const struct attached *a)
+{
+        const struct ls_shm *shm = a->target->memory.shm;
+
+        if (!a->s->o->quiet) {
+                fprintf(stderr, "[ luasample: attached to %d (%s): one of its threads was stopped for %.2f ms", (int)a->subject.pid,
+                        a->subject.name, (double)a->subject.inject.stopped_ns / 1e6);
+                if (a->subject.inject.queued_ns > QUEUED_SHOWN_NS)
+                        fprintf(stderr, ", and waited %.2f ms for a processor", (double)a->subject.inject.queued_ns / 1e6);
+                fprintf(stderr, " ]\n");
+        }
+        if (atomic_load(&shm->agent_state) == LS_AGENT_LOADED && !a->s->o->quiet)
+                ls_warning("no Lua VM was found in %d (%s): those that it makes from now on are recorded", (int)a->subject.pid,
+                           a->subject.name);
+}
+
+/* Returns 0 or -errno after a line. */
+static int attach_one(struct ls_session *s, struct attached *a, pid_t pid, const char *agent)
+{
+        int err = ls_subject_open(&a->subject, pid, agent);
+
+        a->s = s;
+        s->pid = pid;
+        if (err == 0)
+                err = ls_session_choose_timer(s);
+        if (err < 0)
+                return err;
+        a->target = calloc(1, sizeof(*a->target));
+        if (!a->target)
+                return -ENOMEM;
+        a->target->memory.fd = a->target->pidfd = -1;
+        err = ls_attach_begin(&a->subject, agent, &a->target->memory, s->o, prepared, a);
+        a->there = err == 0;
+        if (err == 0)
+                say_attached(a);
+        return err;
+}
+
+static int count_there(void)
+{
+        int n = 0;
+
+        for (unsigned i = 0; i < n_attached; i++) {
+                struct attached *a = &attached[i];
+
+                if (a->there && !ls_attach_is_there(&a->subject)) {
+                        a->there = 0;
+                        a->target->ended = 1;
+                        ls_target_stop(a->target);
+                }
+                n += a->there;
+        }
+        return n;
+}
+
+static void keep_on(void *ctx)
+{
+        ls_session_work(ctx, 1);
+}
+
+/* Before the last look at the rings: what the agents still have to say is in them when they have gone. */
+static void leave(struct ls_session *s)
+{
+        for (unsigned i = 0; i < n_attached; i++) {
+                struct attached *a = &attached[i];
+
+                if (!a->there)
+                        continue;
+                if (ls_attach_end(&a->subject, &a->target->memory, keep_on, s) < 0)
+                        ls_warning("%d (%s) has not let the agent go yet: it leaves by itself when it can", (int)a->subject.pid,
+                                   a->subject.name);
+                a->target->ended = !ls_attach_is_there(&a->subject);
+                a->there = 0;
+        }
+}
+
+/* The terminal's stop: the agents wait for us. */
+static void stop_here(struct ls_session *s)
+{
+        ls_session_heartbeat(s, ls_session_clock(CLOCK_MONOTONIC) + AWAY_NS);
+        kill(getpid(), SIGSTOP);
+        ls_session_heartbeat(s, ls_session_clock(CLOCK_MONOTONIC));
+}
+
+/* Returns 1 when one asks for the end. */
+static int read_signals(struct ls_session *s)
+{
+        struct signalfd_siginfo si;
+        int end = 0;
+
+        while (read(s->signal_fd, &si, sizeof(si)) == sizeof(si)) {
+                end |= si.ssi_signo == SIGINT || si.ssi_signo == SIGTERM || si.ssi_signo == SIGHUP || si.ssi_signo == SIGQUIT;
+                if (si.ssi_signo == SIGTSTP)
+                        stop_here(s);
+        }
+        return end;
+}
+
+static void main_loop(struct ls_session *s)
+{
+        uint64_t end = s->o->duration_ns ? ls_session_clock(CLOCK_MONOTONIC) + s->o->duration_ns : UINT64_MAX;
+        struct pollfd p = { .fd = s->signal_fd, .events = POLLIN };
+
+        while (count_there()) {
+                uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = ls_session_time_to_wait(s, now);
+                struct timespec t;
+
+                if (now >= end)
+                        break;
+                if (wait > end - now)
+                        wait = end - now;
+                t.tv_sec = (time_t)(wait / SECOND_NS);
+                t.tv_nsec = (long)(wait % SECOND_NS);
+                ppoll(&p, 1, &t, NULL);
+                if (read_signals(s))
+                        break;
+                ls_session_work(s, 0);
+        }
+        ls_session_end(s);
+}
+
+static int attach_all(struct ls_session *s, const pid_t *pids, unsigned n, const char *agent)
+{
+        unsigned there = 0;
+
+        for (unsigned i = 0; i < n; i++)
+                there += attach_one(s, &attached[n_attached++], pids[i], agent) == 0;
+        return there ? 0 : -ESRCH;
+}
+
+static void all_done(struct ls_session *s)
+{
+        for (unsigned i = 0; i < n_attached; i++) {
+                struct attached *a = &attached[i];
+
+                ls_subject_done(&a->subject);
+                if (a->target && !a->opened && a->target != s->root) {
+                        ls_target_done(a->target);
+                        free(a->target);
+                }
+        }
+        ls_session_done(s);
+        free(attached);
+}
+
+static int run(struct ls_session *s, const pid_t *pids, unsigned n, const char *agent)
+{
+        int err = ls_signals_open(s);
+
+        if (err < 0)
+                ls_error("cannot receive signals: %s", strerror(-err));
+        else
+                err = attach_all(s, pids, n, agent);
+        if (err == 0)
+                main_loop(s);
+        else if (s->recording)
+                ls_session_end(s);
+        else
+                ls_trace_file_undo(s->o->output);
+        return err < 0 ? LS_EXIT_FAIL : 0;
+}
+
+int ls_session_attach(const struct ls_record_options *options)
+{
+        static struct ls_session session;
+        static struct ls_record_options o;
+        static const char *words[WORDS_MOST + 1];
+        static char text[WORDS_BYTES], name[16], agent[PATH_MAX];
+        pid_t pids[LS_ATTACH_MOST];
+        struct ls_session *s = &session;
+        int n = ls_attach_list(options, pids), status = LS_EXIT_FAIL;
+
+        if (n < 0)
+                return n == -EINVAL ? LS_EXIT_USAGE : LS_EXIT_FAIL;
+        if (ls_agent_path(agent, sizeof(agent)) < 0) {
+                ls_error("libsample.so, the agent, is neither beside luasample nor in %s; run meson install, or ninja", LS_AGENT_DIR);
+                return LS_EXIT_FAIL;
+        }
+        o = *options;
+        o.jit_leaf = LS_JIT_LEAF_ROOT;  /* nothing is called in the VMs, so how their traces came about is not known */
+        o.command = words;
+        snprintf(name, sizeof(name), "%d", (int)pids[0]);
+        read_command(pids[0], name, words, text);
+        ls_session_init(s, &o);
+        read_cwd(pids[0], s->cwd, sizeof(s->cwd));
+        s->with_agent = 1;
+        s->leave = leave;
+        attached = calloc((size_t)n, sizeof(*attached));
+        if (!attached)
+                return LS_EXIT_FAIL;
+        s->trace_fd = ls_trace_file_open(o.output);
+        if (s->trace_fd >= 0)
+                status = run(s, pids, (unsigned)n, agent);
+        all_done(s);
+        return status;
+}

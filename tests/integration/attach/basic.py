@@ -1,0 +1,179 @@
+"""Attaching to programs that run: their samples, and that they are afterwards what they were before."""
+import os
+import re
+import signal
+import time
+
+import process
+import support
+from support import Fail, Started, check, check_near, host, info, json_of, luajit, run, rows, tmpfile
+
+LOOP = os.path.join(support.LUA, "attachloop.lua")
+SLEEP = os.path.join(support.LUA, "attachsleep.lua")
+
+
+def attach(pid, *opts, duration="500ms", trace=None, status=0, **kw):
+    trace = trace or tmpfile(".data")
+    r = run([support.luasample(), "record", "-p", str(pid), "-d", duration, "-o", trace, *opts], timeout=60, **kw)
+    r.trace = trace
+    return r.ok(status)
+
+
+def stop_ms(r):
+    m = re.search(r"stopped for ([0-9.]+) ms", r.err)
+    check(m, "no stop time in: " + r.err)
+    return float(m.group(1))
+
+
+def begun(*args, env=None):
+    p = Started([luajit().program, *args], env=env)
+    p.wait_for("begin")
+    return p
+
+
+def end(p):
+    p.p.kill()
+    p.p.wait()
+
+
+def same(before, pid):
+    bad = process.differences(before, process.state(pid))
+    check(not bad, "not as before: " + "; ".join(bad)[:1500])
+
+
+def shares(r, heavy=0.7):
+    rs = rows(r.trace, "--min", "0")
+    ticks = sum(x["self_ticks"] for x in rs)
+    check(ticks > 40, "%d ticks" % ticks)
+    got = sum(x["self_ticks"] for x in rs if x["name"] == "heavy") / ticks
+    check_near("share of heavy", got, heavy, 0.06 + 1.5 / ticks ** 0.5)
+
+
+def clean(r):
+    lost = {k: n for k, n in info(r.trace)["lost"].items()
+            if n and k in ("bad-record", "definition-lost", "abandoned", "ring-full", "signal-failed", "bad-stack")}
+    check(not lost, "losses: %r" % lost)
+
+
+def add_to(suite):
+    test = suite.test
+
+    for mode, opts in (("compiled", ()), ("interpreted", ("-joff",))):
+        @test("loop-" + mode, "an endless loop, %s: shares, and the process as before" % mode, quick=mode == "compiled")
+        def _(opts=opts):
+            p = begun(*opts, LOOP, "60")
+            before = process.state(p.p.pid)
+            r = attach(p.p.pid, duration="1s")
+            same(before, p.p.pid)
+            end(p)
+            shares(r)
+            clean(r)
+            i = info(r.trace)
+            check(i["vms"] == 1 and i["threads"] == 1, "%d VMs, %d threads" % (i["vms"], i["threads"]))
+            print("     stopped for %.2f ms; CPU %.3f s, %d ticks" % (stop_ms(r), i["cpu_ns"] / 1e9, i["ticks"]))
+            check(stop_ms(r) < 20, "stopped for %.2f ms" % stop_ms(r))
+
+    @test("again", "twenty times the same process: nothing piles up")
+    def _():
+        p = begun(LOOP, "120")
+        pid = p.p.pid
+        attach(pid, duration="50ms")
+        before, maps = process.state(pid), process.read(pid, "maps").count("\n")
+        stops = []
+        for _ in range(int(os.environ.get("LUASAMPLE_ATTACHMENTS", "20"))):
+            stops.append(stop_ms(attach(pid, duration="50ms")))
+        same(before, pid)
+        check(not process.writable_and_executable(pid), "%r" % process.writable_and_executable(pid))
+        grown = process.read(pid, "maps").count("\n") - maps
+        check(grown <= 2, "%d mappings more" % grown)
+        end(p)
+        print("     stopped for %.2f to %.2f ms, median %.2f" % (min(stops), max(stops), sorted(stops)[len(stops) // 2]))
+
+    @test("output", "a program that is attached to twice says what it says alone")
+    def _():
+        alone = run([luajit().program, LOOP, "60", "100"], timeout=60).ok()
+        p = begun(LOOP, "60", "100")
+        attach(p.p.pid, duration="150ms")
+        attach(p.p.pid, "--native", duration="150ms")
+        status = p.wait()
+        check(status == 0 and p.read(p.out) == alone.out, "status %d, %r, alone %r" % (status, p.read(p.out), alone.out))
+        check(p.read(p.err) == alone.err, "stderr %r" % p.read(p.err))
+
+    @test("sleepers", "system calls that sleep: attached to twice they return what they would, when they would")
+    def _():
+        begun_all = {}
+        for name in ("nanosleep", "poll", "epoll", "select"):
+            begun_all[name] = begun(SLEEP, name)
+        for name, p in begun_all.items():
+            for _ in range(2):
+                r = attach(p.p.pid, duration="50ms")
+                check("too little CPU time" in r.err, "no samples of a sleeper, and no word: " + r.err)
+        for name, p in begun_all.items():
+            status = p.wait()
+            said = p.read(p.out).split("\n")[1].split("\t")
+            check(status == 0 and said[0] == name and said[1] == "0", "%s: status %d, %r" % (name, status, said))
+            check(2.45 < float(said[3]) < 3.2, "%s slept %s s of 2.5" % (name, said[3]))
+
+    @test("read", "a read from a pipe that waits for long is not interrupted")
+    def _():
+        r, w = os.pipe()
+        p = Started.__new__(Started)
+        import subprocess
+        p.out, p.err = tmpfile(".out"), tmpfile(".err")
+        p.p = subprocess.Popen([luajit().program, SLEEP, "read"], stdin=r, stdout=open(p.out, "wb"), stderr=open(p.err, "wb"))
+        os.close(r)
+        p.wait_for("begin")
+        attach(p.p.pid, duration="100ms")
+        os.write(w, b"x")
+        check(p.wait() == 0 and p.read(p.out).split()[2] == "1", "read said %r" % p.read(p.out))
+        os.close(w)
+
+    @test("threads", "eight threads with a VM each: time and VM of each, and their VMs that close")
+    def _():
+        p = Started([host("workers"), "8", "1", "2000000"])
+        pid = p.p.pid
+        deadline = time.monotonic() + 20
+        while len(os.listdir("/proc/%d/task" % pid)) < 9:
+            check(time.monotonic() < deadline, "no threads")
+            time.sleep(0.02)
+        time.sleep(0.1)
+        before = process.state(pid)
+        r = attach(pid, duration="1500ms")
+        after = process.state(pid)
+        if len(after["threads"]) == len(before["threads"]):
+            bad = process.differences(before, after)
+            check(not bad, "not as before: " + "; ".join(bad)[:1500])
+        end(p)
+        i = info(r.trace)
+        clean(r)
+        check(i["vms"] == 8, "%d VMs" % i["vms"])
+        by = json_of(["report", "-i", r.trace, "--min", "0", "--json", "--by", "thread,vm"])["rows"]
+        seen = [x for x in by if x["self_ticks"] > 5]
+        check(len(seen) >= 7, "%d threads have samples: %r" % (len(seen), by))
+        vms = [max(x["children"], key=lambda c: c["self_ticks"])["name"] for x in seen]
+        check(len(set(vms)) == len(vms), "VMs of the threads: %r" % vms)
+        check_near("CPU time", i["ticks"] * 1e6, i["cpu_ns"], 0.1 * i["cpu_ns"] + 2e7)
+
+    @test("churn", "threads and VMs that come and go while it is attached to: the later ones are recorded too")
+    def _():
+        p = Started([host("workers"), "4", "1000", "300"])
+        deadline = time.monotonic() + 20
+        while len(os.listdir("/proc/%d/task" % p.p.pid)) < 3:
+            check(time.monotonic() < deadline, "no threads")
+        r = attach(p.p.pid, duration="1500ms")
+        i = info(r.trace)
+        attach(p.p.pid, duration="300ms")
+        check(p.p.poll() is None, "it ended: %s %s" % (p.p.poll(), p.read(p.err)))
+        end(p)
+        check(i["vms"] >= 6 and i["threads"] >= 5, "%d VMs, %d threads" % (i["vms"], i["threads"]))
+        check(i["samples"] > 20, "%d samples" % i["samples"])
+
+    @test("timers", "each timer ticks an attached process; cputime timers are gone afterwards")
+    def _():
+        p = begun(LOOP, "60")
+        before = process.state(p.p.pid)
+        for timer in ("helper", "cputime"):
+            r = attach(p.p.pid, "--timer", timer, duration="600ms")
+            same(before, p.p.pid)
+            check(info(r.trace)["timer"] == timer and info(r.trace)["ticks"] > 20, "timer %s: %r" % (timer, r.err))
+        end(p)

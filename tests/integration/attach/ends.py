@@ -1,0 +1,133 @@
+"""How attachments end: by a signal, by the program's end or exec, by the recorder's death."""
+import os
+import signal
+import time
+
+import process
+import support
+from basic import LOOP, attach, begun, end, same, shares
+from support import Started, check, info, luajit, need, tmpfile
+
+
+def started(pid, *opts):
+    """A recorder that is attached."""
+    r = Started([support.luasample(), "record", "-p", str(pid), "-o", tmpfile(".data"), *opts])
+    r.trace = r.p.args[r.p.args.index("-o") + 1]
+    deadline = time.monotonic() + 30
+    while "attached to" not in r.read(r.err):
+        check(time.monotonic() < deadline and r.p.poll() is None, "not attached: " + r.read(r.err))
+        time.sleep(0.02)
+    return r
+
+
+def add_to(suite):
+    test = suite.test
+
+    @test("interrupt", "Ctrl-C ends the recording, not the program", quick=True)
+    def _():
+        p = begun(LOOP, "60")
+        before = process.state(p.p.pid)
+        r = started(p.p.pid)
+        time.sleep(0.4)
+        r.signal(signal.SIGINT)
+        check(r.wait() == 0, "status of the recorder: " + r.read(r.err))
+        same(before, p.p.pid)
+        end(p)
+        check(info(r.trace)["complete"], "the trace has no end")
+        shares(r)
+
+    @test("killed", "a recorder that is killed: the agent leaves by itself, and another may come")
+    def _():
+        p = begun(LOOP, "60")
+        before = process.state(p.p.pid)
+        r = started(p.p.pid)
+        time.sleep(1.5)                         # what it has written by then is kept
+        r.p.kill()
+        r.p.wait()
+        s = started(p.p.pid)                    # waits for the agent to leave
+        s.signal(signal.SIGTERM)
+        check(s.wait() == 0, "status of the second recorder: " + s.read(s.err))
+        same(before, p.p.pid)
+        end(p)
+        check(info(r.trace)["samples"] > 0, "the first recording has no samples")
+
+    @test("stopped", "a recorder that is stopped for long: program and agent go on, and it ends as it should")
+    def _():
+        p = begun(LOOP, "60")
+        before = process.state(p.p.pid)
+        r = started(p.p.pid)
+        r.signal(signal.SIGSTOP)
+        time.sleep(2.6)                         # longer than the agent's patience with a recorder that has ended
+        check(p.p.poll() is None, "the program has ended: %r" % p.p.poll())
+        r.signal(signal.SIGCONT)
+        time.sleep(0.2)
+        r.signal(signal.SIGINT)
+        check(r.wait() == 0, "status of the recorder: " + r.read(r.err))
+        same(before, p.p.pid)
+        end(p)
+
+    @test("program-ends", "the program ends while it is attached to: its last samples are there")
+    def _():
+        p = begun(LOOP, "2")
+        r = started(p.p.pid)
+        check(p.wait() == 0 and r.wait() == 0, "status: " + r.read(r.err))
+        check("done" in p.read(p.out), p.read(p.out))
+        check(info(r.trace)["complete"] and info(r.trace)["samples"] > 0, "no samples: " + r.read(r.err))
+
+    @test("program-killed", "the program is killed while it is attached to")
+    def _():
+        p = begun(LOOP, "60")
+        r = started(p.p.pid)
+        time.sleep(0.5)
+        end(p)
+        check(r.wait() == 0, "status: " + r.read(r.err))
+        check(info(r.trace)["samples"] > 0, "no samples: " + r.read(r.err))
+
+    @test("children", "children of an attached program by fork, popen and exec run as they should")
+    def _():
+        script = tmpfile(".lua")
+        with open(script, "w") as f:
+            f.write("local ffi = require('ffi') ffi.cdef[[int fork(void); void _exit(int); int waitpid(int, int *, int);\n"
+                    "int execlp(const char *, const char *, ...);]]\n"
+                    "local function burn(n) local x = 0 for i = 1, n do x = x + i % 7 end return x end\n"
+                    "print('begin') io.stdout:flush()\n"
+                    "local t, n = os.time(), 0\n"
+                    "while os.time() - t < 4 do\n"
+                    "  burn(3e6) n = n + 1\n"
+                    "  assert(os.execute('true') == 0)\n"
+                    "  assert(io.popen('echo x'):read('*a') == 'x\\n')\n"
+                    "  local pid = ffi.C.fork() if pid == 0 then burn(3e6) ffi.C._exit(7) end\n"
+                    "  local s = ffi.new('int[1]') ffi.C.waitpid(pid, s, 0) assert(s[0] == 7 * 256, s[0])\n"
+                    "end\n"
+                    "print('all well') io.stdout:flush()\n"
+                    "ffi.C.execlp('sh', 'sh', '-c', 'echo new image', ffi.cast('char *', 0))\n")
+        p = begun(script)
+        attach(p.p.pid, duration="300ms")
+        r = started(p.p.pid)
+        check(p.wait() == 0, "status of the program: " + p.read(p.err))
+        check("all well\nnew image\n" in p.read(p.out), p.read(p.out) + p.read(p.err))
+        check(r.wait() == 0 and info(r.trace)["samples"] > 0, "recorder: " + r.read(r.err))
+
+    @test("two", "two processes at once, by a list")
+    def _():
+        a, b = begun(LOOP, "60"), begun(LOOP, "60")
+        states = process.state(a.p.pid), process.state(b.p.pid)
+        r = attach("%d,%d" % (a.p.pid, b.p.pid), duration="1s")
+        same(states[0], a.p.pid)
+        same(states[1], b.p.pid)
+        end(a)
+        end(b)
+        check(info(r.trace)["vms"] == 2, "%d VMs" % info(r.trace)["vms"])
+        shares(r)
+
+    @test("by-name", "all processes of a name; those that cannot be attached to are said, the others recorded")
+    def _():
+        copy = tmpfile("-lua")
+        import shutil
+        shutil.copy(luajit().program, copy)
+        p = Started([copy, LOOP, "60"])
+        p.wait_for("begin")
+        r = support.run([support.luasample(), "record", "--name", os.path.basename(copy), "-d", "400ms", "-o",
+                         tmpfile(".data")], timeout=60).ok()
+        end(p)
+        check("attached to %d" % p.p.pid in r.err, r.err)

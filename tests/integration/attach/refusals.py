@@ -1,0 +1,145 @@
+"""Processes that cannot be attached to: each reason is said in a line of its own, and nothing is harmed."""
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import process
+import support
+from basic import LOOP, begun, end
+from ends import started
+from support import Skip, Started, check, host, luajit, need, run, tmpfile
+
+
+def refused(pid, *words, cmd=(), cwd=None):
+    r = run([*cmd, support.luasample(), "record", "-p", str(pid), "-d", "100ms", "-o", tmpfile(".data")], timeout=60, cwd=cwd)
+    check(r.status == 1, "status %d: %s" % (r.status, r.err))
+    lines = r.err.splitlines()
+    check(len(lines) == 1 and lines[0].startswith("luasample: "), "not one line: %r" % r.err)
+    for word in words:
+        check(word in r.err, "no %r in %r" % (word, r.err))
+    return r
+
+
+def compiled(compiler, source, *opts):
+    path, src = tmpfile(".exe"), tmpfile(".c")
+    with open(src, "w") as f:
+        f.write(source)
+    r = subprocess.run([need(compiler), *opts, src, "-o", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, universal_newlines=True, timeout=60)
+    if r.returncode:
+        raise Skip("%s %s: %s" % (compiler, " ".join(opts), r.stdout[-200:]))
+    return path
+
+
+WAITS = "#include <unistd.h>\nint main(void) { if (write(1, \"begin\\n\", 6) == 6) for (;;) pause(); return 1; }\n"
+
+
+def waiting(program):
+    p = Started([program])
+    p.wait_for("begin")
+    return p
+
+
+def add_to(suite):
+    test = suite.test
+
+    @test("usage", "what is no list of processes, and a list beside a command", quick=True)
+    def _():
+        for args in (["-p", "x"], ["-p", "0"], ["-p", "1,"], ["-p", "-5"], ["-p", "1", "--", "true"], ["-p", "1", "--engine", "hook"]):
+            r = run([support.luasample(), "record", *args])
+            check(r.status == 129 and r.err.startswith("luasample: "), "%r: %d %s" % (args, r.status, r.err))
+
+    @test("no-process", "no such process, a thread of one, itself, one that has ended", quick=True)
+    def _():
+        pid = 4194303
+        while os.path.exists("/proc/%d" % pid):
+            pid -= 1
+        refused(pid, "there is no process %d" % pid)
+        p = subprocess.Popen(["true"])
+        os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)
+        refused(p.pid, "has ended")
+        p.wait()
+        if os.path.exists("/proc/2/comm") and not process.read(2, "cmdline"):
+            refused(2, "thread of the kernel")
+
+    @test("thread", "a thread's id")
+    def _():
+        p = Started([host("workers"), "2", "1", "2000000"])
+        tid = None
+        while tid is None:
+            tid = next((int(t) for t in os.listdir("/proc/%d/task" % p.p.pid) if int(t) != p.p.pid), None)
+        refused(tid, "is a thread of process %d" % p.p.pid)
+        end(p)
+
+    @test("not-permitted", "another user's process: whose it is, and what to grant")
+    def _():
+        if os.geteuid():
+            raise Skip("needs root to be somebody else")
+        p = begun(LOOP, "60")
+        d = tempfile.mkdtemp()
+        os.chmod(d, 0o777)
+        copy = os.path.join(d, "luasample")     # the build directory may be closed to others
+        shutil.copy(support.luasample(), copy)
+        os.makedirs(os.path.join(d, "libsample"))
+        shutil.copy(os.path.join(support.build_dir(), "libsample", "libsample.so"), os.path.join(d, "libsample"))
+        r = run([need("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups", copy, "record", "-p", str(p.p.pid), "-d", "100ms",
+                 "-o", os.path.join(d, "x.data")])
+        check(r.status == 1 and "not permitted to attach to %d (luajit)" % p.p.pid in r.err and "CAP_SYS_PTRACE" in r.err and
+              "user id 0" in r.err, r.err)
+        check(len(r.err.splitlines()) == 1, r.err)
+        end(p)
+        shutil.rmtree(d)
+
+    @test("no-lua", "a program without Lua, and one whose LuaJIT is hidden")
+    def _():
+        p = Started(["sleep", "60"])
+        while process.read(p.p.pid, "comm") != "sleep\n":
+            pass
+        refused(p.p.pid, "no Lua VM was found", "(sleep)", "not loaded LuaJIT")
+        end(p)
+        p = Started([host("hidden"), LOOP, "60"])
+        p.wait_for("begin")
+        refused(p.p.pid, "no Lua VM was found", "does not export lua_newstate")
+        end(p)
+
+    for name, compiler, opts, words in (
+            ("32-bit", "gcc", ["-m32"], "is a 32-bit program"), ("musl", "musl-gcc", [], "linked with musl"),
+            ("static", "gcc", ["-static"], "is statically linked")):
+        @test(name, "a program that is %s" % name)
+        def _(compiler=compiler, opts=opts, words=words):
+            p = waiting(compiled(compiler, WAITS, *opts))
+            refused(p.p.pid, words)
+            check(p.p.poll() is None, "it ended")
+            end(p)
+
+    @test("stopped-program", "a process that is stopped, and one that is traced")
+    def _():
+        p = begun(LOOP, "60")
+        p.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, p.p.pid, os.WSTOPPED | os.WNOWAIT)
+        refused(p.p.pid, "is stopped", "kill -CONT %d" % p.p.pid)
+        p.signal(signal.SIGCONT)
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+        if libc.ptrace(0x4206, p.p.pid, None, None):
+            raise Skip("ptrace is not permitted here")
+        refused(p.p.pid, "is traced already, by process %d" % os.getpid())
+        end(p)
+
+    @test("attached", "a process that is recorded already: attached to, or started by luasample")
+    def _():
+        p = begun(LOOP, "60")
+        r = started(p.p.pid)
+        refused(p.p.pid, "is recorded by another luasample already")
+        r.signal(signal.SIGINT)
+        check(r.wait() == 0, r.read(r.err))
+        end(p)
+        r = Started([support.luasample(), "record", "-o", tmpfile(".data"), "--", luajit().program, LOOP, "60"])
+        r.wait_for("begin")
+        pid = r.child()
+        refused(pid, "was started by luasample record")
+        os.kill(pid, signal.SIGKILL)
+        r.wait()
