@@ -90,6 +90,8 @@ static int prepared(void *ctx)
         a->opened = 1;
         ls_target_since_now(a->target);
         err = ls_target_tick(a->target, s->timer, s->o);
+        if (!err)
+                err = ls_target_watch(a->target, s->o);
         if (err < 0)
                 ls_error("cannot start the timer: %s", strerror(-err));
         return err;
