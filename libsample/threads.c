@@ -450,7 +450,8 @@ int ls_threads_after_fork_child(void)
                 atomic_store(&ls_vm_readers[i], NULL);
         }
         arming = 0;
-        forked = ls_thread_own;
+        /* one that was attached to records no children, and its threads keep what an attachment that has ended gave them */
+        forked = ls_agent.attached ? NULL : ls_thread_own;
         ls_thread_own = NULL;
         return !forked || is_idle(forked);
 }

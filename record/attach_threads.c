@@ -67,7 +67,11 @@ static double own_clock_ms(void)
 uint64_t ls_thread_asleep_ns(pid_t pid, pid_t tid)
 {
         double since = last_ran_ms(pid, tid), now = own_clock_ms();
+        char text[512], *state;
 
+        /* one that waits for a processor has been woken, perhaps by the stop before this one: its sleep is to begin */
+        if (read_file(pid, tid, "stat", text, sizeof(text)) < 0 || !(state = strrchr(text, ')')) || strncmp(state, ") S", 3))
+                return 0;
         return since > 0 && now > since ? (uint64_t)((now - since) * 1e6) : 0;
 }
 
