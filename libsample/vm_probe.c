@@ -232,7 +232,6 @@ static void find_main(const lua_State *L)
         ls_vm_facts.main_to_global = (uint64_t)((uintptr_t)probe->global - (uintptr_t)L);
         if (!ls_vm_facts.main_offset)
                 failed("the main thread is not in the global state");
-        ls_vm_facts.main_before = (unsigned)(probe->global - (const char *)L);
         memset(probe->maybe_cur_L, 1, sizeof probe->maybe_cur_L - 1);
 }
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "libsample/inject/elf_file.h"
+#include "libsample/inject/inspect.h"
 #include "record/agent_path.h"
 
 #define PROBE_MS 10000
@@ -172,14 +173,15 @@ static int same_namespace(pid_t pid)
         return stat(path, &a) == 0 && stat("/proc/self/ns/mnt", &b) == 0 && a.st_ino == b.st_ino;
 }
 
-/* In the child: becomes the program, which the preloaded agent ends before its own code runs. */
+/* In the child: becomes the program, which the preloaded agent ends before its own code runs. By this path the agent knows that it
+ * was not loaded by attach. */
 static void probe_program(const struct ls_lua_image *image, int agent, int answer)
 {
         char path[64], preload[64], variable[64];
         char *argv[] = { path, NULL }, *env[] = { preload, variable, NULL };
 
         snprintf(path, sizeof(path), "/proc/self/fd/%d", image->fd);
-        snprintf(preload, sizeof(preload), "LD_PRELOAD=/proc/self/fd/%d", agent);
+        snprintf(preload, sizeof(preload), "LD_PRELOAD=/proc/thread-self/fd/%d", agent);
         snprintf(variable, sizeof(variable), "LUASAMPLE_PROBE=%d", answer);
         fcntl(answer, F_SETFD, 0);
         fcntl(image->fd, F_SETFD, 0);
@@ -196,7 +198,7 @@ static void probe_library(const struct ls_lua_image *image, int agent, int answe
         snprintf(path, sizeof(path), "/proc/self/fd/%d", image->fd);
         if (!dlopen(path, RTLD_NOW | RTLD_GLOBAL))
                 return;
-        snprintf(path, sizeof(path), "/proc/self/fd/%d", agent);
+        snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", agent);
         lib = dlopen(path, RTLD_NOW);
         probe = lib ? (int (*)(int))dlsym(lib, "luasample_probe") : NULL;
         if (probe && probe(answer) == 0)
@@ -241,6 +243,7 @@ static int wait_for(pid_t child)
 
 int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int core_fd, int *ret_fd)
 {
+        static struct ls_image what;    /* 8 KiB */
         char agent[PATH_MAX];
         int agent_fd;
         uid_t uid = 0;
@@ -252,6 +255,10 @@ int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int core_fd,
                 return err;
         if (pid && uid == 0 && geteuid() == 0 && !same_namespace(pid))
                 return -EXDEV;
+        /* One that the agent does not come up in would run. */
+        ls_image_inspect_fd(image->fd, NULL, 0, &what);
+        if (image->is_program && !ls_image_preloadable(&what))
+                return -ENOEXEC;
         err = ls_agent_path(agent, sizeof(agent));
         if (err)
                 return err;

@@ -340,6 +340,7 @@ static int write_trace(struct stack *s)
         if (!err)
                 err = ls_drain_init(&drain, &s->memory, &sink);
         if (!err) {
+                atomic_store(&s->memory.shm->rings_used, LS_NOW_THREADS);
                 translate.now_ns = now_ns();
                 ls_drain_run(&drain, 1, translate.now_ns);
                 ls_translate_settle(&translate);

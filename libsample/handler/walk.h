@@ -43,7 +43,6 @@ struct ls_vm_facts {
         unsigned main_offset;           /* in global_State: mainthref */
         uint64_t main_to_global;        /* bytes from a VM's main lua_State to its global_State: they are one object */
         unsigned vmstate_offset, cur_L_offset, jit_base_offset;
-        unsigned main_before;           /* bytes from the main lua_State to its global_State: they are allocated as one */
         unsigned objects_offset;        /* list of all collectable objects; 0 = not known */
         unsigned hookmask_offset;       /* uint8_t hookmask; dispatchmode is the byte behind it */
         const char *resume_return[4];   /* return addresses of Lua's own resumes in the C stack; NULL-ended */

@@ -100,6 +100,7 @@ static void read_ranges(void)
 int ls_look_foreign(struct ls_shm *shm, pid_t pid)
 {
         read_ranges();
+        shm_copy.small_size = shm->small_size;
         shm_copy.native = shm->native;
         shm_copy.native_bytes = shm->native_bytes;
         shm_copy.interval_ns = shm->interval_ns;

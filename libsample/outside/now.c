@@ -46,13 +46,13 @@ static int read_answer(struct ls_now *n)
         memcpy(n->version, ls_vm_facts.version, sizeof n->version);
         memcpy(ls_builtin_table(&size), answer.builtins, sizeof answer.builtins);
         ls_builtin_adopt();
-        return ls_vm_facts.main_before && ls_vm_facts.main_before < 1u << 16 ? 0 : -EPROTO;
+        return ls_vm_facts.main_to_global && ls_vm_facts.main_to_global < UINT64_C(1) << 16 ? 0 : -EPROTO;
 }
 
 /* Whether there is a VM whose global_State is at this address. */
 static int is_vm(uint64_t global)
 {
-        uint64_t main = global - ls_vm_facts.main_before;
+        uint64_t main = global - ls_vm_facts.main_to_global;
         char L[LS_L_CFRAME + 8];
 
         return ls_remote_memory(main, L, sizeof L) == 0 && LS_READ(uint8_t, L, LS_GC_TYPE) == LS_T_THREAD &&
@@ -66,7 +66,7 @@ static void add_vm(struct ls_now *n, uint64_t global)
 
         if (n->vms == VMS_MOST)
                 return;
-        vm->main = (lua_State *)(uintptr_t)(global - ls_vm_facts.main_before);
+        vm->main = (lua_State *)(uintptr_t)(global - ls_vm_facts.main_to_global);
         vm->vm_id = ++n->vms;
         vm->engine = LS_ENGINE_WALK;
         atomic_store(&vm->global, (const char *)(uintptr_t)global);
@@ -83,7 +83,7 @@ static void search_range(struct ls_now *n, uint64_t low, uint64_t high)
                 for (size_t i = 0; i + 8 <= size; i += 8) {
                         uint64_t global = at + i - ls_vm_facts.main_offset;
 
-                        if (LS_READ(uint64_t, block, i) == global - ls_vm_facts.main_before && is_vm(global))
+                        if (LS_READ(uint64_t, block, i) == global - ls_vm_facts.main_to_global && is_vm(global))
                                 add_vm(n, global);
                 }
         }
