@@ -312,7 +312,7 @@ def pf(r):
         check(r.status == plain.status, "status %d, without us %d" % (r.status, plain.status))
         out, want = (re.sub("@[0-9a-fxN]+", "@0x", x) for x in (r.out, plain.out))
         check(out == want, "prints %r, without us %r" % (out, want))
-    s.retry(2, same, None, r.args[0])
+    s.retry(5, same, None, r.args[0])       # LuaJIT's own timer gives other sums on a busy machine, with and without us
 
 
 def pf05(r):

@@ -10,9 +10,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
 import support
 import hosts
+import nginx
 
 suite = support.Suite("realhosts")
-for module in (hosts,):
+for module in (hosts, nginx):
     module.add_to(suite)
 
 if __name__ == "__main__":
