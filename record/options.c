@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *const ls_timer_names[3] = { "perf", "helper", "cputime" };
 const char *const ls_scope_names[3] = { "l", "f", "none" };
@@ -20,7 +21,7 @@ const struct poptOption ls_record_option_table[] = {
           "what is sampled: cpu (default), wall: elapsed time, blocked or not; or both", "EVENT,..." },
         { "interval", 'i', POPT_ARG_STRING, NULL, OPT_INTERVAL, "time between samples (default 1ms)", "TIME" },
         { "freq", 'F', POPT_ARG_STRING, NULL, OPT_FREQ, "samples per second of CPU time, in place of -i", "HZ" },
-        { "output", 'o', POPT_ARG_STRING, NULL, OPT_OUTPUT, "trace to write (default luasample.data)", "FILE" },
+        { "output", 'o', POPT_ARG_STRING, NULL, OPT_OUTPUT, "trace to write (default luasample.data); - for stdout: the program's own goes to stderr then", "FILE" },
         { "duration", 'd', POPT_ARG_STRING, NULL, OPT_DURATION,
           "end the recording after TIME; the program runs on", "TIME" },
         { "depth", '\0', POPT_ARG_STRING, NULL, OPT_DEPTH, "most frames of a stack (default 0: all)", "N" },
@@ -100,8 +101,8 @@ static int set_output(struct ls_record_options *o, const char *text)
                 ls_error("-o: the name of the trace is empty; give a file name");
                 return -EINVAL;
         }
-        if (!strcmp(text, "-")) {
-                ls_error("-o -: a trace cannot be written to stdout yet; give a file name");
+        if (!strcmp(text, "-") && isatty(STDOUT_FILENO)) {
+                ls_error("-o -: a trace is not for a terminal; pipe it into: luasample report -i -");
                 return -EINVAL;
         }
         o->output = text;

@@ -130,7 +130,8 @@ static int start_trace(struct ls_session *s)
         int err = ls_trace_writer_open(s->trace_fd, s->o->interval_ns, &s->writer);
 
         if (err < 0) {
-                ls_error("cannot write %s: %s; give another file with -o", s->o->output, strerror(-err));
+                ls_error("cannot write %s: %s; give another file with -o",
+                         ls_trace_file_name(s->o->output), strerror(-err));
                 return err;
         }
         s->start_ns = ls_session_clock(CLOCK_MONOTONIC);
@@ -150,7 +151,8 @@ static int start_trace(struct ls_session *s)
         ls_totals_start(s);
         err = ls_trace_flush(s->writer, s->start_ns, 1);
         if (err < 0)
-                ls_error("cannot write %s: %s; give another file with -o", s->o->output, strerror(-err));
+                ls_error("cannot write %s: %s; give another file with -o",
+                         ls_trace_file_name(s->o->output), strerror(-err));
         return err;
 }
 

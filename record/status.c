@@ -1,5 +1,6 @@
 /* What record prints while it runs and at the end, on stderr: stdout belongs to the program. */
 #include "record/session.h"
+#include "record/trace_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -189,7 +190,7 @@ void ls_status_summary(struct ls_session *s)
                 for (unsigned i = 0; i < s->n_notices; i++)
                         ls_warning("%s", s->notices[i]);
                 print_nothing(s, &sums);
-                fprintf(stderr, "[ luasample: wrote %s, %s", s->o->output, size_text(s->final_size, size));
+                fprintf(stderr, "[ luasample: wrote %s, %s", ls_trace_file_name(s->o->output), size_text(s->final_size, size));
                 if (sums.samples >= 100)
                         fprintf(stderr, ", %.1f bytes a sample", (double)s->final_size / (double)sums.samples);
                 fprintf(stderr, " ]\n");
@@ -197,5 +198,5 @@ void ls_status_summary(struct ls_session *s)
         /* Not silenced: the trace is not what was asked for. */
         if (s->write_error)
                 ls_error("%s: %s; %" PRIu64 " chunks after that were lost, what was written before can be reported",
-                         s->o->output, strerror(-s->write_error), s->dropped_chunks);
+                         ls_trace_file_name(s->o->output), strerror(-s->write_error), s->dropped_chunks);
 }
