@@ -14,7 +14,7 @@ const char *const ls_jit_leaf_names[3] = { "map", "check", "root" };
 
 enum { OPT_EVENT = 999, OPT_INTERVAL = 1000, OPT_FREQ, OPT_OUTPUT, OPT_DURATION, OPT_DEPTH, OPT_SCOPE, OPT_TIMER, OPT_QUIET, OPT_RING,
        OPT_ENGINE, OPT_JIT_LEAF, OPT_NATIVE, OPT_NO_NATIVE, OPT_NO_ARGS, OPT_NO_SOURCE, OPT_NO_CHILDREN,
-       OPT_NO_WAIT, OPT_BARE_TICK, OPT_NO_TICKS };
+       OPT_NO_WAIT, OPT_DELAY, OPT_BARE_TICK, OPT_NO_TICKS };
 
 const struct poptOption ls_record_option_table[] = {
         { "event", 'e', POPT_ARG_STRING, NULL, OPT_EVENT,
@@ -24,6 +24,7 @@ const struct poptOption ls_record_option_table[] = {
         { "output", 'o', POPT_ARG_STRING, NULL, OPT_OUTPUT, "trace to write (default luasample.data); - for stdout: the program's own goes to stderr then", "FILE" },
         { "duration", 'd', POPT_ARG_STRING, NULL, OPT_DURATION,
           "end the recording after TIME; the program runs on", "TIME" },
+        { "delay", 'D', POPT_ARG_STRING, NULL, OPT_DELAY, "take no samples for TIME after the start", "TIME" },
         { "depth", '\0', POPT_ARG_STRING, NULL, OPT_DEPTH, "most frames of a stack (default 0: all)", "N" },
         { "engine", '\0', POPT_ARG_STRING, NULL, OPT_ENGINE,
           "how stacks are read: walk at the tick, hook at the VM's next safe point, auto (default): the best that works",
@@ -113,6 +114,15 @@ static int set_duration(struct ls_record_options *o, const char *text)
 {
         if (ls_parse_duration(text, "s", &o->duration_ns) < 0 || !o->duration_ns) {
                 ls_error("-d %s: not a time; give one such as 10s, 500ms or 2m", text);
+                return -EINVAL;
+        }
+        return 0;
+}
+
+static int set_delay(struct ls_record_options *o, const char *text)
+{
+        if (ls_parse_duration(text, "ms", &o->delay_ns) < 0 || o->delay_ns >= LS_DELAY_FOREVER / 2) {
+                ls_error("-D %s: not a time; give one such as 500ms or 10s", text);
                 return -EINVAL;
         }
         return 0;
@@ -255,7 +265,7 @@ static int set_flag(struct ls_record_options *o, int opt)
 static const struct { int opt; int (*set)(struct ls_record_options *o, const char *text); } setters[] = {
         { OPT_EVENT, set_event },
         { OPT_INTERVAL, set_interval }, { OPT_FREQ, set_freq }, { OPT_OUTPUT, set_output },
-        { OPT_DURATION, set_duration }, { OPT_DEPTH, set_depth }, { OPT_SCOPE, set_scope },
+        { OPT_DURATION, set_duration }, { OPT_DEPTH, set_depth }, { OPT_DELAY, set_delay }, { OPT_SCOPE, set_scope },
         { OPT_TIMER, set_timer }, { OPT_RING, set_ring }, { OPT_ENGINE, set_engine }, { OPT_JIT_LEAF, set_jit_leaf },
         { OPT_NATIVE, set_native },
 };

@@ -20,12 +20,15 @@
 #define LS_MIN_NATIVE 1024u
 #define LS_MAX_NATIVE (256u << 10)
 
+#define LS_DELAY_FOREVER UINT64_MAX
+
 #define LS_RECORD_CPU  1u
 #define LS_RECORD_WALL 2u
 
 struct ls_record_options {
         uint64_t interval_ns;
         uint64_t duration_ns;           /* 0 = until the program ends */
+        uint64_t delay_ns;              /* before the first sample; LS_DELAY_FOREVER = until somebody asks for them */
         const char *output;
         uint32_t depth;                 /* 0 = no limit */
         uint32_t ring_size;             /* a power of two */

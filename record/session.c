@@ -148,6 +148,7 @@ static int start_trace(struct ls_session *s)
         s->next_minute_ns = s->start_ns + 60 * SECOND_NS;
         s->children = (struct ls_children){ .notice = child_notice, .ctx = s, .cwd = s->cwd, .is_recorded = is_recorded,
                                             .following = s->registry.fd >= 0 };
+        ls_pause_begin(s);
         ls_totals_start(s);
         err = ls_trace_flush(s->writer, s->start_ns, 1);
         if (err < 0)
@@ -190,6 +191,7 @@ void ls_session_work(struct ls_session *s, int at_once)
         uint64_t now = ls_session_clock(CLOCK_MONOTONIC);
 
         ls_processes_look(s, now);
+        ls_pause_look(s, now);
         for (unsigned i = 0; i < s->n_targets; i++) {
                 ls_target_work(s->targets[i], now, at_once);
                 ls_children_poll(&s->children, s->targets[i]->memory.shm);
@@ -204,6 +206,8 @@ static uint64_t time_to_wait(const struct ls_session *s, uint64_t now)
 {
         uint64_t due = s->next_second_ns;
 
+        if (s->pause.until_ns && s->pause.until_ns < due)
+                due = s->pause.until_ns;
         for (unsigned i = 0; i < s->n_targets; i++)
                 if (s->targets[i]->due_ns < due)
                         due = s->targets[i]->due_ns;
@@ -297,7 +301,7 @@ static void wait_for_something(struct ls_session *s, uint64_t end)
 /* Until the program has ended, and all that it started; the recording may end before. */
 static void main_loop(struct ls_session *s)
 {
-        uint64_t end = s->o->duration_ns ? s->start_ns + s->o->duration_ns : UINT64_MAX;
+        uint64_t end = ls_pause_end(s);
 
         while (goes_on(s)) {
                 wait_for_something(s, end);

@@ -10,6 +10,7 @@
 #include "record/children.h"
 #include "record/launch.h"
 #include "record/options.h"
+#include "record/pause.h"
 #include "record/processes.h"
 #include "record/target.h"
 
@@ -23,6 +24,7 @@ struct ls_session {
         struct ls_map_shared maps;              /* files that several of them have mapped */
         struct ls_sums ended;                   /* of those that are no longer in targets */
         struct ls_registry_side registry;       /* processes.c: where children come in */
+        struct ls_pause pause;
         unsigned n_processes, n_refused;        /* that have come; that were too many */
         struct ls_launch_saved saved;
         struct ls_launch launch;

@@ -237,6 +237,8 @@ void ls_totals_write(struct ls_session *s)
         put_runtime(s, &sums);
         put_timer(s);
         put_u64(s, INFO_ELAPSED, (s->end_ns ? s->end_ns : ls_session_clock(CLOCK_MONOTONIC)) - s->start_ns);
+        if (s->pause.was_on)
+                put_u64(s, INFO_ENABLED, ls_pause_enabled_ns(s));
         put_u64(s, INFO_CPU, sums.cpu_ns);
         put_u64(s, INFO_PROCESS_CPU, sums.process_cpu_ns);
         put_u64(s, INFO_TICKS, sums.ticks);

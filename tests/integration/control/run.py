@@ -67,5 +67,42 @@ def stdout_terminal():
     check(r.status == 129 and "not for a terminal" in r.out, "status %d: %s" % (r.status, r.out))
 
 
+@suite.test("delay", "--delay: no tick of any process before, the CPU time and the rate are those of the time after", quick=True)
+def delay():
+    # both processes have 0.8 s of CPU time at once: the delay ends in the middle of first
+    child = "io.popen('%s %s 0.8 \"\" 0.3')" % (s.luajit().program, PHASES)
+    trace = s.tmpfile(".data")
+    r = s.record(phases("0.8", child, "0.3"), "-D", "400", trace=trace).ok()
+    i = sums_hold(trace)
+    check(len(i["processes"]) == 2, "processes: %s" % i["processes"])
+    check(i["enabled_ns"] < i["elapsed_ns"] - 395e6 and i["enabled_ns"] > i["elapsed_ns"] - 1500e6,
+          "enabled %d of %d" % (i["enabled_ns"], i["elapsed_ns"]))
+    check("samples were wanted for" in r.err, r.err)
+    check(abs(i["cpu_ns"] - 1e6 * i["ticks"]) < 10e6, "%d ticks in %d ns of CPU time" % (i["ticks"], i["cpu_ns"]))
+    check(i["process_cpu_ns"] > i["cpu_ns"] + 100e6, "CPU time %d of %d" % (i["cpu_ns"], i["process_cpu_ns"]))
+    check(0 < ticks(trace, "first") and ticks(trace, "second") > 550, "ticks: %d, %d" %
+          (ticks(trace, "first"), ticks(trace, "second")))
+    early = s.report(trace, "--time", "0s,0.39s")
+    check("no samples left" in early.err, "ticks before the delay was over: " + early.out)
+
+
+@suite.test("delay-wall", "--delay: blocked time does not count either; -d begins after it; all of it: nothing")
+def delay_wall():
+    trace = s.tmpfile(".data")
+    nap = "require('ffi').cdef('int usleep(unsigned)') require('ffi').C.usleep(900000)"
+    s.record(phases("0.01", nap), "-e", "wall", "-D", "400ms", trace=trace).ok()
+    i = s.info(trace)
+    wall = s.json_of(["report", "-i", trace, "-e", "wall", "--json"])["header"]["ticks"]
+    check(0.5 * i["enabled_ns"] < wall * 1e6 < i["enabled_ns"] + 30e6, "%d ticks in %d ns" % (wall, i["enabled_ns"]))
+    r = s.record(phases("0.9"), "-D", "200", "-d", "300ms", trace=trace).ok()
+    i = s.info(trace)
+    check(0.29e9 < i["enabled_ns"] and i["elapsed_ns"] > 0.49e9, "enabled %d of %d" % (i["enabled_ns"], i["elapsed_ns"]))
+    r = s.record(phases("0.2"), "-D", "1h", trace=trace).ok()
+    i = sums_hold(trace)
+    check(i["ticks"] == i["samples"] == i["enabled_ns"] == i["cpu_ns"] // 10**7 == 0, "%s %s" % (i, r.err))
+    for bad in "-1", "x", "5y", "":
+        check(s.record(phases("0"), "--delay=" + bad).status == 129, "--delay=%s is taken" % bad)
+
+
 if __name__ == "__main__":
     sys.exit(suite.main())
