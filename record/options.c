@@ -1,5 +1,6 @@
 /* Options of `luasample record`: the table, and one function for each value that can be wrong. */
 #include "record/options.h"
+#include "record/control.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +15,7 @@ const char *const ls_jit_leaf_names[3] = { "map", "check", "root" };
 
 enum { OPT_EVENT = 999, OPT_INTERVAL = 1000, OPT_FREQ, OPT_OUTPUT, OPT_DURATION, OPT_DEPTH, OPT_SCOPE, OPT_TIMER, OPT_QUIET, OPT_RING,
        OPT_ENGINE, OPT_JIT_LEAF, OPT_NATIVE, OPT_NO_NATIVE, OPT_NO_ARGS, OPT_NO_SOURCE, OPT_NO_CHILDREN,
-       OPT_NO_WAIT, OPT_DELAY, OPT_BARE_TICK, OPT_NO_TICKS };
+       OPT_NO_WAIT, OPT_DELAY, OPT_CONTROL, OPT_BARE_TICK, OPT_NO_TICKS };
 
 const struct poptOption ls_record_option_table[] = {
         { "event", 'e', POPT_ARG_STRING, NULL, OPT_EVENT,
@@ -24,7 +25,9 @@ const struct poptOption ls_record_option_table[] = {
         { "output", 'o', POPT_ARG_STRING, NULL, OPT_OUTPUT, "trace to write (default luasample.data); - for stdout: the program's own goes to stderr then", "FILE" },
         { "duration", 'd', POPT_ARG_STRING, NULL, OPT_DURATION,
           "end the recording after TIME; the program runs on", "TIME" },
-        { "delay", 'D', POPT_ARG_STRING, NULL, OPT_DELAY, "take no samples for TIME after the start", "TIME" },
+        { "delay", 'D', POPT_ARG_STRING, NULL, OPT_DELAY, "take no samples for TIME after the start; -1: until --control enables them", "TIME" },
+        { "control", '\0', POPT_ARG_STRING, NULL, OPT_CONTROL,
+          "take commands while it runs: enable, disable, ping, stop", "fifo:PATH[,ANSWERS]|unix:PATH" },
         { "depth", '\0', POPT_ARG_STRING, NULL, OPT_DEPTH, "most frames of a stack (default 0: all)", "N" },
         { "engine", '\0', POPT_ARG_STRING, NULL, OPT_ENGINE,
           "how stacks are read: walk at the tick, hook at the VM's next safe point, auto (default): the best that works",
@@ -121,11 +124,21 @@ static int set_duration(struct ls_record_options *o, const char *text)
 
 static int set_delay(struct ls_record_options *o, const char *text)
 {
+        if (!strcmp(text, "-1")) {
+                o->delay_ns = LS_DELAY_FOREVER;
+                return 0;
+        }
         if (ls_parse_duration(text, "ms", &o->delay_ns) < 0 || o->delay_ns >= LS_DELAY_FOREVER / 2) {
-                ls_error("-D %s: not a time; give one such as 500ms or 10s", text);
+                ls_error("-D %s: not a time; give one such as 500ms or 10s, or -1 with --control", text);
                 return -EINVAL;
         }
         return 0;
+}
+
+static int set_control(struct ls_record_options *o, const char *text)
+{
+        o->control = text;
+        return ls_control_check(text);
 }
 
 static int set_depth(struct ls_record_options *o, const char *text)
@@ -265,7 +278,8 @@ static int set_flag(struct ls_record_options *o, int opt)
 static const struct { int opt; int (*set)(struct ls_record_options *o, const char *text); } setters[] = {
         { OPT_EVENT, set_event },
         { OPT_INTERVAL, set_interval }, { OPT_FREQ, set_freq }, { OPT_OUTPUT, set_output },
-        { OPT_DURATION, set_duration }, { OPT_DEPTH, set_depth }, { OPT_DELAY, set_delay }, { OPT_SCOPE, set_scope },
+        { OPT_DURATION, set_duration }, { OPT_DEPTH, set_depth }, { OPT_DELAY, set_delay },
+        { OPT_CONTROL, set_control }, { OPT_SCOPE, set_scope },
         { OPT_TIMER, set_timer }, { OPT_RING, set_ring }, { OPT_ENGINE, set_engine }, { OPT_JIT_LEAF, set_jit_leaf },
         { OPT_NATIVE, set_native },
 };
@@ -311,6 +325,10 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
                         return LS_EXIT_USAGE;
         if (opt < -1)
                 return opt == -3 ? 0 : LS_EXIT_USAGE;
+        if (ret->delay_ns == LS_DELAY_FOREVER && !ret->control) {
+                ls_error("-D -1: nothing would ever be recorded; give --control, so that samples can be enabled");
+                return LS_EXIT_USAGE;
+        }
         ret->command = poptGetArgs(ret->popt);
         if (!ret->command || !ret->command[0]) {
                 ls_error("record: no program given; try: luasample record -- luajit app.lua");

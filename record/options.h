@@ -29,6 +29,7 @@ struct ls_record_options {
         uint64_t interval_ns;
         uint64_t duration_ns;           /* 0 = until the program ends */
         uint64_t delay_ns;              /* before the first sample; LS_DELAY_FOREVER = until somebody asks for them */
+        const char *control;            /* NULL = nobody can */
         const char *output;
         uint32_t depth;                 /* 0 = no limit */
         uint32_t ring_size;             /* a power of two */

@@ -242,6 +242,7 @@ static void end_recording(struct ls_session *s)
         close(s->trace_fd);
         s->trace_fd = -1;
         s->recording = 0;
+        ls_control_done(&s->control);
         ls_status_summary(s);
 }
 
@@ -282,11 +283,13 @@ static int goes_on(struct ls_session *s)
 
 static void wait_for_something(struct ls_session *s, uint64_t end)
 {
-        struct pollfd p[LS_TARGETS_MAX + 2] = { { .fd = s->signal_fd, .events = POLLIN } };
+        struct pollfd p[LS_TARGETS_MAX + 2 + LS_CONTROL_FDS] = { { .fd = s->signal_fd, .events = POLLIN } };
         uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = time_to_wait(s, now);
         unsigned n = s->recording ? ls_processes_poll(s, p + 1) : 0;
         struct timespec t;
 
+        if (s->recording)
+                n += ls_control_poll(&s->control, p + 1 + n);
         if (now >= end)
                 wait = 0;
         else if (wait > end - now)
@@ -316,7 +319,9 @@ static void main_loop(struct ls_session *s)
                 }
                 if (s->reaped && s->recording)
                         say_who_is_left(s);
-                if (s->recording && ls_session_clock(CLOCK_MONOTONIC) >= end)
+                if (s->recording)
+                        ls_control_handle(s);
+                if (s->recording && (s->control.stop || ls_session_clock(CLOCK_MONOTONIC) >= end))
                         end_recording(s);
         }
         if (s->recording)
@@ -400,6 +405,7 @@ static int run_program(struct ls_session *s, const char *sentence)
 
 static void session_done(struct ls_session *s)
 {
+        ls_control_done(&s->control);
         if (s->root)
                 ls_ticker_stop(s->root->ticker);
         ls_processes_done(s);
@@ -443,9 +449,15 @@ int ls_session_run(const struct ls_record_options *o)
         if (status >= 0)
                 return status;
         status = LS_EXIT_FAIL;
-        s->trace_fd = ls_trace_file_open(o->output);
-        if (s->trace_fd < 0)
+        if (ls_control_open(&s->control, o->control) < 0) {
+                ls_control_done(&s->control);
                 return status;
+        }
+        s->trace_fd = ls_trace_file_open(o->output);
+        if (s->trace_fd < 0) {
+                ls_control_done(&s->control);
+                return status;
+        }
         err = ls_signals_open(s);
         if (err == 0)
                 err = make_root(s);

@@ -3,7 +3,10 @@
 
 Where the trace goes, and when samples are taken. Needs the build directory in LUASAMPLE_BUILD (default build/)."""
 import os
+import signal
+import socket
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(os.path.dirname(HERE)))
@@ -83,7 +86,7 @@ def delay():
     check(0 < ticks(trace, "first") and ticks(trace, "second") > 550, "ticks: %d, %d" %
           (ticks(trace, "first"), ticks(trace, "second")))
     early = s.report(trace, "--time", "0s,0.39s")
-    check("no samples left" in early.err, "ticks before the delay was over: " + early.out)
+    check("[No samples left" in early.out, "ticks before the delay was over: " + early.out)
 
 
 @suite.test("delay-wall", "--delay: blocked time does not count either; -d begins after it; all of it: nothing")
@@ -102,6 +105,160 @@ def delay_wall():
     check(i["ticks"] == i["samples"] == i["enabled_ns"] == i["cpu_ns"] // 10**7 == 0, "%s %s" % (i, r.err))
     for bad in "-1", "x", "5y", "":
         check(s.record(phases("0"), "--delay=" + bad).status == 129, "--delay=%s is taken" % bad)
+
+
+def until_there(path, started):
+    until = time.monotonic() + 20
+    while not os.path.exists(path):
+        check(started.p.poll() is None and time.monotonic() < until, "no %s: %s" % (path, started.read(started.err)))
+        time.sleep(0.01)
+
+
+def end(started):
+    """The recorder and all that it runs: a process group of their own."""
+    try:
+        os.killpg(started.p.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    started.wait()
+
+
+class Control:
+    """A recording that is told what to do through a socket."""
+    def __init__(self, cmd, *opts):
+        self.path, self.trace = s.tmpfile(".sock"), s.tmpfile(".data")
+        self.started = s.Started(s.record_cmd(cmd, *opts, "--control", "unix:" + self.path, trace=self.trace))
+        until_there(self.path, self.started)
+        self.sock = self.client()
+
+    def client(self):
+        c = socket.socket(socket.AF_UNIX)
+        c.settimeout(60)
+        for _ in range(100):
+            try:
+                c.connect(self.path)
+                break
+            except (ConnectionRefusedError, BlockingIOError):   # nobody listens yet; too many wait
+                time.sleep(0.05)
+        return c
+
+    def say(self, line, sock=None):
+        sock = sock or self.sock
+        sock.sendall(line if isinstance(line, bytes) else line.encode() + b"\n")
+        return self.hear(sock)
+
+    def hear(self, sock=None):
+        got = b""
+        while not got.endswith(b"\n"):
+            piece = (sock or self.sock).recv(4096)
+            if not piece:
+                break
+            got += piece
+        return got.decode()
+
+    def ack(self, line):
+        got = self.say(line)
+        check(got == "ack\n", "%s: %r" % (line, got))
+
+
+def forked(seconds):
+    return "io.popen('%s %s %s')" % (s.luajit().program, PHASES, seconds)
+
+
+@suite.test("control", "enable and disable by a socket, for all processes; stop gives a whole trace at once", quick=True)
+def control():
+    c = Control(phases("0", forked("30"), "30"), "--delay=-1")
+    try:
+        mode = os.stat(c.path).st_mode & 0o777
+        check(mode == 0o600, "mode %o" % mode)
+        c.ack("ping")
+        time.sleep(0.3)
+        c.ack("enable")
+        c.ack("enable")
+        time.sleep(0.5)
+        c.ack("disable")
+        time.sleep(0.3)
+        c.ack("enable")
+        time.sleep(0.5)
+        c.ack("stop")
+        i = sums_hold(c.trace)
+        check(not os.path.exists(c.path), "the socket is still there")
+    finally:
+        end(c.started)
+    check(len(i["processes"]) == 2, "processes: %s" % i["processes"])
+    check(abs(i["cpu_ns"] - 1e6 * i["ticks"]) < 20e6, "%d ticks in %d ns of CPU time" % (i["ticks"], i["cpu_ns"]))
+    check(0.99e9 < i["enabled_ns"] < i["elapsed_ns"] - 0.59e9, "enabled %d of %d" % (i["enabled_ns"], i["elapsed_ns"]))
+    check(0 < i["ticks"] * 1e6 < 2 * i["enabled_ns"] + 30e6, "%d ticks in %d ns" % (i["ticks"], i["enabled_ns"]))
+    check(ticks(c.trace, "first") > 0 and ticks(c.trace, "second") > 0, "one process has no ticks")
+
+
+@suite.test("control-fifo", "the same by two FIFOs, made by record, and made before")
+def control_fifo():
+    ctl, ack, trace = s.tmpfile(".ctl"), s.tmpfile(".ack"), s.tmpfile(".data")
+    os.mkfifo(ack, 0o600)
+    p = s.Started(s.record_cmd(phases("30"), "--control", "fifo:%s,%s" % (ctl, ack), trace=trace))
+    try:
+        until_there(ctl, p)
+        with open(ack) as answers:
+            for line, answer in ("ping", "ack"), ("dance", "error: no such command"), ("disable now", "error: disable takes"), \
+                    ("stop", "ack"):
+                with open(ctl, "w") as f:
+                    f.write(line + "\n")
+                got = answers.readline()
+                check(got.startswith(answer), "%s: %r" % (line, got))
+        check(s.info(trace)["complete"] and not os.path.exists(ctl) and os.path.exists(ack), "what is left: %s %s" %
+              (os.path.exists(ctl), os.path.exists(ack)))
+    finally:
+        end(p)
+
+
+@suite.test("control-hostile", "floods, endless lines, zeros, clients that do not read; the recording is as without")
+def control_hostile():
+    c = Control(phases("1.5"))
+    check(c.say(b"x" * 100000 + b"\n").startswith("error: the line has more"), "a line of 100000 bytes is taken")
+    check("zero byte" in c.say(b"ping \0stop\n"), "a zero byte is taken")
+    check(c.say(b"\xff\x1b[2J\n").startswith("error: no such command"), "no answer to bytes")
+    more = [c.client() for i in range(12)]
+    deaf = more[0]
+    deaf.setblocking(False)
+    sent = 0
+    try:
+        for i in range(3000):
+            sent += deaf.send(b"ping\n" * 1000)
+            time.sleep(0 if i % 10 else 0.001)
+    except (BlockingIOError, BrokenPipeError, ConnectionResetError):
+        pass
+    check(sent > 0, "nothing could be sent")
+    for m in more:
+        m.close()
+    c.ack("ping")
+    check(c.started.wait() == 0, "record failed: %s" % open(c.started.err).read())
+    i = sums_hold(c.trace)
+    check(i["ticks"] > 1300 and i["lost_ticks"] < 0.02 * i["ticks"], "%d ticks, %d lost" % (i["ticks"], i["lost_ticks"]))
+
+
+@suite.test("control-refused", "--control: what cannot be used is refused in a line, and nothing runs")
+def control_refused():
+    plain, link, open_fifo, mark = s.tmpfile(), s.tmpfile(), s.tmpfile(), s.tmpfile()
+    open(plain, "w").close()
+    os.symlink(plain + ".target", link)
+    os.mkfifo(open_fifo)
+    os.chmod(open_fifo, 0o622)
+    for status, how in ((129, "x"), (129, "fifo:"), (129, "fifo:a,"), (129, "fifo:,a"), (129, "unix:"), (129, "unix:/" + "x" * 120),
+                        (1, "fifo:" + plain), (1, "fifo:" + link), (1, "fifo:" + open_fifo), (1, "fifo:/no/such/x"),
+                        (1, "unix:" + plain), (1, "unix:" + link), (1, "unix:/no/such/x")):
+        r = s.run([s.luasample(), "record", "-o", s.tmpfile(), "--control", how, "--", "touch", mark])
+        check(r.status == status and len(r.err.splitlines()) == 1, "%s: status %d: %s" % (how, r.status, r.err))
+    check(not os.path.exists(mark) and not os.path.exists(plain + ".target"), "something was run or made")
+    # a socket that a killed recorder left is taken over, one in use is not
+    left = s.tmpfile(".sock")
+    dead = socket.socket(socket.AF_UNIX)
+    dead.bind(left)
+    dead.listen()
+    for closed in False, True:
+        r = s.run([s.luasample(), "record", "-q", "-o", s.tmpfile(), "--control", "unix:" + left, "--", "true"])
+        check(r.status == (0 if closed else 1), "in use %s: status %d: %s" % (not closed, r.status, r.err))
+        dead.close()
 
 
 if __name__ == "__main__":
