@@ -68,6 +68,21 @@ static void do_ping(struct ls_session *s, struct ls_control_client *c, const cha
         answer(c, NULL);
 }
 
+/* The file is whole when the answer comes. */
+static void do_snapshot(struct ls_session *s, struct ls_control_client *c, const char *argument)
+{
+        int r = ls_rotate_now(s, argument);
+
+        if (r == -ENOTSUP)
+                answer(c, "snapshot: %s is not a file of its own", s->o->output);
+        else if (r == -ESTALE)
+                answer(c, "snapshot: %s is no longer the file that is being written", s->o->output);
+        else if (r < 0)
+                answer(c, "snapshot: %s: %s", argument ? argument : s->o->output, strerror(-r));
+        else
+                answer(c, NULL);
+}
+
 /* Its answer comes when the trace is whole. */
 static void do_stop(struct ls_session *s, struct ls_control_client *c, const char *argument)
 {
@@ -83,6 +98,7 @@ static const struct {
 } commands[] = {
         { "enable", 0, do_enable },
         { "disable", 0, do_disable },
+        { "snapshot", 1, do_snapshot },
         { "ping", 0, do_ping },
         { "stop", 0, do_stop },
 };
@@ -111,7 +127,7 @@ static void run_line(struct ls_session *s, struct ls_control_client *c)
                         commands[i].run(s, c, argument);
                 return;
         }
-        answer(c, "no such command; there are: enable, disable, ping, stop");
+        answer(c, "no such command; there are: enable, disable, snapshot, ping, stop");
 }
 
 static void take_byte(struct ls_session *s, struct ls_control_client *c, char byte)

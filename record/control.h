@@ -1,5 +1,5 @@
 /* --control: commands from outside, as lines through a FIFO or a socket, while the recording runs. Called by the session.
- * What comes is hostile: lines and clients are bounded, an answer never waits, and only the same user (and root) is heard. */
+ * What comes is hostile: lines and clients are bounded, an answer never waits, and only the same user (or root) is heard. */
 #ifndef LS_RECORD_CONTROL_H
 #define LS_RECORD_CONTROL_H
 

@@ -1,5 +1,5 @@
-/* The ways in for --control: a FIFO, with another one for the answers, or a socket. Nothing is opened through a symbolic link,
- * and nothing that others can write to is taken. See control.h. */
+/* The ways in for --control: a FIFO, with another one for the answers, or a socket. Nothing is opened through a symbolic
+ * link, and nothing that others can write to is taken. See control.h. */
 #include "record/control.h"
 
 #include <errno.h>

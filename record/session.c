@@ -148,6 +148,9 @@ static int start_trace(struct ls_session *s)
         s->next_minute_ns = s->start_ns + 60 * SECOND_NS;
         s->children = (struct ls_children){ .notice = child_notice, .ctx = s, .cwd = s->cwd, .is_recorded = is_recorded,
                                             .following = s->registry.fd >= 0 };
+        err = ls_rotate_begin(s);
+        if (err < 0)
+                return err;
         ls_pause_begin(s);
         ls_totals_start(s);
         err = ls_trace_flush(s->writer, s->start_ns, 1);
@@ -199,6 +202,7 @@ void ls_session_work(struct ls_session *s, int at_once)
         if (now >= s->next_second_ns)
                 each_second(s, now);
         flush_trace(s, now, 0);
+        ls_rotate_look(s, now);
 }
 
 /* Until the next look at any process. */
@@ -406,6 +410,7 @@ static int run_program(struct ls_session *s, const char *sentence)
 static void session_done(struct ls_session *s)
 {
         ls_control_done(&s->control);
+        ls_rotate_done(s);
         if (s->root)
                 ls_ticker_stop(s->root->ticker);
         ls_processes_done(s);

@@ -120,7 +120,8 @@ static void print_nothing(const struct ls_session *s, const struct ls_sums *sums
 {
         const char *command = s->o->command[0];
 
-        if (sums->samples || sums->wall_ticks || (s->pause.was_on && !ls_pause_enabled_ns(s)) || !s->with_agent || s->o->bare_tick)
+        if (sums->samples || sums->wall_ticks || (s->pause.was_on && !ls_pause_enabled_ns(s)) ||
+            !s->with_agent || s->o->bare_tick)
                 return;
         switch (atomic_load(&s->root->memory.shm->agent_state)) {
         case LS_AGENT_NONE:
@@ -199,8 +200,12 @@ void ls_status_summary(struct ls_session *s)
                 for (unsigned i = 0; i < s->n_notices; i++)
                         ls_warning("%s", s->notices[i]);
                 print_nothing(s, &sums);
-                fprintf(stderr, "[ luasample: wrote %s, %s", ls_trace_file_name(s->o->output), size_text(s->final_size, size));
-                if (sums.samples >= 100)
+                if (s->rotate.files)
+                        fprintf(stderr, "[ luasample: wrote %u file%s before %s ]\n", s->rotate.files,
+                                s->rotate.files == 1 ? "" : "s", s->o->output);
+                fprintf(stderr, "[ luasample: wrote %s, %s", ls_trace_file_name(s->o->output),
+                        size_text(s->final_size, size));
+                if (sums.samples >= 100 && !s->rotate.files)
                         fprintf(stderr, ", %.1f bytes a sample", (double)s->final_size / (double)sums.samples);
                 fprintf(stderr, " ]\n");
         }

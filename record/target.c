@@ -222,7 +222,8 @@ static uint64_t ring_cpu(const struct ls_target *t, unsigned i)
 {
         const struct ls_ring *ring = ls_memory_ring(&t->memory, i);
         uint64_t sum = ring_u64(&ring->armed_cpu_ns), last;
-        uint64_t paused = ring_u64(&ring->paused_cpu_ns), before = t->rings[i].cpu_before_ns, own = sum > before ? sum - before : 0;
+        uint64_t paused = ring_u64(&ring->paused_cpu_ns);
+        uint64_t before = t->rings[i].cpu_before_ns, own = sum > before ? sum - before : 0;
 
         /* Of the thread that has it now, the clock at its last tick is the next best. */
         last = atomic_load_explicit(&ring->armed, memory_order_relaxed) ? ring_u64(&ring->last_cpu_ns) : 0;

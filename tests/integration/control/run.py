@@ -3,6 +3,7 @@
 
 Where the trace goes, and when samples are taken. Needs the build directory in LUASAMPLE_BUILD (default build/)."""
 import os
+import re
 import signal
 import socket
 import sys
@@ -70,7 +71,7 @@ def stdout_terminal():
     check(r.status == 129 and "not for a terminal" in r.out, "status %d: %s" % (r.status, r.out))
 
 
-@suite.test("delay", "--delay: no tick of any process before, the CPU time and the rate are those of the time after", quick=True)
+@suite.test("delay", "--delay: no tick of any process before, the CPU time and rate are those of the time after", quick=True)
 def delay():
     # both processes have 0.8 s of CPU time at once: the delay ends in the middle of first
     child = "io.popen('%s %s 0.8 \"\" 0.3')" % (s.luajit().program, PHASES)
@@ -200,7 +201,7 @@ def control_fifo():
     try:
         until_there(ctl, p)
         with open(ack) as answers:
-            for line, answer in ("ping", "ack"), ("dance", "error: no such command"), ("disable now", "error: disable takes"), \
+            for line, answer in ("ping", "ack"), ("dance", "error: no such command"), ("disable now", "error: disable"), \
                     ("stop", "ack"):
                 with open(ctl, "w") as f:
                     f.write(line + "\n")
@@ -237,6 +238,117 @@ def control_hostile():
     check(i["ticks"] > 1300 and i["lost_ticks"] < 0.02 * i["ticks"], "%d ticks, %d lost" % (i["ticks"], i["lost_ticks"]))
 
 
+def files_of(trace):
+    d, name = os.path.split(trace)
+    numbers = sorted(int(f[len(name) + 1:]) for f in os.listdir(d) if f.startswith(name + "."))
+    return ["%s.%d" % (trace, n) for n in numbers] + [trace]
+
+
+def from_text():
+    """Lua that makes a function whose source is in no file, and runs it for long at once, compiled."""
+    return ("local f = assert(loadstring([[local ends = os.clock() + 3\n local n = 0\n while os.clock() < ends do\n"
+            " for i = 1, 1000 do n = n + i % 9 end\n end]])) f()")
+
+
+@suite.test("switch", "--switch-output: each file is whole, has names, lines and texts, and its own totals", quick=True)
+def switch():
+    d = os.path.join(s.tmpdir(), "switch")
+    os.mkdir(d)
+    trace = os.path.join(d, "x.data")
+    with open(trace + ".2", "w") as f:
+        f.write("of somebody")
+    r = s.record(phases("0.1", forked("0.2") + from_text()), "--switch-output", "1s", trace=trace).ok()
+    check(open(trace + ".2").read() == "of somebody", "a file that was there is gone")
+    os.unlink(trace + ".2")
+    files = files_of(trace)
+    check(len(files) >= 3 and trace + ".1" in files and trace + ".3" in files, "files: %s" % files)
+    infos = [sums_hold(f) for f in files]
+    check(re.search(r"wrote %d files? before" % (len(files) - 1), r.err), r.err)
+    for f, i, then in zip(files, infos, infos[1:] + [None]):
+        check(os.stat(f).st_mode & 0o777 == 0o600, "mode of " + f)
+        check(abs(i["cpu_ns"] - 1e6 * i["ticks"]) < 30e6, "%s: %d ticks in %d ns" % (f, i["ticks"], i["cpu_ns"]))
+        check(i["lost"].get("map-missing", 0) == 0, "%s: %s" % (f, i["lost"]))
+        if then:
+            check(i["start_monotonic_ns"] + i["elapsed_ns"] == then["start_monotonic_ns"], "%s ends at another time" % f)
+    # the middle one: compiled and loaded before, and all of it in the text
+    lines = s.rows(files[1], "--by", "line")
+    in_text = sum(x["self_ticks"] for x in lines if x.get("source", "").startswith('[string "local ends') and x["line"] == 4)
+    check(in_text > 0.3 * infos[1]["readable_ticks"], "%d of %d ticks in line 4: %s" %
+          (in_text, infos[1]["readable_ticks"], lines[:4]))
+    check(not [x for x in lines if "lost" in x["name"]], "lines without a name: %s" % lines)
+    jit = s.run([s.luasample(), "info", "-i", files[1]]).out
+    check("compiled code" in jit and "no map" not in jit, jit)
+    text = s.report(files[1], "--annotate").out
+    check("n = n + i % 9" in text, "the text of the chunk is not in the second file: " + text)
+    merged = s.tmpfile(".data")
+    s.run([s.luasample(), "merge", "-q", *files, "-o", merged]).ok()
+    i = s.info(merged)
+    check(i["ticks"] == sum(x["ticks"] for x in infos) and i["readable_samples"] == sum(x["samples"] for x in infos),
+          "merged: %d ticks" % i["ticks"])
+    check(abs(i["elapsed_ns"] - sum(x["elapsed_ns"] for x in infos)) < 50e6, "merged: %d ns" % i["elapsed_ns"])
+
+
+# Hardly a stack twice: a trace that grows fast.
+MANY_STACKS = """jit.off() local random, clock = math.random, os.clock
+local function f(d)
+  if d == 0 then local n = 0 for i = 1, 3000 do n = n + i % 7 end return n end
+  if random() < 0.5 then
+    return 1 + f(d - 1)
+  end
+  return 2 + f(d - 1)
+end
+local ends = clock() + 1.5
+while clock() < ends do f(40) end"""
+
+
+@suite.test("switch-keep", "--keep removes the oldest; what cannot be switched is refused")
+def switch_keep():
+    d = os.path.join(s.tmpdir(), "keep")
+    os.mkdir(d)
+    trace = os.path.join(d, "x.data")
+    s.record(phases("0", MANY_STACKS), "--switch-output", "64K", "--keep", "2", "-i", "100us", trace=trace).ok()
+    files = files_of(trace)
+    check(len(files) == 3 and files[0] != trace + ".1", "files: %s" % files)
+    for f in files[:-1]:
+        check(os.path.getsize(f) >= 65536 and s.info(f)["complete"], f)
+    for status, opts in ((129, ["--switch-output", "10"]), (129, ["--switch-output", "1K"]),
+                         (129, ["--switch-output", "10ms"]),
+                         (129, ["--keep", "3"]), (129, ["--switch-output", "1s", "--keep", "0"]),
+                         (1, ["--switch-output", "1s", "-o", "/dev/null"]), (1, ["--switch-output", "1s", "-o", "-"])):
+        r = s.run([s.luasample(), "record", "-o", s.tmpfile(), *opts, "--", "true"])
+        check(r.status == status and len(r.err.splitlines()) == 1, "%s: status %d: %s" % (opts, r.status, r.err))
+    check(os.path.exists("/dev/null"), "/dev/null is gone")
+
+
+@suite.test("snapshot", "snapshot: the file so far, by a name or a number; native names are in it")
+def snapshot():
+    c = Control(phases("30"), "--native")
+    try:
+        time.sleep(0.6)
+        one = s.tmpfile(".one")
+        c.ack("snapshot " + one)
+        check(c.say("snapshot " + one).startswith("error: snapshot: %s: File exists" % one), "a file is replaced")
+        check(c.say("snapshot /no/such/x").startswith("error"), "an impossible name")
+        time.sleep(0.3)
+        c.ack("snapshot")
+        c.ack("stop")
+    finally:
+        end(c.started)
+    infos = [sums_hold(f) for f in (one, c.trace + ".1", c.trace)]
+    check(infos[0]["ticks"] > 100 and infos[1]["ticks"] > 50, "ticks: %s" % [i["ticks"] for i in infos])
+    for f in one, c.trace + ".1":
+        text = s.report(f, "--min", "0").out
+        check("main" in text, "no native names in %s: %s" % (f, text))
+    moved = Control(phases("30"))
+    try:
+        os.rename(moved.trace, moved.trace + ".away")
+        check("no longer the file" in moved.say("snapshot"), "a file that was moved away")
+        moved.ack("stop")
+        check(s.info(moved.trace + ".away")["complete"], "the file that was moved away is not whole")
+    finally:
+        end(moved.started)
+
+
 @suite.test("control-refused", "--control: what cannot be used is refused in a line, and nothing runs")
 def control_refused():
     plain, link, open_fifo, mark = s.tmpfile(), s.tmpfile(), s.tmpfile(), s.tmpfile()
@@ -244,7 +356,8 @@ def control_refused():
     os.symlink(plain + ".target", link)
     os.mkfifo(open_fifo)
     os.chmod(open_fifo, 0o622)
-    for status, how in ((129, "x"), (129, "fifo:"), (129, "fifo:a,"), (129, "fifo:,a"), (129, "unix:"), (129, "unix:/" + "x" * 120),
+    for status, how in ((129, "x"), (129, "fifo:"), (129, "fifo:a,"), (129, "fifo:,a"), (129, "unix:"),
+                        (129, "unix:/" + "x" * 120),
                         (1, "fifo:" + plain), (1, "fifo:" + link), (1, "fifo:" + open_fifo), (1, "fifo:/no/such/x"),
                         (1, "unix:" + plain), (1, "unix:" + link), (1, "unix:/no/such/x")):
         r = s.run([s.luasample(), "record", "-o", s.tmpfile(), "--control", how, "--", "touch", mark])
