@@ -23,6 +23,7 @@ static const struct { const char *key; enum how how; } rules[] = {
         { "elapsed_ns", OWN }, { "complete", OWN }, { "samples", OWN }, { "ticks", OWN },
         { "cpus", MOST }, { "native_bytes", MOST }, { "exit_status", MOST }, { "private_args", MOST },
         { "depth", MOST_OR_NONE },
+        { "enabled_ns", SUM },
         { "cpu_ns", SUM }, { "process_cpu_ns", SUM }, { "sample_ticks", SUM_TICKS }, { "signals", SUM }, { "threads", SUM },
         { "threads_unrecorded", SUM }, { "vms", SUM }, { "vms_walk", SUM }, { "own_handler_ns", SUM },
         { "own_hook_ns", SUM },

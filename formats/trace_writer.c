@@ -29,6 +29,10 @@ static void writer_free(struct ls_trace_writer *w)
         ls_buf_free(&w->texts);
         ls_buf_free(&w->text_rows);
         ls_buf_free(&w->maps);
+        ls_buf_free(&w->kept_texts.rows);
+        ls_buf_free(&w->kept_texts.bytes);
+        ls_buf_free(&w->kept_maps.rows);
+        ls_buf_free(&w->kept_maps.bytes);
         ls_buf_free(&w->map_rows);
         ls_buf_free(&w->index);
         ls_buf_free(&w->body);
@@ -63,7 +67,7 @@ static int writer_alloc(struct ls_trace_writer *w)
         return 0;
 }
 
-static int write_file_header(struct ls_trace_writer *w)
+int ls_writer_header(struct ls_trace_writer *w)
 {
         struct ls_file_header h = { .major = LS_TRACE_MAJOR, .minor = LS_TRACE_MINOR, .interval_ns = w->interval_ns };
 
@@ -85,7 +89,7 @@ int ls_trace_writer_open(int fd, uint64_t interval_ns, struct ls_trace_writer **
         w->seekable = !fstat(fd, &st) && S_ISREG(st.st_mode);
         r = writer_alloc(w);
         if (!r)
-                r = write_file_header(w);
+                r = ls_writer_header(w);
         if (r) {
                 writer_free(w);
                 return r;
@@ -187,6 +191,7 @@ void ls_trace_text(struct ls_trace_writer *w, uint32_t source, const char *text,
 
                 ls_buf_add(&w->text_rows, &row, sizeof(row));
                 ls_buf_add(&w->texts, text + at, n);
+                ls_writer_keep(w, &w->kept_texts, &row, sizeof(row), text + at, n);
                 pending(w, n + 8);
                 at += n;
                 if (at >= len)
@@ -294,6 +299,7 @@ void ls_trace_jitmap(struct ls_trace_writer *w, const struct ls_rec_jittrace *re
 
         ls_buf_add(&w->map_rows, &map, sizeof(map));
         ls_buf_add(&w->maps, rec, size);
+        ls_writer_keep(w, &w->kept_maps, &map, sizeof(map), rec, size);
         pending(w, size + 4);
 }
 
@@ -414,13 +420,10 @@ uint64_t ls_trace_dropped(const struct ls_trace_writer *w)
         return w->dropped;
 }
 
-int ls_trace_writer_close(struct ls_trace_writer *w)
+int ls_writer_end(struct ls_trace_writer *w)
 {
-        int r;
+        int r = ls_writer_flush(w);
 
-        if (!w)
-                return 0;
-        r = ls_writer_flush(w);
         if (r)
                 fail(w, r);
         if (w->dropped) {
@@ -434,7 +437,16 @@ int ls_trace_writer_close(struct ls_trace_writer *w)
         r = ls_writer_index(w);
         if (r)
                 fail(w, r);
-        r = w->error;
+        return w->error;
+}
+
+int ls_trace_writer_close(struct ls_trace_writer *w)
+{
+        int r;
+
+        if (!w)
+                return 0;
+        r = ls_writer_end(w);
         writer_free(w);
         return r;
 }

@@ -88,6 +88,13 @@ void ls_trace_info_str(struct ls_trace_writer *w, const char *key, const char *v
  * and what is in the file stays a valid trace. */
 int ls_trace_flush(struct ls_trace_writer *w, uint64_t now_ns, int force);
 
+/* The trace may go on in another file: from the beginning what that one would lack is kept in memory. */
+void ls_trace_writer_repeat(struct ls_trace_writer *w);
+/* The file becomes whole, as by close; the trace goes on in fd, where everything is said again that samples refer to, under
+ * the same ids. Clocks and totals are not. The caller closes the old descriptor. Returns 0 or the first -errno of the old file;
+ * *ret_begun is that of the new one. */
+int ls_trace_writer_switch(struct ls_trace_writer *w, int fd, int *ret_begun);
+
 /* Bytes written so far. */
 uint64_t ls_trace_size(const struct ls_trace_writer *w);
 /* Chunks that could not be written. */

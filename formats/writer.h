@@ -15,6 +15,8 @@ struct ls_event_total {                 /* of the pending samples */
         uint64_t rows, samples, sum;
 };
 
+struct ls_writer_kept { struct ls_buf rows, bytes; };      /* as texts and maps, all of the trace */
+
 struct ls_trace_writer {
         int fd;
         int seekable;                   /* a regular file: a partial chunk can be cut off */
@@ -38,6 +40,8 @@ struct ls_trace_writer {
         struct ls_buf text_rows;        /* struct ls_text_row */
         struct ls_buf maps;             /* bytes of pending JITMAP rows */
         struct ls_buf map_rows;         /* struct ls_map_row */
+        int repeats;                    /* the two below are filled */
+        struct ls_writer_kept kept_texts, kept_maps;
         size_t pending_bytes;           /* estimate for definitions that wait */
 
         uint64_t *columns[LS_SAMPLE_COLUMNS];   /* pending samples: LS_FLUSH_ROWS each */
@@ -61,6 +65,12 @@ struct ls_index_row { uint64_t number, offset, size, type, ticks; };
 
 /* Writes all pending definitions, then all pending samples. Return 0 or -errno. */
 int ls_writer_flush(struct ls_trace_writer *w);
+/* The file's own header; its last chunks. */
+int ls_writer_header(struct ls_trace_writer *w);
+int ls_writer_end(struct ls_trace_writer *w);
+/* For a trace that goes on in another file: remembers a row that is in no dictionary. */
+void ls_writer_keep(struct ls_trace_writer *w, struct ls_writer_kept *k, const void *row, size_t row_len, const void *bytes,
+                    size_t len);
 int ls_writer_checkpoint(struct ls_trace_writer *w, int last);
 int ls_writer_index(struct ls_trace_writer *w);
 int ls_writer_samples(struct ls_trace_writer *w);

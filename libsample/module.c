@@ -72,7 +72,8 @@ static int is_recording(lua_State *L)
 {
         const struct ls_vm *vm = sampled_here(L);
 
-        ls_lua.lua_pushboolean(L, vm && !vm->paused && (vm->engine == LS_ENGINE_WALK || !ls_profiler_is_taken()));
+        ls_lua.lua_pushboolean(L, vm && !vm->paused && !atomic_load(&ls_agent.shm->paused) &&
+                               (vm->engine == LS_ENGINE_WALK || !ls_profiler_is_taken()));
         return 1;
 }
 

@@ -372,9 +372,11 @@ void ls_mappings_named(struct ls_mappings *m, uint32_t slot)
                 m->functions[slot].named = 1;
 }
 
-static int by_range(const void *a, const void *b)
+/* Others know the functions by their place: indices are sorted. */
+static int by_range(const void *a, const void *b, void *ctx)
 {
-        const struct ls_map_function *x = a, *y = b;
+        const struct ls_mappings *m = ctx;
+        const struct ls_map_function *x = &m->functions[*(const uint32_t *)a], *y = &m->functions[*(const uint32_t *)b];
 
         return x->range < y->range ? -1 : x->range > y->range;
 }
@@ -382,13 +384,16 @@ static int by_range(const void *a, const void *b)
 void ls_mappings_name_functions(struct ls_mappings *m)
 {
         struct ls_symbols *symbols = NULL;
-        uint32_t open_range = UINT32_MAX;
+        uint32_t open_range = UINT32_MAX, *order;
         char name[512];
 
-        if (m->n_functions)
-                qsort(m->functions, m->n_functions, sizeof(*m->functions), by_range);
+        if (!m->n_functions || !(order = calloc(m->n_functions, sizeof(*order))))
+                return;
+        for (uint32_t i = 0; i < m->n_functions; i++)
+                order[i] = i;
+        qsort_r(order, m->n_functions, sizeof(*order), by_range, m);
         for (uint32_t i = 0; i < m->n_functions; i++) {
-                const struct ls_map_function *f = &m->functions[i];
+                struct ls_map_function *f = &m->functions[order[i]];
 
                 if (f->named)
                         continue;
@@ -399,9 +404,11 @@ void ls_mappings_name_functions(struct ls_mappings *m)
                         symbols = ls_symbols_open(r->path, r->build_id, r->build_id_len);
                         open_range = f->range;
                 }
+                f->named = 1;           /* or it will never be */
                 if (symbols && ls_symbols_find(symbols, f->offset, name, sizeof(name)) == 0)
                         ls_trace_name(m->writer, f->trace_id, LS_NAME_CALLSITE,
                                       ls_trace_string(m->writer, name, strlen(name)));
         }
         ls_symbols_close(symbols);
+        free(order);
 }

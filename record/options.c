@@ -1,10 +1,13 @@
 /* Options of `luasample record`: the table, and one function for each value that can be wrong. */
 #include "record/options.h"
+#include "record/control.h"
+#include "record/rotate.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *const ls_timer_names[3] = { "perf", "helper", "cputime" };
 const char *const ls_scope_names[3] = { "l", "f", "none" };
@@ -13,19 +16,28 @@ const char *const ls_jit_leaf_names[3] = { "map", "check", "root" };
 
 enum { OPT_EVENT = 999, OPT_INTERVAL = 1000, OPT_FREQ, OPT_OUTPUT, OPT_DURATION, OPT_DEPTH, OPT_SCOPE, OPT_TIMER, OPT_QUIET, OPT_RING,
        OPT_ENGINE, OPT_JIT_LEAF, OPT_NATIVE, OPT_NO_NATIVE, OPT_NO_ARGS, OPT_NO_SOURCE, OPT_NO_CHILDREN,
-       OPT_NO_WAIT, OPT_BARE_TICK, OPT_NO_TICKS, OPT_PID, OPT_NAME, OPT_CGROUP };
+       OPT_NO_WAIT, OPT_BARE_TICK, OPT_NO_TICKS, OPT_PID, OPT_NAME, OPT_CGROUP, OPT_DELAY, OPT_CONTROL, OPT_SWITCH,
+       OPT_KEEP };
 
 const struct poptOption ls_record_option_table[] = {
         { "event", 'e', POPT_ARG_STRING, NULL, OPT_EVENT,
           "what is sampled: cpu (default), wall: elapsed time, blocked or not; or both", "EVENT,..." },
         { "interval", 'i', POPT_ARG_STRING, NULL, OPT_INTERVAL, "time between samples (default 1ms)", "TIME" },
         { "freq", 'F', POPT_ARG_STRING, NULL, OPT_FREQ, "samples per second of CPU time, in place of -i", "HZ" },
-        { "output", 'o', POPT_ARG_STRING, NULL, OPT_OUTPUT, "trace to write (default luasample.data)", "FILE" },
+        { "output", 'o', POPT_ARG_STRING, NULL, OPT_OUTPUT,
+          "trace to write (default luasample.data); - for stdout: the program's own goes to stderr then", "FILE" },
+        { "switch-output", '\0', POPT_ARG_STRING, NULL, OPT_SWITCH,
+          "go on in a new file after so many bytes or so long; those before become FILE.1, FILE.2, ...", "SIZE|TIME" },
+        { "keep", '\0', POPT_ARG_STRING, NULL, OPT_KEEP, "with --switch-output: the last N of these (default: all)", "N" },
         { "duration", 'd', POPT_ARG_STRING, NULL, OPT_DURATION,
           "end the recording after TIME; the program runs on", "TIME" },
         { "pid", 'p', POPT_ARG_STRING, NULL, OPT_PID, "record processes that run already, in place of CMD", "PIDS" },
         { "name", '\0', POPT_ARG_STRING, NULL, OPT_NAME, "record all processes of this name that run already", "NAME" },
         { "cgroup", '\0', POPT_ARG_STRING, NULL, OPT_CGROUP, "record the processes of a control group that run already", "PATH" },
+        { "delay", 'D', POPT_ARG_STRING, NULL, OPT_DELAY,
+          "take no samples for TIME after the start; -1: until --control enables them", "TIME" },
+        { "control", '\0', POPT_ARG_STRING, NULL, OPT_CONTROL,
+          "take commands while it runs: enable, disable, snapshot, ping, stop", "fifo:PATH[,ANSWERS]|unix:PATH" },
         { "depth", '\0', POPT_ARG_STRING, NULL, OPT_DEPTH, "most frames of a stack (default 0: all)", "N" },
         { "engine", '\0', POPT_ARG_STRING, NULL, OPT_ENGINE,
           "how stacks are read: walk at the tick, hook at the VM's next safe point, auto (default): the best that works",
@@ -103,8 +115,8 @@ static int set_output(struct ls_record_options *o, const char *text)
                 ls_error("-o: the name of the trace is empty; give a file name");
                 return -EINVAL;
         }
-        if (!strcmp(text, "-")) {
-                ls_error("-o -: a trace cannot be written to stdout yet; give a file name");
+        if (!strcmp(text, "-") && isatty(STDOUT_FILENO)) {
+                ls_error("-o -: a trace is not for a terminal; pipe it into: luasample report -i -");
                 return -EINVAL;
         }
         o->output = text;
@@ -117,6 +129,50 @@ static int set_duration(struct ls_record_options *o, const char *text)
                 ls_error("-d %s: not a time; give one such as 10s, 500ms or 2m", text);
                 return -EINVAL;
         }
+        return 0;
+}
+
+static int set_delay(struct ls_record_options *o, const char *text)
+{
+        if (!strcmp(text, "-1")) {
+                o->delay_ns = LS_DELAY_FOREVER;
+                return 0;
+        }
+        if (ls_parse_duration(text, "ms", &o->delay_ns) < 0 || o->delay_ns >= LS_DELAY_FOREVER / 2) {
+                ls_error("-D %s: not a time; give one such as 500ms or 10s, or -1 with --control", text);
+                return -EINVAL;
+        }
+        return 0;
+}
+
+static int set_control(struct ls_record_options *o, const char *text)
+{
+        o->control = text;
+        return ls_control_check(text);
+}
+
+static int set_switch(struct ls_record_options *o, const char *text)
+{
+        o->switch_ns = o->switch_bytes = 0;
+        if (ls_parse_duration(text, "", &o->switch_ns) == 0 && o->switch_ns >= LS_MIN_SWITCH_NS)
+                return 0;
+        o->switch_ns = 0;
+        if (ls_parse_size(text, &o->switch_bytes) == 0 && o->switch_bytes >= LS_MIN_SWITCH_BYTES)
+                return 0;
+        ls_error("--switch-output %s: give a size from 64K, such as 100M, or a time from 1s, such as 10m", text);
+        return -EINVAL;
+}
+
+static int set_keep(struct ls_record_options *o, const char *text)
+{
+        char *end;
+        unsigned long n = strtoul(text, &end, 10);
+
+        if (*text < '0' || *text > '9' || *end || n < 1 || n > LS_KEEP_MOST) {
+                ls_error("--keep %s: give a number of files, from 1 to %u", text, LS_KEEP_MOST);
+                return -EINVAL;
+        }
+        o->keep = (uint32_t)n;
         return 0;
 }
 
@@ -275,7 +331,8 @@ static int set_flag(struct ls_record_options *o, int opt)
 static const struct { int opt; int (*set)(struct ls_record_options *o, const char *text); } setters[] = {
         { OPT_EVENT, set_event },
         { OPT_INTERVAL, set_interval }, { OPT_FREQ, set_freq }, { OPT_OUTPUT, set_output },
-        { OPT_DURATION, set_duration }, { OPT_DEPTH, set_depth }, { OPT_SCOPE, set_scope },
+        { OPT_DURATION, set_duration }, { OPT_DEPTH, set_depth }, { OPT_DELAY, set_delay },
+        { OPT_CONTROL, set_control }, { OPT_SWITCH, set_switch }, { OPT_KEEP, set_keep }, { OPT_SCOPE, set_scope },
         { OPT_TIMER, set_timer }, { OPT_RING, set_ring }, { OPT_ENGINE, set_engine }, { OPT_JIT_LEAF, set_jit_leaf },
         { OPT_NATIVE, set_native }, { OPT_PID, set_pid }, { OPT_NAME, set_name }, { OPT_CGROUP, set_cgroup },
 };
@@ -340,6 +397,14 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
                         return LS_EXIT_USAGE;
         if (opt < -1)
                 return opt == -3 ? 0 : LS_EXIT_USAGE;
+        if (ret->delay_ns == LS_DELAY_FOREVER && !ret->control) {
+                ls_error("-D -1: nothing would ever be recorded; give --control, so that samples can be enabled");
+                return LS_EXIT_USAGE;
+        }
+        if (ret->keep && !ret->switch_ns && !ret->switch_bytes) {
+                ls_error("--keep: there is one file only; give --switch-output with it");
+                return LS_EXIT_USAGE;
+        }
         ret->command = poptGetArgs(ret->popt);
         if (ls_record_attaches(ret))
                 return check_attach(ret);

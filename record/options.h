@@ -20,12 +20,20 @@
 #define LS_MIN_NATIVE 1024u
 #define LS_MAX_NATIVE (256u << 10)
 
+#define LS_MIN_SWITCH_BYTES (64u << 10)
+#define LS_MIN_SWITCH_NS 1000000000ull
+#define LS_DELAY_FOREVER UINT64_MAX
+
 #define LS_RECORD_CPU  1u
 #define LS_RECORD_WALL 2u
 
 struct ls_record_options {
         uint64_t interval_ns;
         uint64_t duration_ns;           /* 0 = until the program ends */
+        uint64_t delay_ns;              /* before the first sample; LS_DELAY_FOREVER = until somebody asks for them */
+        uint64_t switch_bytes, switch_ns; /* of a file of the trace; 0 = no limit */
+        uint32_t keep;                  /* files that have ended; 0 = all */
+        const char *control;            /* NULL = nobody can */
         const char *output;
         uint32_t depth;                 /* 0 = no limit */
         uint32_t ring_size;             /* a power of two */

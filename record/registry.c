@@ -126,6 +126,7 @@ static struct ls_target *new_target(const struct ls_registry_side *r, const stru
         ls_registry_announce(r, t->memory.shm);
         t->memory.shm->timer = (uint8_t)timer;
         atomic_store(&t->memory.shm->heartbeat_ns, now_ns);
+        atomic_store(&t->memory.shm->paused, (uint32_t)r->paused);
         atomic_store(&t->memory.shm->recording, 1);
         return t;
 }

@@ -19,6 +19,7 @@ struct ls_registry_side {
         struct ls_registry *page;
         uint64_t generation;            /* our own copy */
         struct ls_registry_seat seats[LS_SEATS];
+        int paused;                     /* what comes begins paused */
         int bell_fd;                    /* an eventfd: readable when the bell was rung; -1 = not open */
         pthread_t listener;
         int listening;

@@ -131,7 +131,8 @@ int ls_session_start_trace(struct ls_session *s)
         int err = ls_trace_writer_open(s->trace_fd, s->o->interval_ns, &s->writer);
 
         if (err < 0) {
-                ls_error("cannot write %s: %s; give another file with -o", s->o->output, strerror(-err));
+                ls_error("cannot write %s: %s; give another file with -o",
+                         ls_trace_file_name(s->o->output), strerror(-err));
                 return err;
         }
         s->start_ns = ls_session_clock(CLOCK_MONOTONIC);
@@ -148,10 +149,15 @@ int ls_session_start_trace(struct ls_session *s)
         s->next_minute_ns = s->start_ns + 60 * SECOND_NS;
         s->children = (struct ls_children){ .notice = child_notice, .ctx = s, .cwd = s->cwd, .is_recorded = is_recorded,
                                             .following = s->registry.fd >= 0 };
+        err = ls_rotate_begin(s);
+        if (err < 0)
+                return err;
+        ls_pause_begin(s);
         ls_totals_start(s);
         err = ls_trace_flush(s->writer, s->start_ns, 1);
         if (err < 0)
-                ls_error("cannot write %s: %s; give another file with -o", s->o->output, strerror(-err));
+                ls_error("cannot write %s: %s; give another file with -o",
+                         ls_trace_file_name(s->o->output), strerror(-err));
         return err;
 }
 
@@ -189,6 +195,7 @@ void ls_session_work(struct ls_session *s, int at_once)
         uint64_t now = ls_session_clock(CLOCK_MONOTONIC);
 
         ls_processes_look(s, now);
+        ls_pause_look(s, now);
         for (unsigned i = 0; i < s->n_targets; i++) {
                 ls_target_work(s->targets[i], now, at_once);
                 ls_children_poll(&s->children, s->targets[i]->memory.shm);
@@ -196,6 +203,7 @@ void ls_session_work(struct ls_session *s, int at_once)
         if (now >= s->next_second_ns)
                 each_second(s, now);
         flush_trace(s, now, 0);
+        ls_rotate_look(s, now);
 }
 
 /* Until the next look at any process. */
@@ -203,6 +211,8 @@ uint64_t ls_session_time_to_wait(const struct ls_session *s, uint64_t now)
 {
         uint64_t due = s->next_second_ns;
 
+        if (s->pause.until_ns && s->pause.until_ns < due)
+                due = s->pause.until_ns;
         for (unsigned i = 0; i < s->n_targets; i++)
                 if (s->targets[i]->due_ns < due)
                         due = s->targets[i]->due_ns;
@@ -237,6 +247,7 @@ void ls_session_end(struct ls_session *s)
         close(s->trace_fd);
         s->trace_fd = -1;
         s->recording = 0;
+        ls_control_done(&s->control);
         ls_status_summary(s);
 }
 
@@ -277,11 +288,13 @@ static int goes_on(struct ls_session *s)
 
 static void wait_for_something(struct ls_session *s, uint64_t end)
 {
-        struct pollfd p[LS_TARGETS_MAX + 2] = { { .fd = s->signal_fd, .events = POLLIN } };
+        struct pollfd p[LS_TARGETS_MAX + 2 + LS_CONTROL_FDS] = { { .fd = s->signal_fd, .events = POLLIN } };
         uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = ls_session_time_to_wait(s, now);
         unsigned n = s->recording ? ls_processes_poll(s, p + 1) : 0;
         struct timespec t;
 
+        if (s->recording)
+                n += ls_control_poll(&s->control, p + 1 + n);
         if (now >= end)
                 wait = 0;
         else if (wait > end - now)
@@ -296,7 +309,7 @@ static void wait_for_something(struct ls_session *s, uint64_t end)
 /* Until the program has ended, and all that it started; the recording may end before. */
 static void main_loop(struct ls_session *s)
 {
-        uint64_t end = s->o->duration_ns ? s->start_ns + s->o->duration_ns : UINT64_MAX;
+        uint64_t end = ls_pause_end(s);
 
         while (goes_on(s)) {
                 wait_for_something(s, end);
@@ -311,7 +324,9 @@ static void main_loop(struct ls_session *s)
                 }
                 if (s->reaped && s->recording)
                         say_who_is_left(s);
-                if (s->recording && ls_session_clock(CLOCK_MONOTONIC) >= end)
+                if (s->recording)
+                        ls_control_handle(s);
+                if (s->recording && (s->control.stop || ls_session_clock(CLOCK_MONOTONIC) >= end))
                         ls_session_end(s);
         }
         if (s->recording)
@@ -395,6 +410,8 @@ static int run_program(struct ls_session *s, const char *sentence)
 
 void ls_session_done(struct ls_session *s)
 {
+        ls_control_done(&s->control);
+        ls_rotate_done(s);
         if (s->root)
                 ls_ticker_stop(s->root->ticker);
         ls_processes_done(s);
@@ -443,9 +460,15 @@ int ls_session_run(const struct ls_record_options *o)
         if (status >= 0)
                 return status;
         status = LS_EXIT_FAIL;
-        s->trace_fd = ls_trace_file_open(o->output);
-        if (s->trace_fd < 0)
+        if (ls_control_open(&s->control, o->control) < 0) {
+                ls_control_done(&s->control);
                 return status;
+        }
+        s->trace_fd = ls_trace_file_open(o->output);
+        if (s->trace_fd < 0) {
+                ls_control_done(&s->control);
+                return status;
+        }
         err = ls_signals_open(s);
         if (err == 0)
                 err = make_root(s);

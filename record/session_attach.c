@@ -83,6 +83,7 @@ static int prepared(void *ctx)
                 if (err == 0) {
                         ls_target_name(a->target, a->subject.name);
                         s->targets[s->n_targets++] = a->target;
+                        atomic_store(&a->target->memory.shm->paused, (uint32_t)s->pause.on);
                 }
         }
         if (err < 0)
@@ -197,8 +198,8 @@ static int read_signals(struct ls_session *s)
 
 static void main_loop(struct ls_session *s)
 {
-        uint64_t end = s->o->duration_ns ? ls_session_clock(CLOCK_MONOTONIC) + s->o->duration_ns : UINT64_MAX;
-        struct pollfd p = { .fd = s->signal_fd, .events = POLLIN };
+        uint64_t end = ls_pause_end(s);
+        struct pollfd p[1 + LS_CONTROL_FDS] = { { .fd = s->signal_fd, .events = POLLIN } };
 
         while (count_there()) {
                 uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = ls_session_time_to_wait(s, now);
@@ -210,10 +211,13 @@ static void main_loop(struct ls_session *s)
                         wait = end - now;
                 t.tv_sec = (time_t)(wait / SECOND_NS);
                 t.tv_nsec = (long)(wait % SECOND_NS);
-                ppoll(&p, 1, &t, NULL);
+                ppoll(p, 1 + ls_control_poll(&s->control, p + 1), &t, NULL);
                 if (read_signals(s))
                         break;
                 ls_session_work(s, 0);
+                ls_control_handle(s);
+                if (s->control.stop)
+                        break;
         }
         ls_session_end(s);
 }
@@ -287,7 +291,8 @@ int ls_session_attach(const struct ls_record_options *options)
         attached = calloc((size_t)n, sizeof(*attached));
         if (!attached)
                 return LS_EXIT_FAIL;
-        s->trace_fd = ls_trace_file_open(o.output);
+        if (ls_control_open(&s->control, o.control) == 0)
+                s->trace_fd = ls_trace_file_open(o.output);
         if (s->trace_fd >= 0)
                 status = run(s, pids, (unsigned)n, agent);
         all_done(s);

@@ -1,5 +1,6 @@
 /* What record prints while it runs and at the end, on stderr: stdout belongs to the program. */
 #include "record/session.h"
+#include "record/trace_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,10 +39,11 @@ void ls_status_line(struct ls_session *s, uint64_t now_ns)
         /* In the background the terminal belongs to another job. */
         if (s->terminal && tcgetpgrp(STDERR_FILENO) == getpgrp()) {
                 n = snprintf(line, sizeof(line),
-                             "\r[ %.0f s  %" PRIu64 " samples  %.0f/s  %" PRIu64 " ticks lost  %s ]\033[K",
+                             "\r[ %.0f s  %" PRIu64 " samples  %.0f/s  %" PRIu64 " ticks lost  %s%s ]\033[K",
                              (double)(now_ns - s->start_ns) / 1e9, sums.samples,
                              passed ? (double)(sums.samples - s->status_samples) * 1e9 / (double)passed : 0.0,
-                             ls_totals_lost_ticks(&sums), size_text(ls_trace_size(s->writer), size));
+                             ls_totals_lost_ticks(&sums), size_text(ls_trace_size(s->writer), size),
+                             s->pause.on ? "  paused" : "");
                 if (write(STDERR_FILENO, line, (size_t)n) < 0)
                         s->terminal = 0;
                 else
@@ -118,7 +120,8 @@ static void print_nothing(const struct ls_session *s, const struct ls_sums *sums
 {
         const char *command = s->o->command[0];
 
-        if (sums->samples || sums->wall_ticks || !s->with_agent || s->o->bare_tick)
+        if (sums->samples || sums->wall_ticks || (s->pause.was_on && !ls_pause_enabled_ns(s)) ||
+            !s->with_agent || s->o->bare_tick)
                 return;
         switch (atomic_load(&s->root->memory.shm->agent_state)) {
         case LS_AGENT_NONE:
@@ -149,12 +152,19 @@ static void print_unsampled(const struct ls_session *s, const struct ls_sums *su
         uint64_t cpu = sums->cpu_ns, all = sums->process_cpu_ns;
         uint32_t state = atomic_load(&s->root->memory.shm->agent_state);
 
-        if (state < LS_AGENT_SAMPLING || all <= cpu || all - cpu < UNSAMPLED_LEAST_NS ||
+        if (s->pause.was_on || state < LS_AGENT_SAMPLING || all <= cpu || all - cpu < UNSAMPLED_LEAST_NS ||
             all - cpu < all / UNSAMPLED_SHARE)
                 return;
         fprintf(stderr, "[ luasample: note: %.2f s of CPU time were not sampled: %s ]\n", (double)(all - cpu) / 1e9,
                 state == LS_AGENT_REFUSED ? "a Lua VM that cannot be sampled, as said below"
                                           : "other threads, or before and after the Lua VM");
+}
+
+static void print_pause(const struct ls_session *s)
+{
+        if (s->pause.was_on)
+                fprintf(stderr, "[ luasample: samples were wanted for %.2f s of %.2f s; the rest is not in the trace ]\n",
+                        (double)ls_pause_enabled_ns(s) / 1e9, (double)(s->end_ns - s->start_ns) / 1e9);
 }
 
 /* More threads at one time than there are rings. */
@@ -180,6 +190,7 @@ void ls_status_summary(struct ls_session *s)
                         print_wall(s, &sums);
                         print_cost(&sums);
                 }
+                print_pause(s);
                 print_losses(&sums);
                 print_unsampled(s, &sums);
                 print_threads(s, &sums);
@@ -189,13 +200,17 @@ void ls_status_summary(struct ls_session *s)
                 for (unsigned i = 0; i < s->n_notices; i++)
                         ls_warning("%s", s->notices[i]);
                 print_nothing(s, &sums);
-                fprintf(stderr, "[ luasample: wrote %s, %s", s->o->output, size_text(s->final_size, size));
-                if (sums.samples >= 100)
+                if (s->rotate.files)
+                        fprintf(stderr, "[ luasample: wrote %u file%s before %s ]\n", s->rotate.files,
+                                s->rotate.files == 1 ? "" : "s", s->o->output);
+                fprintf(stderr, "[ luasample: wrote %s, %s", ls_trace_file_name(s->o->output),
+                        size_text(s->final_size, size));
+                if (sums.samples >= 100 && !s->rotate.files)
                         fprintf(stderr, ", %.1f bytes a sample", (double)s->final_size / (double)sums.samples);
                 fprintf(stderr, " ]\n");
         }
         /* Not silenced: the trace is not what was asked for. */
         if (s->write_error)
                 ls_error("%s: %s; %" PRIu64 " chunks after that were lost, what was written before can be reported",
-                         s->o->output, strerror(-s->write_error), s->dropped_chunks);
+                         ls_trace_file_name(s->o->output), strerror(-s->write_error), s->dropped_chunks);
 }

@@ -226,13 +226,13 @@ static uint64_t ring_cpu(const struct ls_target *t, unsigned i)
 {
         const struct ls_ring *ring = ls_memory_ring(&t->memory, i);
         uint64_t sum = ring_u64(&ring->armed_cpu_ns), last, start;
+        uint64_t paused = ring_u64(&ring->paused_cpu_ns);
 
-        if (!atomic_load_explicit(&ring->armed, memory_order_relaxed))
-                return sum;
         /* Of the thread that has it now, the clock at its last tick is the next best. */
         last = ring_u64(&ring->last_cpu_ns);
         start = ring_u64(&ring->armed_at_cpu_ns);
-        return last > start ? sum + last - start : sum;
+        sum += last > start ? last - start : 0;
+        return sum > paused ? sum - paused : 0;
 }
 
 void ls_target_sums(const struct ls_target *t, struct ls_sums *sums)

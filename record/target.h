@@ -47,6 +47,7 @@ struct ls_target {
         uint64_t cpu_ns;                        /* since then, as of the last look */
         int ended;                              /* the process is dead: what is open in a ring stays open */
         int finished;                           /* all was taken */
+        struct ls_sums before;                  /* its figures when the file that is being written began */
         uint64_t begin_ns, end_ns;              /* CLOCK_MONOTONIC; end: 0 = it is recorded still */
         uint64_t wake_ns;                       /* time between two looks at the rings */
         uint64_t due_ns;                        /* CLOCK_MONOTONIC of the next */

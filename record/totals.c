@@ -95,7 +95,7 @@ void ls_totals_start(struct ls_session *s)
         put_u64(s, INFO_PID, (uint64_t)s->pid);
         put_u64(s, INFO_ASKED_INTERVAL, s->o->interval_ns);
         put_u64(s, INFO_START_REALTIME, ls_session_clock(CLOCK_REALTIME));
-        put_u64(s, INFO_START_MONOTONIC, s->start_ns);
+        put_u64(s, INFO_START_MONOTONIC, s->rotate.begin_ns);
         put_u64(s, INFO_DEPTH, s->o->depth);
         put_u64(s, INFO_PRIVATE_ARGS, !s->o->no_args);
         if (s->o->events & LS_RECORD_CPU)
@@ -176,6 +176,7 @@ void ls_totals_second(struct ls_session *s, uint64_t now_ns)
         for (unsigned i = 0; i < s->n_targets; i++)
                 ls_target_second(s->targets[i], now_ns);
         ls_totals_sums(s, &sums);
+        ls_rotate_sums(&sums, &s->rotate.before);
         if (!s->runtime_written) {              /* so that a trace without an end has it too */
                 put_runtime(s, &sums);
                 s->runtime_written = s->has_runtime;
@@ -213,10 +214,15 @@ static void put_timer(struct ls_session *s)
 
 void ls_totals_process(struct ls_session *s, const struct ls_target *t)
 {
-        struct ls_process_totals totals = { .from_ns = t->begin_ns, .to_ns = t->end_ns };
+        struct ls_process_totals totals = { .from_ns = t->begin_ns, .to_ns = t->end_ns ? t->end_ns : s->end_ns };
         struct ls_sums sums = { 0 };
 
+        if (t->end_ns && t->end_ns <= s->rotate.begin_ns)
+                return;                 /* it is in a file before this one */
+        if (totals.from_ns < s->rotate.begin_ns)
+                totals.from_ns = s->rotate.begin_ns;
         ls_target_sums(t, &sums);
+        ls_rotate_sums(&sums, &t->before);
         totals.ticks = sums.ticks;
         totals.samples = sums.samples;
         totals.lost_ticks = ls_totals_lost_ticks(&sums);
@@ -232,11 +238,14 @@ void ls_totals_write(struct ls_session *s)
         struct ls_sums sums;
 
         ls_totals_sums(s, &sums);
+        ls_rotate_sums(&sums, &s->rotate.before);
         for (unsigned i = 0; i < s->n_targets; i++)
                 ls_totals_process(s, s->targets[i]);
         put_runtime(s, &sums);
         put_timer(s);
-        put_u64(s, INFO_ELAPSED, (s->end_ns ? s->end_ns : ls_session_clock(CLOCK_MONOTONIC)) - s->start_ns);
+        put_u64(s, INFO_ELAPSED, (s->end_ns ? s->end_ns : ls_session_clock(CLOCK_MONOTONIC)) - s->rotate.begin_ns);
+        if (s->pause.was_on)
+                put_u64(s, INFO_ENABLED, ls_pause_enabled_ns(s) - s->rotate.enabled_before_ns);
         put_u64(s, INFO_CPU, sums.cpu_ns);
         put_u64(s, INFO_PROCESS_CPU, sums.process_cpu_ns);
         put_u64(s, INFO_TICKS, sums.ticks);
@@ -252,7 +261,7 @@ void ls_totals_write(struct ls_session *s)
         put_u64(s, INFO_OWN_HANDLER, sums.own_handler_ns);
         put_u64(s, INFO_OWN_HOOK, sums.own_hook_ns);
         put_u64(s, INFO_OWN_START, sums.own_start_ns);
-        put_u64(s, INFO_RECORDER_CPU, ls_session_clock(CLOCK_PROCESS_CPUTIME_ID));
+        put_u64(s, INFO_RECORDER_CPU, ls_session_clock(CLOCK_PROCESS_CPUTIME_ID) - s->rotate.recorder_before_ns);
         put_u64(s, INFO_APP_PROFILER, sums.app_profiler_ns);
         put_u64(s, INFO_PRIVATE_SOURCE, sums.source_bytes);
         if (s->exited)

@@ -54,6 +54,7 @@ struct ls_ring {                        /* head of a ring; size bytes of records
         _Atomic uint32_t ticks_handled; /* agent: counts handled signals; none is sent while one is outstanding */
         uint32_t pad3;
         _Atomic uint64_t disarmed_ns;   /* agent: CLOCK_MONOTONIC when ticks were last given up */
+        _Atomic uint64_t paused_cpu_ns; /* of armed_cpu_ns, whole intervals that passed while the recorder wanted no ticks */
         _Atomic uint64_t thread;        /* agent: where its struct ls_thread is in the program, for the watcher; 0 = none */
         _Atomic uint64_t armed_at_cpu_ns;       /* agent: the thread's CPU clock when it was armed */
 };

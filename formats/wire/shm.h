@@ -6,7 +6,7 @@
 #include "formats/wire/ring.h"
 
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
-#define LS_SHM_VERSION 3u
+#define LS_SHM_VERSION 4u
 #define LS_SHM_RINGS   4096u            /* offset of ring 0; ring i at LS_SHM_RINGS + i * ring_stride */
 
 /* The agent finds the memory through this variable: "PID:FD:GENERATION", opened as /proc/PID/fd/FD; in a child of a
@@ -72,6 +72,7 @@ struct ls_shm {
         _Atomic uint64_t heartbeat_ns;  /* CLOCK_MONOTONIC, at least every 500 ms */
         _Atomic uint32_t recording;     /* 1 while samples are wanted; 0 after -d: the agent goes quiet */
         _Atomic uint32_t detach;        /* 1 = an attached process is to be left; futex (shared) */
+        _Atomic uint32_t paused;        /* 1 while no ticks are counted, for now: all else goes on */
 
         /* agent writes */
         _Atomic uint32_t request;       /* counts changes of any ring's armed, tid and closing; futex (shared) to wake the

@@ -427,7 +427,9 @@ LS_HANDLER static void tick(struct ls_thread *t, const ucontext_t *uc)
         watch_recorder(s, now);
         if (ticks > UINT32_MAX / 2)     /* decades; a broken clock */
                 ticks = 0;
-        if (ticks && atomic_load_explicit(&shm->recording, memory_order_relaxed)) {
+        if (ticks && atomic_load_explicit(&shm->paused, memory_order_relaxed)) {
+                atomic_fetch_add_explicit(&t->ring->paused_cpu_ns, ticks * shm->interval_ns, memory_order_relaxed);
+        } else if (ticks && atomic_load_explicit(&shm->recording, memory_order_relaxed)) {
                 account(t, uc, (uint32_t)ticks, now, cpu);
                 atomic_store_explicit(&ls_vm_readers[t->index], NULL, memory_order_release);
                 ls_tick_rest(s, now, cpu);

@@ -215,7 +215,8 @@ static void begin(unsigned i, struct watched *t, uint32_t tid, uint32_t claim)
 static int follow(unsigned i, struct watched *t)
 {
         uint32_t tid = atomic_load(&t->ring->tid), claim = atomic_load(&t->ring->claim);
-        int wanted = tid && atomic_load(&t->ring->armed) && !atomic_load(&t->ring->closing);
+        int wanted = tid && atomic_load(&t->ring->armed) && !atomic_load(&t->ring->closing) &&
+                     !atomic_load(&w.shm->paused);
 
         if (t->look && (!wanted || tid != t->tid || claim != t->claim))
                 forget(t);

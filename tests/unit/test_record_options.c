@@ -28,7 +28,8 @@ static void refused(void **state)
                 { "-F", "20001" }, { "-F", "inf" }, { "-F", "nan" }, { "-F", "1x" }, { "-d", "0" }, { "-d", "soon" },
                 { "--depth", "-1" }, { "--depth", "1e3" }, { "--depth", "" }, { "--depth", "99999999999999999999" },
                 { "--scope", "x" }, { "--scope", "" }, { "--timer", "itimer" }, { "-m", "1" }, { "-m", "1T" },
-                { "-m", "-1" }, { "-o", "" }, { "-o", "-" }, { "--engine", "jump" },
+                { "-m", "-1" }, { "-o", "" }, { "-D", "-2" }, { "-D", "-1" }, { "--control", "x" },
+                { "--switch-output", "10" }, { "--keep", "0" }, { "--engine", "jump" },
                 { "--engine", "" }, { "--jit-leaf", "no" }, { "--native=1", "x" }, { "--native=1G", "x" },
                 { "--native=lots", "x" }, { "--no-such", "x" },
         };

@@ -1,0 +1,202 @@
+/* One trace in several files: see rotate.h. */
+#include "record/rotate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "record/session.h"
+#include "record/trace_file.h"
+
+int ls_rotate_begin(struct ls_session *s)
+{
+        struct ls_rotate *r = &s->rotate;
+        struct stat st;
+        int wanted = s->o->switch_bytes || s->o->switch_ns;
+
+        r->begin_ns = s->start_ns;
+        r->possible = (wanted || s->o->control) && strcmp(s->o->output, LS_TRACE_STDOUT) != 0 &&
+                      fstat(s->trace_fd, &st) == 0 && S_ISREG(st.st_mode);
+        if (wanted && !r->possible) {
+                ls_error("--switch-output: %s is not a file of its own; name one with -o", s->o->output);
+                return -EINVAL;
+        }
+        if (s->o->keep && !(r->kept = calloc(s->o->keep, sizeof(*r->kept))))
+                return -ENOMEM;
+        if (r->possible)
+                ls_trace_writer_repeat(s->writer);
+        return 0;
+}
+
+void ls_rotate_done(struct ls_session *s)
+{
+        free(s->rotate.kept);
+        s->rotate.kept = NULL;
+}
+
+void ls_rotate_sums(struct ls_sums *sums, const struct ls_sums *before)
+{
+        const struct ls_sums all = *sums;
+        uint64_t *x = (uint64_t *)sums;
+        const uint64_t *y = (const uint64_t *)before;
+
+        _Static_assert(sizeof(*sums) % sizeof(uint64_t) == 0, "sums are numbers of 64 bits");
+        for (size_t i = 0; i < sizeof(*sums) / sizeof(uint64_t); i++)
+                x[i] = x[i] > y[i] ? x[i] - y[i] : 0;
+        /* Of what there is, not of what has happened. */
+        sums->threads = all.threads;
+        sums->threads_unrecorded = all.threads_unrecorded;
+        sums->vms = all.vms;
+        sums->vms_walk = all.vms_walk;
+        sums->source_bytes = all.source_bytes;
+}
+
+/* Whether FILE is what is being written: somebody may have moved it away. */
+static int is_there(const struct ls_session *s)
+{
+        struct stat a, b;
+
+        return fstat(s->trace_fd, &a) == 0 && lstat(s->o->output, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Never onto another file. */
+static int move(const char *from, const char *to)
+{
+        if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+                return 0;
+        if (errno != EINVAL)
+                return -errno;
+        if (access(to, F_OK) == 0)      /* a file system that cannot do that */
+                return -EEXIST;
+        return rename(from, to) < 0 ? -errno : 0;
+}
+
+/* The next number that no file has, of this recording or of another one. */
+static int move_to_number(struct ls_session *s, char path[PATH_MAX])
+{
+        int r = -EEXIST;
+
+        for (uint32_t n = s->rotate.number + 1; r == -EEXIST && n < UINT32_MAX; n++) {
+                if (snprintf(path, PATH_MAX, "%s.%u", s->o->output, n) >= PATH_MAX)
+                        return -ENAMETOOLONG;
+                r = move(s->o->output, path);
+                if (!r)
+                        s->rotate.number = n;
+        }
+        return r;
+}
+
+static void keep(struct ls_session *s)
+{
+        struct ls_rotate *r = &s->rotate;
+        char path[PATH_MAX];
+
+        if (!s->o->keep)
+                return;
+        if (r->n_kept == s->o->keep) {
+                if (snprintf(path, sizeof(path), "%s.%u", s->o->output, r->kept[0]) < (int)sizeof(path))
+                        unlink(path);
+                memmove(r->kept, r->kept + 1, --r->n_kept * sizeof(*r->kept));
+        }
+        r->kept[r->n_kept++] = r->number;
+}
+
+/* All that came until now, and the totals of this file. */
+static void finish_file(struct ls_session *s)
+{
+        uint64_t now = ls_session_clock(CLOCK_MONOTONIC);
+
+        for (unsigned i = 0; i < s->n_targets; i++) {
+                ls_target_work(s->targets[i], now, 1);
+                ls_target_second(s->targets[i], now);
+                if (s->o->native_bytes && !s->targets[i]->finished)
+                        ls_mappings_name_functions(&s->targets[i]->translate.mappings);
+        }
+        s->end_ns = now;
+        ls_totals_clocks(s);
+        ls_totals_write(s);
+}
+
+static void remember_sums(struct ls_session *s)
+{
+        struct ls_rotate *r = &s->rotate;
+
+        r->begin_ns = s->end_ns;
+        r->enabled_before_ns = ls_pause_enabled_ns(s);
+        r->recorder_before_ns = ls_session_clock(CLOCK_PROCESS_CPUTIME_ID);
+        ls_totals_sums(s, &r->before);
+        for (unsigned i = 0; i < s->n_targets; i++) {
+                memset(&s->targets[i]->before, 0, sizeof(s->targets[i]->before));
+                ls_target_sums(s->targets[i], &s->targets[i]->before);
+        }
+        memset(s->lost_written, 0, sizeof(s->lost_written));
+        s->runtime_written = 0;
+        s->end_ns = 0;
+}
+
+static int begin_file(struct ls_session *s, int fd)
+{
+        int begun, r = ls_trace_writer_switch(s->writer, fd, &begun);
+
+        if (r < 0 && !s->write_error)
+                s->write_error = r;
+        close(s->trace_fd);
+        s->trace_fd = fd;
+        remember_sums(s);
+        if (begun == 0) {
+                ls_totals_start(s);
+                begun = ls_trace_flush(s->writer, s->rotate.begin_ns, 1);
+        }
+        if (begun < 0 && !s->write_error)
+                s->write_error = begun;
+        s->rotate.files++;
+        return r;
+}
+
+int ls_rotate_now(struct ls_session *s, const char *path)
+{
+        char numbered[PATH_MAX];
+        int r, fd;
+
+        if (!s->rotate.possible)
+                return -ENOTSUP;
+        if (!is_there(s))
+                return -ESTALE;
+        r = path ? move(s->o->output, path) : move_to_number(s, numbered);
+        if (r < 0)
+                return r;
+        fd = ls_trace_file_open(s->o->output);
+        if (fd < 0) {
+                move(path ? path : numbered, s->o->output);
+                return fd;
+        }
+        finish_file(s);
+        r = begin_file(s, fd);
+        if (!path)
+                keep(s);
+        return r;
+}
+
+void ls_rotate_look(struct ls_session *s, uint64_t now_ns)
+{
+        const struct ls_record_options *o = s->o;
+        char text[160];
+        int r;
+
+        if (!s->rotate.possible || ((!o->switch_bytes || ls_trace_size(s->writer) < o->switch_bytes) &&
+                                    (!o->switch_ns || now_ns - s->rotate.begin_ns < o->switch_ns)))
+                return;
+        r = ls_rotate_now(s, NULL);
+        if (r == 0 || s->write_error)
+                return;
+        s->rotate.possible = 0;
+        snprintf(text, sizeof(text), "--switch-output: no further file could be begun (%s): the rest is in this one",
+                 strerror(-r));
+        ls_trace_notice(s->writer, text);
+        ls_status_notice(s, text);
+}

@@ -1,0 +1,37 @@
+/* One trace in several files, each whole in itself: by size or time (--switch-output), or when asked to. FILE is the one that is
+ * being written; it becomes FILE.1, FILE.2, ... Called by the session and by control.c. */
+#ifndef LS_RECORD_ROTATE_H
+#define LS_RECORD_ROTATE_H
+
+#include <stdint.h>
+
+#include "record/target.h"
+
+struct ls_session;
+
+#define LS_KEEP_MOST 100000u
+
+struct ls_rotate {
+        int possible;                   /* the trace is a file of ours, and somebody may want it */
+        uint64_t begin_ns;              /* CLOCK_MONOTONIC of the beginning of this file */
+        struct ls_sums before;          /* what is in the files before this one */
+        uint64_t enabled_before_ns, recorder_before_ns;
+        uint32_t number;                /* of the last file that ended, 0 = none */
+        uint32_t *kept;                 /* with --keep: numbers of the files that are there, oldest first */
+        unsigned n_kept;
+        unsigned files;                 /* that have ended */
+};
+
+/* The trace is open, and the session has its start_ns. Returns 0, or -errno after a line. */
+int ls_rotate_begin(struct ls_session *s);
+/* Begins the next file when it is time. */
+void ls_rotate_look(struct ls_session *s, uint64_t now_ns);
+/* The file so far becomes path, NULL = the next number; the trace goes on in a new one. Returns 0 or -errno: then the trace goes
+ * on in the same file. */
+int ls_rotate_now(struct ls_session *s, const char *path);
+void ls_rotate_done(struct ls_session *s);
+
+/* Makes figures of the whole recording those of this file. */
+void ls_rotate_sums(struct ls_sums *sums, const struct ls_sums *before);
+
+#endif
