@@ -229,7 +229,7 @@ static uint64_t ring_cpu(const struct ls_target *t, unsigned i)
         uint64_t paused = ring_u64(&ring->paused_cpu_ns);
 
         /* Of the thread that has it now, the clock at its last tick is the next best. */
-        last = ring_u64(&ring->last_cpu_ns);
+        last = atomic_load_explicit(&ring->armed, memory_order_relaxed) ? ring_u64(&ring->last_cpu_ns) : 0;
         start = ring_u64(&ring->armed_at_cpu_ns);
         sum += last > start ? last - start : 0;
         return sum > paused ? sum - paused : 0;
