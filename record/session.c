@@ -127,8 +127,10 @@ static void name_root(struct ls_session *s)
 
 static int start_trace(struct ls_session *s)
 {
-        int err = ls_trace_writer_open(s->trace_fd, s->o->interval_ns, &s->writer);
+        int err = ls_flight_begin(s);
 
+        if (err == 0)
+                err = ls_trace_writer_open(s->trace_fd, s->o->interval_ns, &s->writer);
         if (err < 0) {
                 ls_error("cannot write %s: %s; give another file with -o",
                          ls_trace_file_name(s->o->output), strerror(-err));
@@ -203,6 +205,7 @@ void ls_session_work(struct ls_session *s, int at_once)
                 each_second(s, now);
         flush_trace(s, now, 0);
         ls_rotate_look(s, now);
+        ls_flight_look(s, now);
 }
 
 /* Until the next look at any process. */
@@ -231,6 +234,9 @@ static void end_recording(struct ls_session *s)
                 child_notice(s, ls_watcher_complaint(&s->root->memory));
         if (s->exited)
                 ls_signals_reap(s);
+        err = ls_flight_finish(s);
+        if (err < 0 && !s->write_error)
+                s->write_error = err;
         ls_totals_clocks(s);
         ls_totals_write(s);
         flush_trace(s, s->end_ns, 1);
@@ -411,6 +417,7 @@ static void session_done(struct ls_session *s)
 {
         ls_control_done(&s->control);
         ls_rotate_done(s);
+        ls_flight_done(s);
         if (s->root)
                 ls_ticker_stop(s->root->ticker);
         ls_processes_done(s);
@@ -446,7 +453,7 @@ int ls_session_run(const struct ls_record_options *o)
         int status, err;
 
         s->o = o;
-        s->trace_fd = s->signal_fd = s->registry.fd = s->registry.bell_fd = -1;
+        s->trace_fd = s->signal_fd = s->flight.out_fd = s->registry.fd = s->registry.bell_fd = -1;
         s->terminal = !o->quiet && isatty(STDERR_FILENO);
         if (!getcwd(s->cwd, sizeof(s->cwd)))
                 strcpy(s->cwd, "/");
