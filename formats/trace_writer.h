@@ -95,6 +95,9 @@ void ls_trace_writer_repeat(struct ls_trace_writer *w);
  * *ret_begun is that of the new one. */
 int ls_trace_writer_switch(struct ls_trace_writer *w, int fd, int *ret_begun);
 
+/* The same, and the old file stays as it is. All that was added must have been flushed. */
+int ls_trace_writer_leave(struct ls_trace_writer *w, int fd);
+
 /* Bytes written so far. */
 uint64_t ls_trace_size(const struct ls_trace_writer *w);
 /* Chunks that could not be written. */

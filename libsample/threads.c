@@ -230,8 +230,12 @@ static void count_rest(struct ls_thread *t)
                 return;
         atomic_store(&s->last_cpu_ns, cpu);
         ticks = (s->remainder_ns + cpu - last) / ls_agent.shm->interval_ns;
-        atomic_fetch_add(&t->ring->ticks, ticks);
-        ls_lose(LS_LOSS_NO_SAFE_POINT, ticks);
+        if (atomic_load(&ls_agent.shm->paused)) {
+                atomic_fetch_add(&t->ring->paused_cpu_ns, ticks * ls_agent.shm->interval_ns);
+        } else {
+                atomic_fetch_add(&t->ring->ticks, ticks);
+                ls_lose(LS_LOSS_NO_SAFE_POINT, ticks);
+        }
         atomic_store(&t->ring->last_cpu_ns, cpu);
 }
 

@@ -27,25 +27,42 @@ static void put(struct ls_control_client *c, const char *text, size_t len)
         }
 }
 
-static void answer(struct ls_control_client *c, const char *error, ...) __attribute__((format(printf, 2, 3)));
-
 /* "ack" when there is no error. */
-static void answer(struct ls_control_client *c, const char *error, ...)
+static void vanswer(struct ls_control_client *c, const char *error, va_list ap)
 {
         char line[ANSWER_MOST] = "ack\n";
         size_t n = 4;
-        va_list ap;
 
         if (error) {
                 n = (size_t)snprintf(line, sizeof(line), "error: ");
-                va_start(ap, error);
                 vsnprintf(line + n, sizeof(line) - n - 1, error, ap);
-                va_end(ap);
                 for (n = strlen(line); n > 0 && line[n - 1] == '\n';)
                         n--;
                 line[n++] = '\n';
         }
         put(c, line, n);
+}
+
+static void answer(struct ls_control_client *c, const char *error, ...) __attribute__((format(printf, 2, 3)));
+
+static void answer(struct ls_control_client *c, const char *error, ...)
+{
+        va_list ap;
+
+        va_start(ap, error);
+        vanswer(c, error, ap);
+        va_end(ap);
+}
+
+void ls_control_answer(struct ls_session *s, unsigned serial, const char *error, ...)
+{
+        va_list ap;
+
+        va_start(ap, error);
+        for (unsigned i = 0; i < LS_CONTROL_CLIENTS; i++)
+                if (s->control.clients[i].in >= 0 && s->control.clients[i].serial == serial)
+                        vanswer(&s->control.clients[i], error, ap);
+        va_end(ap);
 }
 
 static void do_enable(struct ls_session *s, struct ls_control_client *c, const char *argument)
@@ -71,8 +88,16 @@ static void do_ping(struct ls_session *s, struct ls_control_client *c, const cha
 /* The file is whole when the answer comes. */
 static void do_snapshot(struct ls_session *s, struct ls_control_client *c, const char *argument)
 {
-        int r = ls_rotate_now(s, argument);
+        int r;
 
+        if (s->flight.out_fd >= 0) {
+                r = ls_flight_write(s, argument, c->serial);
+                if (r < 0)
+                        answer(c, "snapshot: %s: %s", argument ? argument : s->o->output,
+                               r == -EBUSY ? "others are being written; try again" : strerror(-r));
+                return;
+        }
+        r = ls_rotate_now(s, argument);
         if (r == -ENOTSUP)
                 answer(c, "snapshot: %s is not a file of its own", s->o->output);
         else if (r == -ESTALE)
@@ -195,6 +220,7 @@ static void take_client(struct ls_control *c)
                 return;
         }
         client->in = client->out = fd;
+        client->serial = ++c->serial;
         client->len = 0;
         client->too_long = 0;
 }

@@ -16,6 +16,7 @@ struct ls_session;
 struct ls_control_client {
         int in, out;                    /* the same for a socket; -1 = none */
         int too_long;                   /* the rest of this line is left out */
+        unsigned serial;                /* no two clients have the same one; 0 = none */
         unsigned len;
         char line[LS_CONTROL_LINE];
 };
@@ -30,6 +31,7 @@ struct ls_control {
         int listener;                   /* -1 = a FIFO, or nothing */
         struct ls_control_client clients[LS_CONTROL_CLIENTS];
         struct ls_control_client *stopper;      /* wants to hear when the trace is whole */
+        unsigned serial;                /* of the last client */
         int stop;                       /* somebody wants the recording to end */
         struct ls_control_made made[2];
 };
@@ -42,6 +44,8 @@ int ls_control_open(struct ls_control *c, const char *text);
 unsigned ls_control_poll(const struct ls_control *c, struct pollfd *p);
 /* Does what was asked for. Sets c->stop. */
 void ls_control_handle(struct ls_session *s);
+/* Later answer to the client of that serial number, if it is still there: an error, or NULL. */
+void ls_control_answer(struct ls_session *s, unsigned serial, const char *error, ...) __attribute__((format(printf, 3, 4)));
 /* The trace is whole: answers who asked for it, closes and removes what was made. Takes one that was never opened. */
 void ls_control_done(struct ls_control *c);
 

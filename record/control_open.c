@@ -81,6 +81,7 @@ static int open_fifos(struct ls_control *c, const char *text)
         comma = strchr(path, ',');
         if (comma)
                 *comma++ = 0;
+        c->clients[0].serial = ++c->serial;
         c->clients[0].in = open_fifo(c, path);
         if (c->clients[0].in < 0)
                 return c->clients[0].in;

@@ -17,7 +17,7 @@ const char *const ls_jit_leaf_names[3] = { "map", "check", "root" };
 enum { OPT_EVENT = 999, OPT_INTERVAL = 1000, OPT_FREQ, OPT_OUTPUT, OPT_DURATION, OPT_DEPTH, OPT_SCOPE, OPT_TIMER, OPT_QUIET, OPT_RING,
        OPT_ENGINE, OPT_JIT_LEAF, OPT_NATIVE, OPT_NO_NATIVE, OPT_NO_ARGS, OPT_NO_SOURCE, OPT_NO_CHILDREN,
        OPT_NO_WAIT, OPT_BARE_TICK, OPT_NO_TICKS, OPT_PID, OPT_NAME, OPT_CGROUP, OPT_DELAY, OPT_CONTROL, OPT_SWITCH,
-       OPT_KEEP };
+       OPT_KEEP, OPT_LAST, OPT_LAST_CPU };
 
 const struct poptOption ls_record_option_table[] = {
         { "event", 'e', POPT_ARG_STRING, NULL, OPT_EVENT,
@@ -29,6 +29,10 @@ const struct poptOption ls_record_option_table[] = {
         { "switch-output", '\0', POPT_ARG_STRING, NULL, OPT_SWITCH,
           "go on in a new file after so many bytes or so long; those before become FILE.1, FILE.2, ...", "SIZE|TIME" },
         { "keep", '\0', POPT_ARG_STRING, NULL, OPT_KEEP, "with --switch-output: the last N of these (default: all)", "N" },
+        { "ring", '\0', POPT_ARG_STRING, NULL, OPT_LAST,
+          "keep only the last TIME; written at the end, on SIGUSR2 and on a snapshot of --control", "TIME" },
+        { "ring-on-cpu", '\0', POPT_ARG_STRING, NULL, OPT_LAST_CPU,
+          "with --ring: write it, too, when the program comes to use more than PERCENT of a CPU", "PERCENT" },
         { "duration", 'd', POPT_ARG_STRING, NULL, OPT_DURATION,
           "end the recording after TIME; the program runs on", "TIME" },
         { "pid", 'p', POPT_ARG_STRING, NULL, OPT_PID, "record processes that run already, in place of CMD", "PIDS" },
@@ -173,6 +177,28 @@ static int set_keep(struct ls_record_options *o, const char *text)
                 return -EINVAL;
         }
         o->keep = (uint32_t)n;
+        return 0;
+}
+
+static int set_last(struct ls_record_options *o, const char *text)
+{
+        if (ls_parse_duration(text, "s", &o->ring_ns) < 0 || o->ring_ns < LS_MIN_RING_NS || o->ring_ns > LS_MAX_RING_NS) {
+                ls_error("--ring %s: give a time from 1s to 24h, such as 60s", text);
+                return -EINVAL;
+        }
+        return 0;
+}
+
+static int set_last_cpu(struct ls_record_options *o, const char *text)
+{
+        char *end;
+        unsigned long n = strtoul(text, &end, 10);
+
+        if (*text < '0' || *text > '9' || (*end && strcmp(end, "%") != 0) || n < 1 || n > 1000000) {
+                ls_error("--ring-on-cpu %s: give percents of one CPU, such as 90%%, or 350%% of four", text);
+                return -EINVAL;
+        }
+        o->ring_cpu = (uint32_t)n;
         return 0;
 }
 
@@ -332,7 +358,8 @@ static const struct { int opt; int (*set)(struct ls_record_options *o, const cha
         { OPT_EVENT, set_event },
         { OPT_INTERVAL, set_interval }, { OPT_FREQ, set_freq }, { OPT_OUTPUT, set_output },
         { OPT_DURATION, set_duration }, { OPT_DEPTH, set_depth }, { OPT_DELAY, set_delay },
-        { OPT_CONTROL, set_control }, { OPT_SWITCH, set_switch }, { OPT_KEEP, set_keep }, { OPT_SCOPE, set_scope },
+        { OPT_CONTROL, set_control }, { OPT_SWITCH, set_switch }, { OPT_KEEP, set_keep },
+        { OPT_LAST, set_last }, { OPT_LAST_CPU, set_last_cpu }, { OPT_SCOPE, set_scope },
         { OPT_TIMER, set_timer }, { OPT_RING, set_ring }, { OPT_ENGINE, set_engine }, { OPT_JIT_LEAF, set_jit_leaf },
         { OPT_NATIVE, set_native }, { OPT_PID, set_pid }, { OPT_NAME, set_name }, { OPT_CGROUP, set_cgroup },
 };
@@ -399,6 +426,15 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
                 return opt == -3 ? 0 : LS_EXIT_USAGE;
         if (ret->delay_ns == LS_DELAY_FOREVER && !ret->control) {
                 ls_error("-D -1: nothing would ever be recorded; give --control, so that samples can be enabled");
+                return LS_EXIT_USAGE;
+        }
+        if (ret->ring_ns && (ret->switch_ns || ret->switch_bytes || !strcmp(ret->output, "-"))) {
+                ls_error("--ring: does not go with %s: one file has the last of the recording",
+                         strcmp(ret->output, "-") ? "--switch-output" : "-o -");
+                return LS_EXIT_USAGE;
+        }
+        if (ret->ring_cpu && !ret->ring_ns) {
+                ls_error("--ring-on-cpu: there is nothing to write; give --ring with it");
                 return LS_EXIT_USAGE;
         }
         if (ret->keep && !ret->switch_ns && !ret->switch_bytes) {

@@ -22,6 +22,8 @@
 
 #define LS_MIN_SWITCH_BYTES (64u << 10)
 #define LS_MIN_SWITCH_NS 1000000000ull
+#define LS_MIN_RING_NS 1000000000ull
+#define LS_MAX_RING_NS (24 * 3600 * 1000000000ull)
 #define LS_DELAY_FOREVER UINT64_MAX
 
 #define LS_RECORD_CPU  1u
@@ -32,6 +34,8 @@ struct ls_record_options {
         uint64_t duration_ns;           /* 0 = until the program ends */
         uint64_t delay_ns;              /* before the first sample; LS_DELAY_FOREVER = until somebody asks for them */
         uint64_t switch_bytes, switch_ns; /* of a file of the trace; 0 = no limit */
+        uint64_t ring_ns;               /* keep only so much; 0 = all */
+        uint32_t ring_cpu;              /* percent of one CPU; 0 = do not look */
         uint32_t keep;                  /* files that have ended; 0 = all */
         const char *control;            /* NULL = nobody can */
         const char *output;
@@ -50,7 +54,7 @@ struct ls_record_options {
         const char *attach_pids, *attach_name, *attach_cgroup;  /* processes that run already; NULL = none are meant by it */
         const char **command;           /* the program and its arguments, NULL-terminated, never empty */
         poptContext popt;               /* owns the strings */
-        char *strings[16];               /* values that popt gave away */
+        char *strings[32];              /* values that popt gave away */
         unsigned n_strings;
 };
 

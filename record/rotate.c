@@ -28,7 +28,9 @@ int ls_rotate_begin(struct ls_session *s)
         }
         if (s->o->keep && !(r->kept = calloc(s->o->keep, sizeof(*r->kept))))
                 return -ENOMEM;
-        if (r->possible)
+        if (s->o->ring_ns)
+                r->possible = 0;        /* flight.c does it */
+        if (r->possible || s->o->ring_ns)
                 ls_trace_writer_repeat(s->writer);
         return 0;
 }
@@ -116,6 +118,7 @@ static void finish_file(struct ls_session *s)
                 ls_target_second(s->targets[i], now);
                 if (s->o->native_bytes && !s->targets[i]->finished)
                         ls_mappings_name_functions(&s->targets[i]->translate.mappings);
+                ls_target_hold(s->targets[i], 1);       /* what comes now is the next file's, to the last tick */
         }
         s->end_ns = now;
         ls_totals_clocks(s);
@@ -131,21 +134,23 @@ static void remember_sums(struct ls_session *s)
         r->recorder_before_ns = ls_session_clock(CLOCK_PROCESS_CPUTIME_ID);
         ls_totals_sums(s, &r->before);
         for (unsigned i = 0; i < s->n_targets; i++) {
-                memset(&s->targets[i]->before, 0, sizeof(s->targets[i]->before));
-                ls_target_sums(s->targets[i], &s->targets[i]->before);
+                s->targets[i]->before = s->targets[i]->held;
+                ls_target_hold(s->targets[i], 0);
         }
         memset(s->lost_written, 0, sizeof(s->lost_written));
         s->runtime_written = 0;
         s->end_ns = 0;
 }
 
-static int begin_file(struct ls_session *s, int fd)
+int ls_rotate_to(struct ls_session *s, int fd, int *ret_old)
 {
-        int begun, r = ls_trace_writer_switch(s->writer, fd, &begun);
+        int begun, r;
 
+        finish_file(s);
+        r = ls_trace_writer_switch(s->writer, fd, &begun);
         if (r < 0 && !s->write_error)
                 s->write_error = r;
-        close(s->trace_fd);
+        *ret_old = s->trace_fd;
         s->trace_fd = fd;
         remember_sums(s);
         if (begun == 0) {
@@ -154,14 +159,13 @@ static int begin_file(struct ls_session *s, int fd)
         }
         if (begun < 0 && !s->write_error)
                 s->write_error = begun;
-        s->rotate.files++;
         return r;
 }
 
 int ls_rotate_now(struct ls_session *s, const char *path)
 {
         char numbered[PATH_MAX];
-        int r, fd;
+        int r, fd, old;
 
         if (!s->rotate.possible)
                 return -ENOTSUP;
@@ -175,8 +179,9 @@ int ls_rotate_now(struct ls_session *s, const char *path)
                 move(path ? path : numbered, s->o->output);
                 return fd;
         }
-        finish_file(s);
-        r = begin_file(s, fd);
+        r = ls_rotate_to(s, fd, &old);
+        close(old);
+        s->rotate.files++;
         if (!path)
                 keep(s);
         return r;

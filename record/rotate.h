@@ -29,6 +29,8 @@ void ls_rotate_look(struct ls_session *s, uint64_t now_ns);
 /* The file so far becomes path, NULL = the next number; the trace goes on in a new one. Returns 0 or -errno: then the trace goes
  * on in the same file. */
 int ls_rotate_now(struct ls_session *s, const char *path);
+/* The same for pieces: what there is so far is whole, in *ret_old, which is the caller's; the trace goes on in fd. */
+int ls_rotate_to(struct ls_session *s, int fd, int *ret_old);
 void ls_rotate_done(struct ls_session *s);
 
 /* Makes figures of the whole recording those of this file. */

@@ -128,8 +128,10 @@ static void name_root(struct ls_session *s)
 
 int ls_session_start_trace(struct ls_session *s)
 {
-        int err = ls_trace_writer_open(s->trace_fd, s->o->interval_ns, &s->writer);
+        int err = ls_flight_begin(s);
 
+        if (err == 0)
+                err = ls_trace_writer_open(s->trace_fd, s->o->interval_ns, &s->writer);
         if (err < 0) {
                 ls_error("cannot write %s: %s; give another file with -o",
                          ls_trace_file_name(s->o->output), strerror(-err));
@@ -204,6 +206,7 @@ void ls_session_work(struct ls_session *s, int at_once)
                 each_second(s, now);
         flush_trace(s, now, 0);
         ls_rotate_look(s, now);
+        ls_flight_look(s, now);
 }
 
 /* Until the next look at any process. */
@@ -232,6 +235,9 @@ void ls_session_end(struct ls_session *s)
                 child_notice(s, ls_watcher_complaint(&s->root->memory));
         if (s->exited)
                 ls_signals_reap(s);
+        err = ls_flight_finish(s);
+        if (err < 0 && !s->write_error)
+                s->write_error = err;
         ls_totals_clocks(s);
         ls_totals_write(s);
         flush_trace(s, s->end_ns, 1);
@@ -412,6 +418,7 @@ void ls_session_done(struct ls_session *s)
 {
         ls_control_done(&s->control);
         ls_rotate_done(s);
+        ls_flight_done(s);
         if (s->root)
                 ls_ticker_stop(s->root->ticker);
         ls_processes_done(s);
@@ -441,7 +448,7 @@ static int make_root(struct ls_session *s)
 void ls_session_init(struct ls_session *s, const struct ls_record_options *o)
 {
         s->o = o;
-        s->trace_fd = s->signal_fd = s->registry.fd = s->registry.bell_fd = -1;
+        s->trace_fd = s->signal_fd = s->flight.out_fd = s->registry.fd = s->registry.bell_fd = -1;
         s->terminal = !o->quiet && isatty(STDERR_FILENO);
 }
 

@@ -9,6 +9,7 @@
 #include "formats/trace_writer.h"
 #include "record/children.h"
 #include "record/control.h"
+#include "record/flight.h"
 #include "record/launch.h"
 #include "record/options.h"
 #include "record/pause.h"
@@ -29,6 +30,7 @@ struct ls_session {
         struct ls_pause pause;
         struct ls_rotate rotate;
         struct ls_control control;
+        struct ls_flight flight;
         unsigned n_processes, n_refused;        /* that have come; that were too many */
         struct ls_launch_saved saved;
         struct ls_launch launch;

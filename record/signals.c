@@ -131,6 +131,10 @@ void ls_signals_handle(struct ls_session *s)
                 /* SIGCONT has reached us because we were stopped, which stop_too deals with, or runs already. */
                 if (si.ssi_signo == SIGCHLD || si.ssi_signo == SIGCONT)
                         continue;
+                if (si.ssi_signo == SIGUSR2 && s->flight.out_fd >= 0) {
+                        s->flight.asked = 1;
+                        continue;
+                }
                 if (is_wish_to_end((int)si.ssi_signo))
                         s->stopping = 1;
                 pass_on(s, &si);

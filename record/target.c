@@ -235,10 +235,33 @@ static uint64_t ring_cpu(const struct ls_target *t, unsigned i)
         return sum > paused ? sum - paused : 0;
 }
 
+static void add_sums(struct ls_sums *sums, const struct ls_sums *more)
+{
+        uint64_t *x = (uint64_t *)sums;
+        const uint64_t *y = (const uint64_t *)more;
+
+        _Static_assert(sizeof(*sums) % sizeof(uint64_t) == 0, "sums are numbers of 64 bits");
+        for (size_t i = 0; i < sizeof(*sums) / sizeof(uint64_t); i++)
+                x[i] += y[i];
+}
+
+void ls_target_hold(struct ls_target *t, int hold)
+{
+        t->is_held = 0;
+        memset(&t->held, 0, sizeof(t->held));
+        if (hold)
+                ls_target_sums(t, &t->held);
+        t->is_held = hold;
+}
+
 void ls_target_sums(const struct ls_target *t, struct ls_sums *sums)
 {
         const struct ls_shm *shm = t->memory.shm;
 
+        if (t->is_held) {
+                add_sums(sums, &t->held);
+                return;
+        }
         sums->samples += t->translate.samples;
         sums->sample_ticks += t->translate.sample_ticks;
         sums->wall_ticks += t->translate.wall_ticks;

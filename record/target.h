@@ -47,6 +47,8 @@ struct ls_target {
         uint64_t cpu_ns;                        /* since then, as of the last look */
         int ended;                              /* the process is dead: what is open in a ring stays open */
         int finished;                           /* all was taken */
+        struct ls_sums held;                    /* its figures of one moment, while is_held: what it counts goes on */
+        int is_held;
         struct ls_sums before;                  /* its figures when the file that is being written began */
         uint64_t begin_ns, end_ns;              /* CLOCK_MONOTONIC; end: 0 = it is recorded still */
         uint64_t wake_ns;                       /* time between two looks at the rings */
@@ -95,6 +97,8 @@ int ls_target_watch(struct ls_target *t, const struct ls_record_options *o);
 
 /* Adds its figures to sums. */
 void ls_target_sums(const struct ls_target *t, struct ls_sums *sums);
+/* From now on, or no longer, its figures are those of this moment. */
+void ls_target_hold(struct ls_target *t, int hold);
 uint64_t ls_target_lost(const struct ls_target *t, enum ls_loss loss);
 
 #endif

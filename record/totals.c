@@ -94,7 +94,8 @@ void ls_totals_start(struct ls_session *s)
         put_str(s, INFO_SCOPE, ls_scope_names[s->o->scope]);
         put_u64(s, INFO_PID, (uint64_t)s->pid);
         put_u64(s, INFO_ASKED_INTERVAL, s->o->interval_ns);
-        put_u64(s, INFO_START_REALTIME, ls_session_clock(CLOCK_REALTIME));
+        put_u64(s, INFO_START_REALTIME,
+                ls_session_clock(CLOCK_REALTIME) - (ls_session_clock(CLOCK_MONOTONIC) - s->rotate.begin_ns));
         put_u64(s, INFO_START_MONOTONIC, s->rotate.begin_ns);
         put_u64(s, INFO_DEPTH, s->o->depth);
         put_u64(s, INFO_PRIVATE_ARGS, !s->o->no_args);
@@ -217,7 +218,7 @@ void ls_totals_process(struct ls_session *s, const struct ls_target *t)
         struct ls_process_totals totals = { .from_ns = t->begin_ns, .to_ns = t->end_ns ? t->end_ns : s->end_ns };
         struct ls_sums sums = { 0 };
 
-        if (t->end_ns && t->end_ns <= s->rotate.begin_ns)
+        if (s->flight.joined || (t->end_ns && t->end_ns <= s->rotate.begin_ns))
                 return;                 /* it is in a file before this one */
         if (totals.from_ns < s->rotate.begin_ns)
                 totals.from_ns = s->rotate.begin_ns;
@@ -237,7 +238,10 @@ void ls_totals_write(struct ls_session *s)
 {
         struct ls_sums sums;
 
-        ls_totals_sums(s, &sums);
+        if (s->flight.joined)
+                sums = s->flight.sums;
+        else
+                ls_totals_sums(s, &sums);
         ls_rotate_sums(&sums, &s->rotate.before);
         for (unsigned i = 0; i < s->n_targets; i++)
                 ls_totals_process(s, s->targets[i]);
@@ -261,7 +265,8 @@ void ls_totals_write(struct ls_session *s)
         put_u64(s, INFO_OWN_HANDLER, sums.own_handler_ns);
         put_u64(s, INFO_OWN_HOOK, sums.own_hook_ns);
         put_u64(s, INFO_OWN_START, sums.own_start_ns);
-        put_u64(s, INFO_RECORDER_CPU, ls_session_clock(CLOCK_PROCESS_CPUTIME_ID) - s->rotate.recorder_before_ns);
+        put_u64(s, INFO_RECORDER_CPU, (s->flight.joined ? s->flight.recorder_ns : ls_session_clock(CLOCK_PROCESS_CPUTIME_ID)) -
+                                     s->rotate.recorder_before_ns);
         put_u64(s, INFO_APP_PROFILER, sums.app_profiler_ns);
         put_u64(s, INFO_PRIVATE_SOURCE, sums.source_bytes);
         if (s->exited)

@@ -244,10 +244,10 @@ def files_of(trace):
     return ["%s.%d" % (trace, n) for n in numbers] + [trace]
 
 
-def from_text():
+def from_text(seconds):
     """Lua that makes a function whose source is in no file, and runs it for long at once, compiled."""
-    return ("local f = assert(loadstring([[local ends = os.clock() + 3\n local n = 0\n while os.clock() < ends do\n"
-            " for i = 1, 1000 do n = n + i % 9 end\n end]])) f()")
+    return ("local f = assert(loadstring([[local ends = os.clock() + %g\n local n = 0\n while os.clock() < ends do\n"
+            " for i = 1, 1000 do n = n + i %% 9 end\n end]])) f()" % seconds)
 
 
 @suite.test("switch", "--switch-output: each file is whole, has names, lines and texts, and its own totals", quick=True)
@@ -257,7 +257,7 @@ def switch():
     trace = os.path.join(d, "x.data")
     with open(trace + ".2", "w") as f:
         f.write("of somebody")
-    r = s.record(phases("0.1", forked("0.2") + from_text()), "--switch-output", "1s", trace=trace).ok()
+    r = s.record(phases("0.1", forked("0.2") + from_text(2.5)), "--switch-output", "1s", trace=trace).ok()
     check(open(trace + ".2").read() == "of somebody", "a file that was there is gone")
     os.unlink(trace + ".2")
     files = files_of(trace)
@@ -347,6 +347,53 @@ def snapshot():
         check(s.info(moved.trace + ".away")["complete"], "the file that was moved away is not whole")
     finally:
         end(moved.started)
+
+
+def snapshot_of(c, path):
+    """That of the CPU time may be at work."""
+    until = time.monotonic() + 30
+    while True:
+        got = c.say("snapshot " + path)
+        if "try again" not in got or time.monotonic() > until:
+            return got
+        time.sleep(0.05)
+
+
+@suite.test("ring", "--ring: the last seconds of all processes, by a command, a signal, CPU time, and at the end", quick=True)
+def ring():
+    nap = "require('ffi').cdef('int usleep(unsigned)') require('ffi').C.usleep(2500000) "
+    c = Control(phases("1.2", nap + forked("2") + " " + from_text(2)), "--ring", "2s", "--ring-on-cpu", "20%")
+    try:
+        time.sleep(0.7)
+        check(c.say("ping") == "ack\n" and os.path.getsize(c.trace) == 0, "there is something in the file already")
+        one = s.tmpfile(".one")
+        check(snapshot_of(c, one) == "ack\n", "no snapshot")
+        first = sums_hold(one)
+        check(snapshot_of(c, one).startswith("error: snapshot: %s: File exists" % one), "a file is replaced")
+        before = len(files_of(c.trace))
+        c.started.signal(signal.SIGUSR2)
+        until_there("%s.%d" % (c.trace, before), c.started)
+        check(c.started.wait(120) == 0, "status; stderr: %s" % c.started.read(c.started.err))
+    finally:
+        end(c.started)
+    check(first["elapsed_ns"] > 0.5e9 and first["ticks"] > 50, "the first: %s" % first)
+    files = files_of(c.trace)
+    # the signal's, and that of the CPU time before and after the nap
+    check(len(files) >= 4, "files: %s" % files)
+    infos = [sums_hold(f) for f in files]
+    for f, i in zip(files, infos):
+        check(i["elapsed_ns"] < 2.6e9 + 0.4 * i["elapsed_ns"], "%s has %d ns" % (f, i["elapsed_ns"]))
+        check(abs(i["cpu_ns"] - 1e6 * i["ticks"]) < 40e6, "%s: %d ticks in %d ns" % (f, i["ticks"], i["cpu_ns"]))
+        check(i["lost"].get("map-missing", 0) == 0, "%s: %s" % (f, i["lost"]))
+    check(max(sum(p["ticks"] > 0 for p in i["processes"]) for i in infos) == 2, "never two processes: %s" % infos[-1])
+    check(infos[-1]["start_monotonic_ns"] > first["start_monotonic_ns"] + 2e9, "what is long past is in the last file")
+    lines = s.rows(c.trace, "--by", "line")
+    check(sum(x["self_ticks"] for x in lines if x.get("source", "").startswith('[string "local ends')) > 100, "%s" % lines[:4])
+    check("n = n + i % 9" in s.report(c.trace, "--annotate").out, "no text in the last file")
+    for opts in (["--ring", "10ms"], ["--ring-on-cpu", "90%"], ["--ring", "2s", "--ring-on-cpu", "x"],
+                 ["--ring", "2s", "--switch-output", "1s"], ["--ring", "2s", "-o", "-"]):
+        r = s.run([s.luasample(), "record", "-o", s.tmpfile(), *opts, "--", "true"])
+        check(r.status == 129 and len(r.err.splitlines()) == 1, "%s: status %d: %s" % (opts, r.status, r.err))
 
 
 @suite.test("control-refused", "--control: what cannot be used is refused in a line, and nothing runs")

@@ -1,0 +1,318 @@
+/* The last minute of a recording: see flight.h. */
+#include "record/flight.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "formats/profile.h"
+#include "record/session.h"
+
+#define SECOND_NS 1000000000ull
+
+/* Beside FILE: that disk has room for a trace. Without a name nothing is left of it when we are killed. */
+static int new_piece(const struct ls_session *s)
+{
+        const char *slash = strrchr(s->o->output, '/');
+        char path[PATH_MAX];
+        int fd, n = slash ? (int)(slash - s->o->output) + 1 : 2;
+
+        if (snprintf(path, sizeof(path), "%.*s", n, slash ? s->o->output : "./") >= (int)sizeof(path))
+                return -ENAMETOOLONG;
+        fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        if (fd < 0 && snprintf(path + n, sizeof(path) - (size_t)n, ".luasample-XXXXXX") < (int)sizeof(path) - n) {
+                fd = mkostemp(path, O_CLOEXEC);
+                if (fd >= 0)
+                        unlink(path);
+        }
+        return ls_fd_above_stdio(fd < 0 ? -errno : fd);
+}
+
+int ls_flight_begin(struct ls_session *s)
+{
+        struct stat st;
+        int fd;
+
+        s->flight.out_fd = -1;
+        if (!s->o->ring_ns)
+                return 0;
+        if (fstat(s->trace_fd, &st) < 0 || !S_ISREG(st.st_mode))
+                return -EINVAL;
+        fd = new_piece(s);
+        if (fd < 0)
+                return fd;
+        s->flight.out_fd = s->trace_fd;
+        s->trace_fd = fd;
+        return 0;
+}
+
+static void forget_old(struct ls_flight *f, uint64_t since_ns)
+{
+        unsigned gone = 0;
+
+        while (gone < f->n && f->pieces[gone].end_ns < since_ns)
+                close(f->pieces[gone++].fd);
+        f->n -= gone;
+        memmove(f->pieces, f->pieces + gone, f->n * sizeof(*f->pieces));
+}
+
+static int next_piece(struct ls_session *s)
+{
+        struct ls_flight *f = &s->flight;
+        struct ls_flight_piece p = { .begin_ns = s->rotate.begin_ns, .before = s->rotate.before,
+                                     .enabled_before_ns = s->rotate.enabled_before_ns,
+                                     .recorder_before_ns = s->rotate.recorder_before_ns };
+        int fd;
+
+        forget_old(f, s->rotate.begin_ns > s->o->ring_ns ? s->rotate.begin_ns - s->o->ring_ns : 0);
+        if (f->n == LS_FLIGHT_MOST)
+                return -EBUSY;
+        fd = new_piece(s);
+        if (fd < 0)
+                return fd;
+        ls_rotate_to(s, fd, &p.fd);
+        p.end_ns = s->rotate.begin_ns;
+        f->pieces[f->n++] = p;
+        return 0;
+}
+
+/* Ids of a piece are those of the writer. */
+static int copy_samples(void *ctx, const struct ls_sample_block *b)
+{
+        struct ls_trace_writer *w = ctx;
+
+        for (uint32_t i = 0; i < b->n; i++)
+                ls_trace_sample(w, &(struct ls_sample_row){
+                        .event = b->event[i], .vmstate = b->vmstate[i], .flags = b->flags[i], .thread = b->thread[i],
+                        .vm = b->vm[i], .coroutine = b->coroutine[i], .zone = b->zone[i], .stack = b->stack[i],
+                        .time_ns = b->time_ns[i], .weight = b->weight[i] });
+        return ls_trace_flush(w, 0, 1);
+}
+
+static void add_totals(struct ls_process_totals *sum, const struct ls_process_totals *t)
+{
+        if (!t->from_ns)
+                return;
+        if (!sum->from_ns || t->from_ns < sum->from_ns)
+                sum->from_ns = t->from_ns;
+        if (t->to_ns > sum->to_ns)
+                sum->to_ns = t->to_ns;
+        sum->ticks += t->ticks;
+        sum->samples += t->samples;
+        sum->lost_ticks += t->lost_ticks;
+        sum->cpu_ns += t->cpu_ns;
+        sum->own_ns += t->own_ns;
+}
+
+/* sums: of each process of the session. */
+static int copy_piece(struct ls_session *s, int fd, struct ls_process_totals *sums)
+{
+        struct ls_profile *p;
+        const char *why;
+        char path[64];
+        int r;
+
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        r = ls_profile_open(path, &p, &why);
+        if (r)
+                return r;
+        for (uint32_t i = 1; i < p->n_processes && i <= s->n_processes; i++)
+                add_totals(&sums[i], &p->processes[i].totals);
+        for (uint32_t i = 0; i < p->n_clocks; i++)
+                ls_trace_clocks(s->writer, p->clocks[i].monotonic_ns, p->clocks[i].realtime_ns, p->clocks[i].boottime_ns);
+        r = ls_profile_samples(p, LS_COL_TIME | LS_COL_PLACE, copy_samples, s->writer);
+        ls_profile_close(p);
+        return r;
+}
+
+/* All pieces become one file, which the writer goes on with; its totals are those from the first piece on. */
+static int join_pieces(struct ls_session *s, int fd)
+{
+        struct ls_process_totals *sums = calloc((size_t)s->n_processes + 1, sizeof(*sums));
+        struct ls_flight *f = &s->flight;
+        int r = sums && f->n ? ls_trace_writer_leave(s->writer, fd) : -ENOMEM;
+
+        for (unsigned i = 0; i < f->n && !r; i++)
+                r = copy_piece(s, f->pieces[i].fd, sums);
+        if (!r) {
+                f->sums = s->rotate.before;
+                s->end_ns = f->pieces[f->n - 1].end_ns;
+                s->rotate.begin_ns = f->pieces[0].begin_ns;
+                s->rotate.before = f->pieces[0].before;
+                s->rotate.enabled_before_ns = f->pieces[0].enabled_before_ns;
+                s->rotate.recorder_before_ns = f->pieces[0].recorder_before_ns;
+                f->joined = 1;
+                ls_totals_start(s);
+                for (uint32_t i = 1; i <= s->n_processes; i++)
+                        if (sums[i].from_ns)
+                                ls_trace_process_totals(s->writer, i, &sums[i]);
+        }
+        free(sums);
+        return r;
+}
+
+static int open_numbered(struct ls_session *s, char path[PATH_MAX])
+{
+        int fd = -1;
+
+        errno = EEXIST;
+        while (fd < 0 && errno == EEXIST) {
+                if (snprintf(path, PATH_MAX, "%s.%u", s->o->output, ++s->flight.number) >= PATH_MAX)
+                        return -ENAMETOOLONG;
+                fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        }
+        return fd < 0 ? -errno : fd;
+}
+
+static int open_named(const char *name, char path[PATH_MAX])
+{
+        int fd;
+
+        if (snprintf(path, PATH_MAX, "%s", name) >= PATH_MAX)
+                return -ENAMETOOLONG;
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        return fd < 0 ? -errno : fd;
+}
+
+/* A process of its own: the recorder must not be away for as long as that takes. It has the pieces as they are now. */
+static pid_t start_writer(struct ls_session *s, int fd)
+{
+        pid_t pid;
+        int r;
+
+        s->flight.recorder_ns = ls_session_clock(CLOCK_PROCESS_CPUTIME_ID);
+        pid = fork();
+        if (pid)
+                return pid < 0 ? -errno : pid;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        r = join_pieces(s, fd);
+        if (!r) {
+                ls_totals_write(s);
+                r = ls_trace_writer_close(s->writer);
+        }
+        _exit(r < 0 && r > -256 ? -r : r ? EIO : 0);
+}
+
+int ls_flight_write(struct ls_session *s, const char *name, unsigned client)
+{
+        struct ls_flight *f = &s->flight;
+        int fd, r;
+        pid_t pid;
+
+        if (f->writer || f->n > LS_FLIGHT_MOST - LS_FLIGHT_PIECES - 2)
+                return -EBUSY;
+        fd = name ? open_named(name, f->path) : open_numbered(s, f->path);
+        if (fd < 0)
+                return fd;
+        fd = ls_fd_above_stdio(fd);
+        r = fd < 0 ? fd : next_piece(s);
+        pid = r < 0 ? (pid_t)r : start_writer(s, fd);
+        if (fd >= 0)
+                close(fd);
+        if (pid < 0) {
+                unlink(f->path);
+                return (int)pid;
+        }
+        f->writer = pid;
+        f->asker = client;
+        return 0;
+}
+
+static void writer_ended(struct ls_session *s, int status)
+{
+        struct ls_flight *f = &s->flight;
+        int err = WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+
+        f->writer = 0;
+        if (f->asker)
+                ls_control_answer(s, f->asker, err ? "snapshot: %s: %s" : NULL, f->path, strerror(err));
+        f->asker = 0;
+        if (err) {
+                unlink(f->path);
+                ls_error("cannot write %s: %s; the recording goes on", f->path, strerror(err));
+        } else if (!s->o->quiet) {
+                ls_status_clear(s);
+                fprintf(stderr, "[ luasample: wrote %s ]\n", f->path);
+        }
+}
+
+static void look_at_writer(struct ls_session *s, int how)
+{
+        int status;
+
+        if (s->flight.writer && waitpid(s->flight.writer, &status, how) == s->flight.writer)
+                writer_ended(s, status);
+}
+
+/* Once a second: whether the program has passed --ring-on-cpu, from below. */
+static int has_become_busy(struct ls_session *s, uint64_t now_ns)
+{
+        struct ls_flight *f = &s->flight;
+        uint64_t passed = now_ns - f->cpu_at_ns, cpu;
+        struct ls_sums sums;
+        int was = f->busy;
+
+        if (!s->o->ring_cpu || passed < SECOND_NS)
+                return 0;
+        ls_totals_sums(s, &sums);
+        cpu = sums.process_cpu_ns > f->cpu_ns ? sums.process_cpu_ns - f->cpu_ns : 0;
+        f->busy = f->cpu_at_ns && cpu > passed / 100 * s->o->ring_cpu;
+        f->cpu_ns = sums.process_cpu_ns;
+        f->cpu_at_ns = now_ns;
+        return f->busy && !was;
+}
+
+void ls_flight_look(struct ls_session *s, uint64_t now_ns)
+{
+        struct ls_flight *f = &s->flight;
+
+        if (f->out_fd < 0)
+                return;
+        look_at_writer(s, WNOHANG);
+        if (has_become_busy(s, now_ns))
+                f->asked = 1;
+        if (f->asked && !f->writer) {
+                int r = ls_flight_write(s, NULL, 0);
+
+                f->asked = 0;
+                if (r < 0)
+                        ls_error("cannot write the last %.0f s: %s", (double)s->o->ring_ns / 1e9, strerror(-r));
+        }
+        if (now_ns - s->rotate.begin_ns >= s->o->ring_ns / LS_FLIGHT_PIECES)
+                next_piece(s);
+}
+
+int ls_flight_finish(struct ls_session *s)
+{
+        struct ls_flight *f = &s->flight;
+        int r;
+
+        if (f->out_fd < 0)
+                return 0;
+        look_at_writer(s, 0);
+        r = next_piece(s);
+        if (r == 0) {
+                close(s->trace_fd);
+                s->trace_fd = f->out_fd;
+                f->out_fd = -1;
+                f->recorder_ns = ls_session_clock(CLOCK_PROCESS_CPUTIME_ID);
+                r = join_pieces(s, s->trace_fd);
+        }
+        s->end_ns = s->end_ns ? s->end_ns : ls_session_clock(CLOCK_MONOTONIC);
+        return r;
+}
+
+void ls_flight_done(struct ls_session *s)
+{
+        forget_old(&s->flight, UINT64_MAX);
+        if (s->flight.out_fd >= 0)
+                close(s->flight.out_fd);
+        s->flight.out_fd = -1;
+}
