@@ -55,6 +55,7 @@ struct ls_jittrace {                    /* a trace of the JIT compiler */
 struct ls_event { uint32_t id; struct ls_str name, unit; int sampled; uint64_t period_ns; uint64_t rows, sum; };
 struct ls_clocks { uint64_t monotonic_ns, realtime_ns, boottime_ns; };
 struct ls_region { uint64_t time_ns, cpu_ns; uint32_t thread; int begin; struct ls_str name; };
+struct ls_mark { uint64_t time_ns; uint32_t thread; struct ls_str name; };     /* an instant that the program marked */
 struct ls_info { struct ls_str key; int is_u64; uint64_t u64; struct ls_str str; };
 
 struct ls_damage {                      /* a chunk that could not be read */
@@ -81,6 +82,7 @@ struct ls_profile {
         struct ls_event *events; uint32_t n_events;     /* these from 0, no "none" entry */
         struct ls_clocks *clocks; uint32_t n_clocks;
         struct ls_region *regions; uint32_t n_regions;
+        struct ls_mark *marks; uint32_t n_marks;
         struct ls_info *infos; uint32_t n_infos;        /* the last value of each key */
         struct ls_str *notices; uint32_t n_notices;
         struct ls_damage *damages; uint32_t n_damages;

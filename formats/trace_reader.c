@@ -54,6 +54,7 @@ void ls_profile_close(struct ls_profile *p)
         free(p->events);
         free(p->clocks);
         free(p->regions);
+        free(p->marks);
         free(p->infos);
         free(p->notices);
         free(p->damages);

@@ -320,14 +320,15 @@ static int resolve_others(struct ls_reader *r, struct ls_profile *p)
 /* Lists without entry 0, of the rows that are there. */
 static int resolve_lists(struct ls_reader *r, struct ls_profile *p)
 {
-        const struct ls_dict *clocks = &r->dict[LS_REC_CLOCKS], *regions = &r->dict[LS_REC_REGION];
+        const struct ls_dict *clocks = &r->dict[LS_REC_CLOCKS], *regions = &r->dict[LS_REC_REGION], *spans = &r->dict[LS_REC_SPAN];
         const struct ls_dict *notices = &r->dict[LS_REC_NOTICE], *infos = &r->dict[LS_REC_INFO];
 
         p->clocks = calloc(clocks->n + 1, sizeof(*p->clocks));
         p->regions = calloc(regions->n + 1, sizeof(*p->regions));
         p->notices = calloc(notices->n + 1, sizeof(*p->notices));
         p->infos = calloc(infos->n + 1, sizeof(*p->infos));
-        if (!p->clocks || !p->regions || !p->notices || !p->infos)
+        p->marks = calloc(spans->n + 1, sizeof(*p->marks));
+        if (!p->clocks || !p->regions || !p->marks || !p->notices || !p->infos)
                 return -ENOMEM;
         for (uint32_t i = 1; i <= clocks->n; i++) {
                 const uint64_t *row = row_of(r, LS_REC_CLOCKS, i);
@@ -344,6 +345,13 @@ static int resolve_lists(struct ls_reader *r, struct ls_profile *p)
                                 COL(REGION, TIME), COL(REGION, CPU),
                                 ref(r, LS_REC_THREAD, COL(REGION, THREAD), 0), COL(REGION, BEGIN) != 0,
                                 ls_reader_str(r, COL(REGION, NAME)) };
+        }
+        for (uint32_t i = 1; i <= spans->n; i++) {
+                const uint64_t *row = row_of(r, LS_REC_SPAN, i);
+
+                if (row && COL(SPAN, EVENT) == LS_EVENT_MARK && COL(SPAN, PHASE) == LS_SPAN_INSTANT)
+                        p->marks[p->n_marks++] = (struct ls_mark){
+                                COL(SPAN, TIME), ref(r, LS_REC_THREAD, COL(SPAN, THREAD), 0), ls_reader_str(r, COL(SPAN, NAME)) };
         }
         for (uint32_t i = 1; i <= notices->n; i++) {
                 const uint64_t *row = row_of(r, LS_REC_NOTICE, i);

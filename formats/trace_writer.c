@@ -369,6 +369,14 @@ void ls_trace_region(struct ls_trace_writer *w, int begin, uint32_t thread, uint
         ls_trace_row(w, LS_REC_REGION, ROW(begin ? 1 : 0, thread, time_ns, cpu_ns, name));
 }
 
+void ls_trace_mark(struct ls_trace_writer *w, uint32_t thread, uint64_t time_ns, uint32_t name)
+{
+        ls_trace_event(w, LS_EVENT_MARK, 0);
+        ls_trace_row(w, LS_REC_SPAN, (const uint64_t[LS_COLUMNS_MAX]){
+                [LS_C_SPAN_EVENT] = LS_EVENT_MARK, [LS_C_SPAN_VALUE] = 1, [LS_C_SPAN_PHASE] = LS_SPAN_INSTANT,
+                [LS_C_SPAN_TIME] = time_ns, [LS_C_SPAN_THREAD] = thread, [LS_C_SPAN_NAME] = name });
+}
+
 void ls_trace_notice(struct ls_trace_writer *w, const char *text)
 {
         intern(w, LS_REC_NOTICE, ROW(zstring(w, text)));

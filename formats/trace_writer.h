@@ -78,6 +78,8 @@ void ls_trace_process_totals(struct ls_trace_writer *w, uint32_t process, const 
 void ls_trace_threadcpu(struct ls_trace_writer *w, uint32_t thread, uint64_t monotonic_ns, uint64_t cpu_ns);
 void ls_trace_region(struct ls_trace_writer *w, int begin, uint32_t thread, uint64_t time_ns, uint64_t cpu_ns,
                      uint32_t name);
+/* An instant that the program marked. */
+void ls_trace_mark(struct ls_trace_writer *w, uint32_t thread, uint64_t time_ns, uint32_t name);
 void ls_trace_notice(struct ls_trace_writer *w, const char *text);
 /* Header facts and totals; the last value of a key counts. Keys: see the table in formats/info.def. */
 void ls_trace_info_u64(struct ls_trace_writer *w, const char *key, uint64_t value);

@@ -2,12 +2,14 @@
 #include "record/translate_private.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "record/ids.h"
 
 #define NOTICES_MAX 64
+#define MARKS_MAX 65536         /* of a process: a program may mark in a loop */
 
 int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *cfg)
 {
@@ -294,6 +296,22 @@ static int on_region(struct ls_translate *t, unsigned ring, const void *body, ui
         return 0;
 }
 
+static int on_span(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
+{
+        const struct ls_rec_span *rec = body;
+
+        if (!fits(len, sizeof(*rec), rec->name_len) || rec->phase != LS_SPAN_INSTANT)
+                return -EINVAL;
+        if (t->marks == MARKS_MAX) {
+                t->marks_dropped++;
+                return 0;
+        }
+        t->marks++;
+        ls_trace_mark(t->cfg.writer, ls_translate_thread(t, ring), rec->time_ns,
+                      ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->name_len));
+        return 0;
+}
+
 static int on_notice(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
 {
         const struct ls_rec_notice *rec = body;
@@ -360,6 +378,7 @@ static const struct {
         [LS_REC_COROUTINE] = { on_coroutine, sizeof(struct ls_rec_coroutine) },
         [LS_REC_MAPPING] = { on_mapping, sizeof(struct ls_rec_mapping) },
         [LS_REC_REGION] = { on_region, sizeof(struct ls_rec_region) },
+        [LS_REC_SPAN] = { on_span, sizeof(struct ls_rec_span) },
         [LS_REC_JITTRACE] = { on_jittrace, sizeof(struct ls_rec_jittrace) },
         [LS_REC_IRNAMES] = { on_irnames, sizeof(struct ls_rec_irnames) },
         [LS_REC_NOTICE] = { on_notice, sizeof(struct ls_rec_notice) },
@@ -418,6 +437,15 @@ void ls_translate_settle(struct ls_translate *t)
 
 void ls_translate_finish(struct ls_translate *t)
 {
+        char text[128];
+
+        if (t->marks_dropped) {
+                snprintf(text, sizeof(text), "of the program's marks the first %u are kept, and %llu more are not", MARKS_MAX,
+                         (unsigned long long)t->marks_dropped);
+                ls_trace_notice(t->cfg.writer, text);
+                if (t->cfg.notice)
+                        t->cfg.notice(t->cfg.notice_ctx, text);
+        }
         ls_mappings_name_functions(&t->mappings);
         for (unsigned i = 0; i < t->cfg.memory->ring_count; i++)
                 ls_sources_finish(&t->sources, &t->rings[i].sources);

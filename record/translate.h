@@ -93,7 +93,8 @@ struct ls_translate {
         uint64_t wall_ticks;            /* of blocked time */
         uint64_t bad_records, definition_missing;
         uint64_t native_cut;            /* native stacks that did not reach their end */
-        uint32_t notices;
+        uint32_t notices, marks;
+        uint64_t marks_dropped;         /* beyond the most that are kept */
 };
 
 int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *cfg);

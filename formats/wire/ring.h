@@ -152,6 +152,13 @@ struct ls_rec_region {                  /* REGION: the program's luasample.start
 };
 _Static_assert(sizeof(struct ls_rec_region) == 24, "REGION is 24 bytes");
 
+struct ls_rec_span {                    /* SPAN: the program's luasample.mark */
+        uint64_t time_ns;
+        uint32_t phase;                 /* LS_SPAN_INSTANT */
+        uint32_t name_len;
+};
+_Static_assert(sizeof(struct ls_rec_span) == 16, "SPAN is 16 bytes");
+
 struct ls_rec_notice {                  /* NOTICE: one sentence */
         uint32_t len;
         uint32_t pad;

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Tests of what a program can tell luasample: luasample.h and require "luasample": run.py [--quick] [--list] [NAME...]
+
+Needs the build directory in LUASAMPLE_BUILD (default build/)."""
+import json
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
+import support as s
+from support import check, check_near
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+HEADER = os.path.join(ROOT, "libsample", "luasample.h")
+EXAMPLE = os.path.join(s.build_dir(), "examples", "example_host")
+suite = s.Suite("api")
+_once = {}
+
+
+def once(name, make):
+    if name not in _once:
+        _once[name] = make()
+    return _once[name]
+
+
+def module():
+    return once("module", lambda: s.record_lua("api.lua").ok())
+
+
+def example():
+    return once("example", lambda: s.record([EXAMPLE]).ok())
+
+
+def zone_ticks(r, *opts):
+    return {row["zone"]: row["self_ticks"] for row in r.rows("--by", "zone-path", "--no-regions", *opts)}
+
+
+def dumped(trace, kind):
+    out = s.run([s.luasample(), "dump", "-i", trace]).ok().out
+    return [line for line in out.splitlines() if re.match(r"\d+ 0x\w+ %s " % kind, line)]
+
+
+@suite.test("zones", "zones of Lua: scoped, popped by errors and by returns, per coroutine", quick=True)
+def zones():
+    r = module()
+    got, want = zone_ticks(r), {"outer": 100, "broken": 60, "pushed": 60, "A": 60, "B": 60, "(none)": 100}
+    check(set(got) <= set(want), "zones %s" % got)
+    for name, ms in want.items():
+        check(0.6 * ms <= got.get(name, 0) <= 1.4 * ms + 10, "%s has %s ticks, not about %d" % (name, got.get(name), ms))
+    names = [row["function"] for row in r.rows("--by", "function")]
+    check("unseen" not in names and "zoned" in names, "what was paused is there: %s" % names)
+
+
+@suite.test("returns", "with and without a recording every function returns the same")
+def returns():
+    stub = os.path.join(ROOT, "libsample", "?.lua")
+    lj = s.luajit()
+    alone = s.run([lj.program, os.path.join(s.LUA, "api.lua")], env=lj.environ({"LUA_PATH": stub})).ok().out
+    recorded = module().out
+    check("off" in alone and "recording" in recorded, alone + recorded)
+    check(alone.replace("off", "recording") == recorded, "not the same:\n%s\n%s" % (alone, recorded))
+
+
+@suite.test("marks", "marks of Lua and of C are in the trace, in the header and in the Firefox profile")
+def marks():
+    for r, names in ((module(), ["begin \1", "42"]), (example(), ["serving", "served"])):
+        spans = dumped(r.trace, "span")
+        check(len(spans) == 2 and all("event=7" in line and "phase=0" in line for line in spans), spans)
+        shown = s.report(r.trace).ok().out
+        out = s.tmpfile(".json")
+        s.run([s.luasample(), "export", "-i", r.trace, "--format", "firefox", "-o", out]).ok()
+        with open(out) as f:
+            profile = json.load(f)
+        strings = profile["shared"]["stringArray"]
+        seen = [strings[n] for t in profile["threads"] for n, phase in zip(t["markers"]["name"], t["markers"]["phase"]) if phase == 0]
+        check(seen == [n.replace("\1", "\\x01") for n in names], "marks of the Firefox profile: %s" % seen)
+        check(re.search(r"Marks: .*%s.*%s" % tuple(re.escape(n.replace("\1", "\\x01")) for n in names), shown), shown[:1500])
+
+
+@suite.test("many-marks", "a program that marks without end fills no disk")
+def many_marks():
+    r = s.record([s.luajit().program, "-e", "local ls = require 'luasample' for i = 1, 3e5 do ls.mark('frame ' .. i) end"])
+    r.ok()
+    n = len(dumped(r.trace, "span"))
+    check(100 < n <= 65536, "%d marks are kept" % n)
+
+
+@suite.test("compiled", "zone calls compile as those of jit.zone do")
+def compiled():
+    hot = s.record_lua("zonehot.lua").ok().out
+    ours = s.record_lua("zonecalls.lua").ok().out
+    counts = [tuple(map(int, re.match(r"traces (\d+) aborts (\d+)", out).groups())) for out in (hot, ours)]
+    check(counts[1][0] >= 1 and counts[1][1] <= counts[0][1] + 2, "jit.zone %s, luasample %s" % tuple(counts))
+
+
+@suite.test("example", "the example host: zones, a pause and marks through luasample.h", quick=True)
+def host():
+    r = example()
+    check("90 requests, 30 failed, recording 1, Lua stack 0" in r.out, r.out)
+    got = zone_ticks(r)
+    for route, ms in (("list", 120), ("item", 60), ("fail", 30)):
+        check_near("GET /" + route, got.get("GET /" + route, 0), ms, 0.4 * ms + 8)
+    check("warm_up" not in [row["function"] for row in r.rows("--by", "function")], "the pause was sampled")
+
+
+@suite.test("example-alone", "the example host does the same when nobody records")
+def alone():
+    r = s.run([EXAMPLE]).ok()
+    check("90 requests, 30 failed, recording 0, Lua stack 0" in r.out, r.out)
+
+
+@suite.test("header", "luasample.h compiles alone as C99, C11 and C++, without a warning")
+def header():
+    for compiler, language, standards in (("cc", "c", ("c99", "c11")), ("c++", "c++", ("c++11", "c++17"))):
+        for standard in standards:
+            cmd = [s.need(compiler), "-x", language, "-std=" + standard, "-Wall", "-Wextra", "-pedantic", "-Werror",
+                   "-fsyntax-only", HEADER]
+            r = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", timeout=60)
+            check(r.returncode == 0, "%s: %s" % (standard, r.stdout))
+
+
+@suite.test("table", "an agent knows no version that is newer than itself")
+def table():
+    with open(HEADER) as f:
+        text = f.read()
+    members = re.findall(r"\(\*(\w+)\)\(", text[text.index("struct luasample_api {"):text.index("luasample_agent(void)")])
+    wrappers = re.findall(r"static inline int luasample_(\w+)\(", text)
+    check(members == wrappers and len(members) >= 8, "%s is not %s" % (members, wrappers))
+
+
+if __name__ == "__main__":
+    sys.exit(suite.main())
