@@ -1,6 +1,6 @@
--- The application of nginx.conf: two routes, told apart in the recording by zones.
+-- The application of nginx.conf: two routes, told apart in the recording by zones and labels.
 local ok, luasample = pcall(require, "luasample")
-if not ok then luasample = { zone = function(_, fn, ...) return fn(...) end } end
+if not ok then luasample = { zone = function(_, fn, ...) return fn(...) end, label = function() end } end
 
 local app = {}
 
@@ -19,6 +19,7 @@ function app.serve()
         local name = ngx.var.uri:match "%w+"
         local route = routes[name]
         if not route then return ngx.exit(404) end
+        luasample.label("user", ngx.var.arg_user)
         ngx.print(luasample.zone(name, route))
 end
 

@@ -1,5 +1,5 @@
-/* A host that tells luasample what it does: host [REQUESTS]. Serves made-up requests, each in a zone of its route, on one Lua
- * VM. Runs with or without a recording:
+/* A host that tells luasample what it does: host [REQUESTS]. Serves made-up requests, each in a zone of its route and with
+ * a label, on one Lua VM. Runs with or without a recording:
  *
  *     cc host.c -o host $(pkg-config --cflags --libs luasample luajit)
  *     luasample record ./host
@@ -41,11 +41,15 @@ static int call(lua_State *L, const char *function)
 static int serve(lua_State *L, unsigned number)
 {
         unsigned route = number % (sizeof(routes) / sizeof(routes[0]));
+        char name[16];
         int error;
 
+        snprintf(name, sizeof(name), "%u", number / 3 % 3);
+        luasample_label(L, "customer", name);
         luasample_zone_push(L, routes[route].zone);
         error = call(L, routes[route].function);
         luasample_zone_pop(L);
+        luasample_label(L, "customer", NULL);
         return error;
 }
 

@@ -33,6 +33,7 @@ struct ls_function {
 struct ls_location { uint32_t function, line; };        /* line 0 = none */
 struct ls_stack { uint32_t parent, location, depth; };  /* parent < own id; 0 = root's parent; depth from 1 */
 struct ls_zone { uint32_t parent; struct ls_str name; };
+struct ls_sample_label { uint32_t parent; struct ls_str key, value; };  /* parent < own id: a label that holds too, 0 = none */
 struct ls_process { uint32_t pid; struct ls_str name; struct ls_process_totals totals; };
 struct ls_thread { uint32_t process, tid; struct ls_str name; uint64_t cpu_ns; };
 struct ls_vm { uint32_t process, number; struct ls_str runtime; };
@@ -73,6 +74,7 @@ struct ls_profile {
         LS_TABLE(ls_location, locations);
         LS_TABLE(ls_stack, stacks);
         LS_TABLE(ls_zone, zones);
+        LS_TABLE(ls_sample_label, sample_labels);
         LS_TABLE(ls_process, processes);
         LS_TABLE(ls_thread, threads);
         LS_TABLE(ls_vm, vms);
@@ -116,11 +118,11 @@ struct ls_sample_block {
         const uint32_t *weight;
         const uint64_t *time_ns;        /* NULL unless asked for: LS_COL_TIME */
         const uint8_t *vmstate, *flags, *event;
-        const uint32_t *zone, *thread, *vm, *coroutine;
+        const uint32_t *zone, *thread, *vm, *coroutine, *label;
         const uint32_t *trace;          /* of jittraces, 0 = not in compiled code; NULL unless asked for: LS_COL_TRACE, and
                                          * when the profile has no traces */
         /* 1 = the whole column holds one value, as most do: a loop may then skip it */
-        uint8_t same_vmstate, same_flags, same_event, same_zone, same_thread, same_vm, same_coroutine;
+        uint8_t same_vmstate, same_flags, same_event, same_zone, same_thread, same_vm, same_coroutine, same_label;
 };
 #define LS_COL_TIME 1u
 #define LS_COL_TRACE 2u

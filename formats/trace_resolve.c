@@ -232,6 +232,23 @@ static int resolve_zones(struct ls_reader *r, struct ls_profile *p)
         return 0;
 }
 
+static int resolve_sample_labels(struct ls_reader *r, struct ls_profile *p)
+{
+        if (TABLE(LABEL, sample_labels, 1))
+                return -ENOMEM;
+        r->lost_label = p->n_sample_labels - 1;
+        p->sample_labels[0].key = p->sample_labels[0].value = ls_reader_str(r, 0);
+        for (uint32_t i = 1; i < p->n_sample_labels; i++) {
+                const uint64_t *row = row_of(r, LS_REC_LABEL, i);
+
+                p->sample_labels[i] = (struct ls_sample_label){ 0, ls_reader_str(r, 0), lost_str() };
+                if (row && COL(LABEL, PARENT) < i)
+                        p->sample_labels[i] = (struct ls_sample_label){
+                                (uint32_t)COL(LABEL, PARENT), ls_reader_str(r, COL(LABEL, KEY)), ls_reader_str(r, COL(LABEL, VALUE)) };
+        }
+        return 0;
+}
+
 static void resolve_process_totals(struct ls_reader *r, struct ls_profile *p)
 {
         const struct ls_dict *d = &r->dict[LS_REC_PROCTOTALS];
@@ -428,7 +445,7 @@ int ls_resolve(struct ls_reader *r)
         struct ls_profile *p = r->p;
 
         if (resolve_sources(r, p) || resolve_texts(r, p) || resolve_functions(r, p) || resolve_stacks(r, p) ||
-            resolve_zones(r, p) || resolve_processes(r, p) || resolve_others(r, p) || resolve_lists(r, p) ||
+            resolve_zones(r, p) || resolve_sample_labels(r, p) || resolve_processes(r, p) || resolve_others(r, p) || resolve_lists(r, p) ||
             ls_resolve_jit(r) || ls_resolve_totals(r))
                 return -ENOMEM;
         resolve_damages(r, p);

@@ -235,6 +235,16 @@ uint32_t ls_trace_zone(struct ls_trace_writer *w, uint32_t parent, uint32_t name
         return intern(w, LS_REC_ZONE, ROW(parent, name));
 }
 
+uint32_t ls_trace_label(struct ls_trace_writer *w, uint32_t parent, uint32_t key, uint32_t value)
+{
+        return intern(w, LS_REC_LABEL, ROW(parent, key, value));
+}
+
+uint32_t ls_trace_labels(const struct ls_trace_writer *w)
+{
+        return w->dict[LS_REC_LABEL].n;
+}
+
 uint32_t ls_trace_process(struct ls_trace_writer *w, uint32_t pid, uint32_t name)
 {
         return intern(w, LS_REC_PROCESS, ROW(pid, name));
@@ -327,7 +337,7 @@ void ls_trace_sample(struct ls_trace_writer *w, const struct ls_sample_row *row)
                 uint64_t weight = rest < UINT32_MAX ? rest : UINT32_MAX;
                 const uint64_t values[LS_SAMPLE_COLUMNS] = { row->event, row->thread, row->vm, row->coroutine,
                                                              row->zone, row->stack, row->vmstate, flags,
-                                                             row->time_ns, weight };
+                                                             row->time_ns, weight, row->label };
 
                 if (w->nrows == LS_FLUSH_ROWS || (!total->rows && w->nevents == LS_CHUNK_EVENTS)) {
                         int r = ls_writer_flush(w);

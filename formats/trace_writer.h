@@ -37,7 +37,7 @@ struct ls_sample_row {                  /* one row; several rows with LS_SAMPLE_
         uint8_t event;                  /* enum ls_event_kind */
         uint8_t vmstate;                /* enum ls_vmstate */
         uint8_t flags;                  /* LS_SAMPLE_* */
-        uint32_t thread, vm, coroutine, zone, stack;
+        uint32_t thread, vm, coroutine, zone, stack, label;
         uint64_t time_ns;               /* CLOCK_MONOTONIC */
         uint64_t weight;                /* ticks (sampled events) */
 };
@@ -56,6 +56,10 @@ uint32_t ls_trace_location(struct ls_trace_writer *w, uint32_t function, uint32_
 /* parent: the stack of the caller, 0 = this is the root frame. */
 uint32_t ls_trace_stack(struct ls_trace_writer *w, uint32_t parent, uint32_t location);
 uint32_t ls_trace_zone(struct ls_trace_writer *w, uint32_t parent, uint32_t name);
+/* A key and value (strings) that hold together with the label parent, 0 = alone. */
+uint32_t ls_trace_label(struct ls_trace_writer *w, uint32_t parent, uint32_t key, uint32_t value);
+/* How many there are: the id of the last one. */
+uint32_t ls_trace_labels(const struct ls_trace_writer *w);
 uint32_t ls_trace_process(struct ls_trace_writer *w, uint32_t pid, uint32_t name);
 uint32_t ls_trace_thread(struct ls_trace_writer *w, uint32_t process, uint32_t tid, uint32_t name);
 uint32_t ls_trace_vm(struct ls_trace_writer *w, uint32_t process, uint32_t number, uint32_t runtime);

@@ -46,7 +46,7 @@ static int host_mark(const char *name)
 }
 
 struct call {                           /* of a Lua function of the module */
-        const char *function, *text;    /* text NULL = no argument */
+        const char *function, *text, *value;    /* NULL = no argument */
         int done;
 };
 
@@ -58,16 +58,18 @@ static int run_call(lua_State *L)
         ls_module_push(L, c->function);
         if (c->text)
                 ls_lua.lua_pushlstring(L, c->text, length(c->text));
-        ls_lua.lua_call(L, c->text != NULL, 1);
+        if (c->value)
+                ls_lua.lua_pushlstring(L, c->value, length(c->value));
+        ls_lua.lua_call(L, (c->text != NULL) + (c->value != NULL), 1);
         c->done = ls_lua.lua_toboolean(L, -1);
         return 0;
 }
 
 /* L must be known to be of a sampled VM before anything is done with it. A VM without memory for three slots raises an error
  * that is the host's, as any of its own pushes would. */
-static int call_module(lua_State *L, const char *function, const char *text)
+static int call_module(lua_State *L, const char *function, const char *text, const char *value)
 {
-        struct call c = { function, text, 0 };
+        struct call c = { function, text, value, 0 };
         int saved = errno, top;
 
         if (!L || !ls_thread_self() || !ls_vm_of(L) || !ls_lua.lua_checkstack(L, 3))
@@ -83,12 +85,17 @@ static int call_module(lua_State *L, const char *function, const char *text)
 
 static int host_zone_push(lua_State *L, const char *name)
 {
-        return call_module(L, "_push", name ? name : "");
+        return call_module(L, "_push", name ? name : "", NULL);
 }
 
 static int host_zone_pop(lua_State *L)
 {
-        return call_module(L, "_pop", NULL);
+        return call_module(L, "_pop", NULL, NULL);
+}
+
+static int host_label(lua_State *L, const char *key, const char *value)
+{
+        return call_module(L, "_label", key ? key : "", value);
 }
 
 static const struct luasample_api api = {
@@ -101,6 +108,7 @@ static const struct luasample_api api = {
         .mark = host_mark,
         .zone_push = host_zone_push,
         .zone_pop = host_zone_pop,
+        .label = host_label,
 };
 
 const struct luasample_api *luasample_agent_api(unsigned version);

@@ -37,13 +37,14 @@ struct luasample_api {                  /* the agent's functions: static, valid 
         int (*mark)(const char *name);
         int (*zone_push)(struct lua_State *L, const char *name);
         int (*zone_pop)(struct lua_State *L);
+        int (*label)(struct lua_State *L, const char *key, const char *value);
 };
 
 /* The agent's functions, NULL = this program is not recorded. The answer to the first call stays. */
 static inline const struct luasample_api *luasample_agent(void)
 {
         typedef const struct luasample_api *(*find_fn)(unsigned);
-        static const struct luasample_api none = { 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
+        static const struct luasample_api none = { 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
         static const struct luasample_api *found;       /* threads that race find the same */
         const struct luasample_api *api = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
 
@@ -126,6 +127,16 @@ static inline int luasample_zone_pop(struct lua_State *L)
         const struct luasample_api *api = luasample_agent();
 
         return api ? api->zone_pop(L) : 0;
+}
+
+/* Samples of the coroutine L, and of those that it resumes, have key=value from here on, until another value is given or it ends.
+ * value NULL: no more. A coroutine has eight keys at most; 256 bytes of key and value count. The VM must have its libraries,
+ * with the FFI. May allocate in the VM. */
+static inline int luasample_label(struct lua_State *L, const char *key, const char *value)
+{
+        const struct luasample_api *api = luasample_agent();
+
+        return api ? api->label(L, key, value) : 0;
 }
 
 #ifdef __cplusplus

@@ -11,5 +11,6 @@ return {
   zone = function(name, fn, ...) return fn(...) end,
   zone_push = nothing,                          -- zone_push("name")
   zone_pop = nothing,
+  label = nothing,                              -- label("key", value); nil removes it
   is_recording = function() return false end,
 }

@@ -2,12 +2,13 @@
  * into package.preload when the VM is created. */
 #include "libsample/control.h"
 #include "libsample/engine.h"
+#include "libsample/labels.h"
 #include "libsample/lua_debug.h"
 #include "libsample/zones.h"
 
 /* Zones, in Lua so that they compile where jit.zone's calls do: its stack is this one. own and cur are as in zones.c. */
 static const char module_source[] =
-        "local M, own, cur, zone = ...\n"
+        "local M, own, cur, zone, lown, new_labels = ...\n"
         "local pcall, error, select = pcall, error, select\n"
         "local ok, ffi = pcall(require, 'ffi')\n"
         "if ok and own then own, cur = ffi.cast('int32_t *', own), ffi.cast('int32_t *', cur) else own = nil end\n"
@@ -36,7 +37,56 @@ static const char module_source[] =
         "  push(name)\n"
         "  return finish(depth, pcall(fn, ...))\n"
         "end\n"
-        "return { _push = function(name) push(name) return true end, _pop = pop }\n";
+        "local label = function() return false end\n"
+        "if own and lown then\n"
+        "  local bit, setmetatable, type, tostring = require 'bit', setmetatable, type, tostring\n"
+        "  local band, bxor, rshift = bit.band, bit.bxor, bit.rshift\n"
+        "  local running, status = coroutine._running or coroutine.running, coroutine._status or coroutine.status\n"
+        "  local slots, live, sets = ffi.cast('int32_t *', lown)\n"
+        /* a slot that nobody has, or one whose coroutine has ended and was not collected yet */
+        "  local function take(co, hash)\n"
+        "    for dead = 0, 1 do for i = hash, hash + 15 do\n"
+        "      local s = band(i, 4095) + 1\n"
+        "      local c = live[s]\n"
+        "      if c == nil or dead == 1 and c ~= true and status(c) == 'dead' then\n"
+        "        slots[s] = 0\n"
+        "        sets[s] = { false, false, false, false, false, false, false, false,\n"
+        "                    false, false, false, false, false, false, false, false }\n"
+        "        local c, main = running()\n"
+        "        live[s] = not main and c or true slots[s] = co\n"
+        "        return s\n"
+        "      end\n"
+        "    end end\n"
+        "  end\n"
+        "  label = function(key, value)\n"
+        "    if not live then live, sets = new_labels() setmetatable(live, { __mode = 'v' }) end\n"
+        "    local co, s = cur[0]\n"
+        "    local hash = band(bxor(rshift(co, 4), rshift(co, 14)), 4095)\n"
+        "    for i = hash, hash + 15 do\n"
+        "      local at = band(i, 4095) + 1\n"
+        "      if slots[at] == co and live[at] ~= nil then s = at break end\n"
+        "    end\n"
+        "    if not s then\n"
+        "      if value == nil then return true end\n"
+        "      s = take(co, hash)\n"
+        "      if not s then return false end\n"
+        "    end\n"
+        "    if type(key) ~= 'string' then key = tostring(key) end\n"
+        "    if value == nil then value = false\n"
+        "    elseif type(value) ~= 'string' and type(value) ~= 'number' then value = tostring(value) end\n"
+        "    local set, room = sets[s]\n"
+        "    for i = 1, 15, 2 do\n"
+        "      if set[i] == key then set[i + 1] = value return true end\n"
+        "      if not set[i + 1] and not room then room = i end\n"
+        "    end\n"
+        "    if value and room then set[room] = key set[room + 1] = value end\n"
+        "    return not value or room ~= nil\n"
+        "  end\n"
+        "end\n"
+        "function M.label(key, value) label(key, value) end\n"
+        "return { _push = function(name) push(name) return true end, _pop = pop, _label = label }\n";
+
+_Static_assert(LS_LABEL_SLOTS == 4096 && LS_LABEL_PROBES == 16 && LS_LABELS_MOST == 8, "the Lua code has these figures");
 
 #define INNER "luasample.inner"         /* in the registry: what the C interface calls */
 
@@ -124,12 +174,31 @@ static void push_zone(lua_State *L)
         ls_lua_pop(L, 1);
 }
 
+/* The tables of the first label: with room in their array parts, which is where the tick handler looks. Returns both. */
+static int new_labels(lua_State *L)
+{
+        struct ls_vm_labels *labels = ls_labels_of(L);
+
+        if (!labels)
+                return 0;
+        ls_lua.lua_createtable(L, LS_LABEL_SLOTS, 0);
+        ls_lua.lua_pushvalue(L, -1);
+        ls_lua.lua_setfield(L, LS_LUA_REGISTRYINDEX, "luasample.live");
+        ls_lua.lua_createtable(L, LS_LABEL_SLOTS, 0);
+        ls_lua.lua_pushvalue(L, -1);
+        ls_lua.lua_setfield(L, LS_LUA_REGISTRYINDEX, "luasample.labels");
+        labels->live = ls_lua.lua_topointer(L, -2);
+        labels->sets = ls_lua.lua_topointer(L, -1);
+        return 2;
+}
+
 /* Adds what is written in Lua to the table on the stack. */
 static void add_lua(lua_State *L)
 {
         const char *g = LS_READ(const char *, L, LS_L_GLREF);
         int module = ls_lua.lua_gettop(L);
         struct ls_vm *vm = ls_vm_of(L);
+        struct ls_vm_labels *labels = ls_labels_of(L);
 
         push_zone(L);
         if (ls_lua.luaL_loadbuffer(L, module_source, sizeof module_source - 1, "=luasample"))
@@ -141,7 +210,12 @@ static void add_lua(lua_State *L)
                 ls_lua.lua_pushnil(L);
         ls_lua.lua_pushlightuserdata(L, (void *)(uintptr_t)(g + ls_vm_facts.cur_L_offset));
         ls_lua.lua_pushvalue(L, module + 1);
-        ls_lua.lua_call(L, 4, 1);
+        if (labels)
+                ls_lua.lua_pushlightuserdata(L, labels->own);
+        else
+                ls_lua.lua_pushnil(L);
+        ls_lua.lua_pushcclosure(L, new_labels, 0);
+        ls_lua.lua_call(L, 6, 1);
         ls_lua.lua_setfield(L, LS_LUA_REGISTRYINDEX, INNER);
         ls_lua.lua_settop(L, module);
 }

@@ -38,12 +38,14 @@ local function turn(name)
 end
 local a, b = turn("A"), turn("B")
 for _ = 1, 7 do a() b() end
+say(ls.label("key", "value"))
+say(ls.label("key"))
 say(ls.pause())
 unseen(80)
 say(ls.is_recording())
 say(ls.resume())
 ls.mark(42)
 unzoned(40)
-for _, name in ipairs { "start", "stop", "pause", "resume", "mark", "zone", "zone_push", "zone_pop", "is_recording" } do
+for _, name in ipairs { "start", "stop", "pause", "resume", "mark", "zone", "zone_push", "zone_pop", "label", "is_recording" } do
         assert(type(ls[name]) == "function", name)
 end

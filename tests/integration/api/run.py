@@ -96,6 +96,64 @@ def compiled():
     check(counts[1][0] >= 1 and counts[1][1] <= counts[0][1] + 2, "jit.zone %s, luasample %s" % tuple(counts))
 
 
+def labels():
+    return once("labels", lambda: s.record_lua("labels.lua").ok())
+
+
+def label_ticks(r, key, *opts):
+    return {row["label"]: row["self_ticks"] for row in r.rows("--by", key, *opts)}
+
+
+def check_ticks(got, want):
+    check(set(got) == set(want), "groups %s, not %s" % (sorted(got), sorted(want)))
+    for name, ms in want.items():
+        check(0.6 * ms - 5 <= got[name] <= 1.4 * ms + 12, "%s has %s ticks, not about %d" % (name, got[name], ms))
+
+
+@suite.test("labels", "labels of each coroutine and its resumers, changed, removed, and gone with their coroutine", quick=True)
+def labelled():
+    r = labels()
+    check_ticks(label_ticks(r, "label:route"), {"(none)": 160, "/list": 60, "/item": 120, "A": 60, "B": 60})
+    check_ticks(label_ticks(r, "label:user"), {"(none)": 280, "ann": 180})
+    check_ticks(label_ticks(r, "label:short"), {"(none)": 400, "last": 60})
+    check_ticks(label_ticks(r, "label:frame"), {"(none)": 400, "7": 60})
+    whole = label_ticks(r, "label")
+    check(sum(whole.values()) == sum(label_ticks(r, "label:route").values()), "ticks are not the same: %s" % whole)
+    check(len(whole) == 7, whole)
+
+
+@suite.test("label-filter", "--label selects what --by label shows")
+def label_filter():
+    r, every = labels(), label_ticks(labels(), "label:route")
+    for pattern, names in (("route=/*", ["/list", "/item"]), ("route=A", ["A"]), ("route=(none)", ["(none)"]),
+                           ("route", ["/list", "/item", "A", "B"])):
+        got = label_ticks(r, "label:route", "--label", pattern)
+        check(got == {n: every[n] for n in names}, "--label %s: %s of %s" % (pattern, got, every))
+    got = label_ticks(r, "label:route", "--label", "user=ann")
+    check(sorted(got) == ["/item", "A", "B"], got)
+
+
+@suite.test("label-merge", "labels of two recordings stay what they were")
+def label_merge():
+    r, out = labels(), s.tmpfile(".data")
+    s.run([s.luasample(), "merge", "-o", out, r.trace, r.trace]).ok()
+    once_, twice = label_ticks(r, "label:route"), {row["label"]: row["self_ticks"] for row in s.rows(out, "--by", "label:route")}
+    check(twice == {name: 2 * ticks for name, ticks in once_.items()}, "%s, twice %s" % (once_, twice))
+
+
+@suite.test("label-numbers", "a label that changes all the time costs an entry a sample at most, also beside another")
+def label_numbers():
+    r = s.record([s.luajit().program, "-e", """local ls, t, i = require "luasample", os.clock() + 0.8, 0
+        ls.label("route", "/all")
+        repeat i = i + 1 ls.label("frame", i) until os.clock() > t print(i)"""]).ok()
+    calls, samples = int(r.out), r.info()["samples"]
+    rows = len(dumped(r.trace, "label"))
+    check(calls > 5 * samples, "%d calls in %d samples say nothing" % (calls, samples))
+    check(100 < rows <= 2 * samples + 20, "%d entries of %d samples" % (rows, samples))
+    got = label_ticks(r, "label:route")
+    check(got.get("/all", 0) > 0.95 * sum(got.values()), got)
+
+
 @suite.test("example", "the example host: zones, a pause and marks through luasample.h", quick=True)
 def host():
     r = example()
@@ -103,6 +161,7 @@ def host():
     got = zone_ticks(r)
     for route, ms in (("list", 120), ("item", 60), ("fail", 30)):
         check_near("GET /" + route, got.get("GET /" + route, 0), ms, 0.4 * ms + 8)
+    check_ticks(label_ticks(r, "label:customer"), {"0": 70, "1": 70, "2": 70})
     check("warm_up" not in [row["function"] for row in r.rows("--by", "function")], "the pause was sampled")
 
 
