@@ -2,6 +2,8 @@
 """Tests of what a program can tell luasample: luasample.h and require "luasample": run.py [--quick] [--list] [NAME...]
 
 Needs the build directory in LUASAMPLE_BUILD (default build/)."""
+import collections
+import gzip
 import json
 import os
 import re
@@ -131,6 +133,23 @@ def label_filter():
         check(got == {n: every[n] for n in names}, "--label %s: %s of %s" % (pattern, got, every))
     got = label_ticks(r, "label:route", "--label", "user=ann")
     check(sorted(got) == ["/item", "A", "B"], got)
+
+
+@suite.test("label-exports", "labels are in JSON lines and in pprof")
+def label_exports():
+    r, out = labels(), s.tmpfile(".jsonl")
+    s.run([s.luasample(), "export", "-i", r.trace, "--format", "jsonl", "-o", out]).ok()
+    got = collections.Counter()
+    with open(out) as f:
+        for row in map(json.loads, f):
+            got[row.get("labels", {}).get("route", "(none)")] += row["weight"]
+    check(got == label_ticks(r, "label:route"), "JSON lines: %s" % got)
+    out = s.tmpfile(".pb.gz")
+    s.run([s.luasample(), "export", "-i", r.trace, "--format", "pprof", "-o", out]).ok()
+    with gzip.open(out) as f:
+        data = f.read()
+    for text in (b"route", b"/list", b"user", b"ann", b"short", b"last"):
+        check(b"\x32" + bytes([len(text)]) + text in data, "no string %r in the pprof profile" % text)
 
 
 @suite.test("label-merge", "labels of two recordings stay what they were")
