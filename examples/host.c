@@ -72,7 +72,8 @@ int main(int argc, char **argv)
         for (unsigned i = 0; i < requests; i++)
                 failed += serve(L, i) != 0;
         luasample_mark("served");
-        printf("%u requests, %u failed, recording %d, Lua stack %d\n", requests, failed, luasample_is_recording(L), lua_gettop(L));
+        printf("%u requests, %u failed, recording %d, Lua stack %d\n", requests, failed, luasample_is_recording(L),
+               lua_gettop(L));
         lua_close(L);
         return 0;
 }

@@ -118,7 +118,8 @@ static const char *labels(struct jsonl *s, uint32_t id)
                 return s->label[id];
         yajl_gen_map_open(s->gen);
         for (uint32_t at = id, n = 0; at && n < OWN_LABELS; at = all[at].parent, n++) {
-                char *key = ls_visible(all[at].key.s, all[at].key.len), *value = ls_visible(all[at].value.s, all[at].value.len);
+                char *key = ls_visible(all[at].key.s, all[at].key.len);
+                char *value = ls_visible(all[at].value.s, all[at].value.len);
 
                 add_text(s->gen, key ? key : "", value);
                 free(key);

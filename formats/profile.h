@@ -33,7 +33,7 @@ struct ls_function {
 struct ls_location { uint32_t function, line; };        /* line 0 = none */
 struct ls_stack { uint32_t parent, location, depth; };  /* parent < own id; 0 = root's parent; depth from 1 */
 struct ls_zone { uint32_t parent; struct ls_str name; };
-struct ls_sample_label { uint32_t parent; struct ls_str key, value; };  /* parent < own id: a label that holds too, 0 = none */
+struct ls_sample_label { uint32_t parent; struct ls_str key, value; };  /* parent < own id: holds too, 0 = none */
 struct ls_process { uint32_t pid; struct ls_str name; struct ls_process_totals totals; };
 struct ls_thread { uint32_t process, tid; struct ls_str name; uint64_t cpu_ns; };
 struct ls_vm { uint32_t process, number; struct ls_str runtime; };

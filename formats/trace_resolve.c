@@ -244,7 +244,8 @@ static int resolve_sample_labels(struct ls_reader *r, struct ls_profile *p)
                 p->sample_labels[i] = (struct ls_sample_label){ 0, ls_reader_str(r, 0), lost_str() };
                 if (row && COL(LABEL, PARENT) < i)
                         p->sample_labels[i] = (struct ls_sample_label){
-                                (uint32_t)COL(LABEL, PARENT), ls_reader_str(r, COL(LABEL, KEY)), ls_reader_str(r, COL(LABEL, VALUE)) };
+                                (uint32_t)COL(LABEL, PARENT), ls_reader_str(r, COL(LABEL, KEY)),
+                                ls_reader_str(r, COL(LABEL, VALUE)) };
         }
         return 0;
 }
@@ -337,8 +338,9 @@ static int resolve_others(struct ls_reader *r, struct ls_profile *p)
 /* Lists without entry 0, of the rows that are there. */
 static int resolve_lists(struct ls_reader *r, struct ls_profile *p)
 {
-        const struct ls_dict *clocks = &r->dict[LS_REC_CLOCKS], *regions = &r->dict[LS_REC_REGION], *spans = &r->dict[LS_REC_SPAN];
+        const struct ls_dict *clocks = &r->dict[LS_REC_CLOCKS], *regions = &r->dict[LS_REC_REGION];
         const struct ls_dict *notices = &r->dict[LS_REC_NOTICE], *infos = &r->dict[LS_REC_INFO];
+        const struct ls_dict *spans = &r->dict[LS_REC_SPAN];
 
         p->clocks = calloc(clocks->n + 1, sizeof(*p->clocks));
         p->regions = calloc(regions->n + 1, sizeof(*p->regions));
@@ -368,7 +370,8 @@ static int resolve_lists(struct ls_reader *r, struct ls_profile *p)
 
                 if (row && COL(SPAN, EVENT) == LS_EVENT_MARK && COL(SPAN, PHASE) == LS_SPAN_INSTANT)
                         p->marks[p->n_marks++] = (struct ls_mark){
-                                COL(SPAN, TIME), ref(r, LS_REC_THREAD, COL(SPAN, THREAD), 0), ls_reader_str(r, COL(SPAN, NAME)) };
+                                COL(SPAN, TIME), ref(r, LS_REC_THREAD, COL(SPAN, THREAD), 0),
+                                ls_reader_str(r, COL(SPAN, NAME)) };
         }
         for (uint32_t i = 1; i <= notices->n; i++) {
                 const uint64_t *row = row_of(r, LS_REC_NOTICE, i);
@@ -445,7 +448,8 @@ int ls_resolve(struct ls_reader *r)
         struct ls_profile *p = r->p;
 
         if (resolve_sources(r, p) || resolve_texts(r, p) || resolve_functions(r, p) || resolve_stacks(r, p) ||
-            resolve_zones(r, p) || resolve_sample_labels(r, p) || resolve_processes(r, p) || resolve_others(r, p) || resolve_lists(r, p) ||
+            resolve_zones(r, p) || resolve_sample_labels(r, p) || resolve_processes(r, p) || resolve_others(r, p) ||
+            resolve_lists(r, p) ||
             ls_resolve_jit(r) || ls_resolve_totals(r))
                 return -ENOMEM;
         resolve_damages(r, p);

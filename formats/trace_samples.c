@@ -277,7 +277,8 @@ static void check_ids(struct ls_reader *r, uint32_t n)
                                 coroutine[k] = ls_stack_coroutine(r, s[k]);
         }
         for (unsigned i = 0; i < U32_STACK; i++) {
-                uint32_t max = r->dict[columns32[i].kind].n, lost = i == U32_ZONE ? r->lost_zone : i == U32_LABEL ? r->lost_label : 0;
+                uint32_t max = r->dict[columns32[i].kind].n;
+                uint32_t lost = i == U32_ZONE ? r->lost_zone : i == U32_LABEL ? r->lost_label : 0;
 
                 if (greatest(b->u32[i], n, b->same32[i]) <= max)
                         continue;

@@ -30,7 +30,8 @@ static inline uint32_t ls_label_hash(uint32_t low)
 struct ls_vm_labels *ls_labels_of(const lua_State *L);
 void ls_labels_close(struct ls_vm *vm);
 
-/* Id of the labels of L and of its resumers, where the innermost value of a key counts; 0 = none. Tick handler or VM hook. */
+/* Id of the labels of L and of its resumers, where the innermost value of a key counts; 0 = none. Tick handler or VM
+ * hook. */
 LS_HANDLER uint32_t ls_label_id(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L, struct ls_guard *guard);
 
 /* The tables of a thread. Normal context. */

@@ -479,8 +479,8 @@ void ls_translate_finish(struct ls_translate *t)
         char text[128];
 
         if (t->marks_dropped) {
-                snprintf(text, sizeof(text), "of the program's marks the first %u are kept, and %llu more are not", MARKS_MAX,
-                         (unsigned long long)t->marks_dropped);
+                snprintf(text, sizeof(text), "of the program's marks the first %u are kept, and %llu more are not",
+                         MARKS_MAX, (unsigned long long)t->marks_dropped);
                 ls_trace_notice(t->cfg.writer, text);
                 if (t->cfg.notice)
                         t->cfg.notice(t->cfg.notice_ctx, text);

@@ -344,7 +344,8 @@ int ls_filter_wants(const struct ls_filter *f, const struct ls_sample_block *b, 
 
 int ls_filter_any(const struct ls_filter *f)
 {
-        return f->need_region_flag || f->vmstates || f->stacks || f->zones || f->labels || f->threads || f->vms || f->has_time || f->by_region;
+        return f->need_region_flag || f->vmstates || f->stacks || f->zones || f->labels || f->threads || f->vms ||
+               f->has_time || f->by_region;
 }
 
 static int any(const uint8_t *map, uint32_t n)
@@ -368,7 +369,8 @@ int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_la
         }
         ls_event_rows(f->choice.id[0], f->events);
         f->vmstates = o->vmstates;
-        f->active = o->zone || o->label || o->vmstate || o->process || o->thread || o->vm || o->time_text || o->n_functions || o->n_excludes || o->region;
+        f->active = o->zone || o->label || o->vmstate || o->process || o->thread || o->vm ||
+                    o->time_text || o->n_functions || o->n_excludes || o->region;
         if (o->zone)
                 r = init_zones(f, p, o->zone);
         if (!r && o->label)

@@ -199,7 +199,8 @@ static void put_notices(const struct ls_report *r)
         for (uint32_t i = 0; i < p->n_events; i++) {
                 char *name;
 
-                if (p->events[i].id == LS_EVENT_CPU || p->events[i].id == LS_EVENT_MARK || !p->events[i].rows || is_shown(r, (uint8_t)p->events[i].id))
+                if (p->events[i].id == LS_EVENT_CPU || p->events[i].id == LS_EVENT_MARK || !p->events[i].rows ||
+                    is_shown(r, (uint8_t)p->events[i].id))
                         continue;
                 name = ls_visible(p->events[i].name.s, p->events[i].name.len);
                 if (name)

@@ -46,7 +46,8 @@ const struct poptOption ls_filter_option_table[] = {
 };
 
 #define BY_OPTION \
-        { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|process|thread|vm|coroutine|trace|label", \
+        { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|process|thread|vm|coroutine|" \
+               "trace|label", \
                         "group by this; two levels with a comma: --by vmstate,function") }
 #define FILTER_OPTIONS { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL }
 

@@ -108,7 +108,7 @@ struct ls_rec_zone {                    /* ZONE: sent before its first use */
 };
 _Static_assert(sizeof(struct ls_rec_zone) == 16, "ZONE is 16 bytes");
 
-struct ls_rec_label {                   /* LABEL: sent before its first use; one with an id that was sent before replaces that */
+struct ls_rec_label {                   /* LABEL: sent before its first use; replaces one of the same id */
         uint32_t label_id;
         uint32_t parent_id;             /* label that holds too, 0 = none; always sent before */
         uint32_t key_len, value_len;    /* key, then value */

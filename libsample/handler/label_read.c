@@ -93,7 +93,8 @@ static void add_set(struct pairs *pairs, const char *set, struct ls_guard *g)
         }
 }
 
-static uint32_t define(struct ls_thread *t, uint32_t parent, const char *key, uint32_t key_len, const char *value, uint32_t len)
+static uint32_t define(struct ls_thread *t, uint32_t parent, const char *key, uint32_t key_len, const char *value,
+                       uint32_t len)
 {
         struct ls_label_cache *cache = t->labels;
         uint64_t hash = (ls_bytes_hash(key, key_len) * 31 + ls_bytes_hash(value, len)) * 31 + parent;

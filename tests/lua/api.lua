@@ -46,6 +46,7 @@ say(ls.is_recording())
 say(ls.resume())
 ls.mark(42)
 unzoned(40)
-for _, name in ipairs { "start", "stop", "pause", "resume", "mark", "zone", "zone_push", "zone_pop", "label", "is_recording" } do
+for _, name in ipairs { "start", "stop", "pause", "resume", "mark", "zone", "zone_push", "zone_pop", "label",
+                "is_recording" } do
         assert(type(ls[name]) == "function", name)
 end

@@ -77,7 +77,8 @@ def marks():
         with open(out) as f:
             profile = json.load(f)
         strings = profile["shared"]["stringArray"]
-        seen = [strings[n] for t in profile["threads"] for n, phase in zip(t["markers"]["name"], t["markers"]["phase"]) if phase == 0]
+        seen = [strings[n] for t in profile["threads"]
+                for n, phase in zip(t["markers"]["name"], t["markers"]["phase"]) if phase == 0]
         check(seen == [n.replace("\1", "\\x01") for n in names], "marks of the Firefox profile: %s" % seen)
         check(re.search(r"Marks: .*%s.*%s" % tuple(re.escape(n.replace("\1", "\\x01")) for n in names), shown), shown[:1500])
 
@@ -112,7 +113,7 @@ def check_ticks(got, want):
         check(0.6 * ms - 5 <= got[name] <= 1.4 * ms + 12, "%s has %s ticks, not about %d" % (name, got[name], ms))
 
 
-@suite.test("labels", "labels of each coroutine and its resumers, changed, removed, and gone with their coroutine", quick=True)
+@suite.test("labels", "labels of coroutines and their resumers, changed, removed, and gone with the coroutine", quick=True)
 def labelled():
     r = labels()
     check_ticks(label_ticks(r, "label:route"), {"(none)": 160, "/list": 60, "/item": 120, "A": 60, "B": 60})
@@ -156,7 +157,8 @@ def label_exports():
 def label_merge():
     r, out = labels(), s.tmpfile(".data")
     s.run([s.luasample(), "merge", "-o", out, r.trace, r.trace]).ok()
-    once_, twice = label_ticks(r, "label:route"), {row["label"]: row["self_ticks"] for row in s.rows(out, "--by", "label:route")}
+    once_ = label_ticks(r, "label:route")
+    twice = {row["label"]: row["self_ticks"] for row in s.rows(out, "--by", "label:route")}
     check(twice == {name: 2 * ticks for name, ticks in once_.items()}, "%s, twice %s" % (once_, twice))
 
 
