@@ -10,5 +10,6 @@
 #define LS_DIM_VM      16u
 #define LS_DIM_COROUTINE 32u
 #define LS_DIM_TRACE   64u
+#define LS_DIM_LABEL   128u
 
 #endif

@@ -13,7 +13,7 @@ struct ls_export_cell {                 /* ticks of one stack, after all filters
         uint64_t ticks;
         uint32_t stack;
         uint32_t prefix, suffix;        /* tags: a frame above the roots, a frame below the leaf; 0 = none */
-        uint32_t zone, thread, vm, coroutine, trace;    /* of the dims that the exporter asked for; else 0 */
+        uint32_t zone, thread, vm, coroutine, trace, label;     /* of the dims that the exporter asked for; else 0 */
         uint8_t vmstate;                /* likewise */
         uint8_t noline;                 /* the leaf's line is not known */
 };

@@ -13,11 +13,12 @@
 #define GECKO_VERSION 29                /* of the format that this one was once made from */
 #define PROCESSED_VERSION 61
 
-enum { MARKER_ZONE, MARKER_REGION };
+enum { MARKER_ZONE, MARKER_REGION, MARKER_MARK };
 
 static const struct { const char *name, *description; } marker_kinds[] = {
         [MARKER_ZONE] = { "zone", "A zone of jit.zone: begins and ends at the first and last sample in it." },
         [MARKER_REGION] = { "region", "A region between luasample.start() and luasample.stop()." },
+        [MARKER_MARK] = { "mark", "An instant that the program marked with luasample.mark()." },
 };
 
 /* Without padding: they go to a file as they are. */
@@ -80,6 +81,25 @@ static int add_region(void *ctx, uint32_t region, uint64_t from_ns, uint64_t to_
         return ls_spool_add(x->markers, x->p->regions[region].thread, &m);
 }
 
+/* Those of threads that are shown, in the time that is. */
+static int add_marks(struct ls_fx *x)
+{
+        const struct ls_export *in = x->t->in;
+        int r = 0;
+
+        for (uint32_t i = 0; !r && i < x->p->n_marks; i++) {
+                const struct ls_mark *mark = &x->p->marks[i];
+                struct marker m = { .from_ns = mark->time_ns, .to_ns = mark->time_ns, .kind = MARKER_MARK };
+
+                if (!x->t->threads[mark->thread].rows || (in->from_ns && mark->time_ns < in->from_ns) ||
+                    (in->to_ns && mark->time_ns > in->to_ns))
+                        continue;
+                m.string = ls_fx_mark_string(x, i);
+                r = ls_spool_add(x->markers, mark->thread, &m);
+        }
+        return r;
+}
+
 static int collect(struct ls_fx *x)
 {
         int r = ls_fx_number_files(x);
@@ -90,7 +110,9 @@ static int collect(struct ls_fx *x)
                 r = change_zone(x, i, 0, x->t->threads[i].to_ns);
         if (!r)
                 r = ls_fx_number_stacks(x);
-        return r ? r : ls_timeline_regions(x->t, add_region, x);
+        if (!r)
+                r = ls_timeline_regions(x->t, add_region, x);
+        return r ? r : add_marks(x);
 }
 
 static void put_category(struct ls_fx *x, const char *name, const char *color)
@@ -129,6 +151,8 @@ static void put_marker_schema(struct ls_fx *x)
 {
         ls_js_key_open(&x->j, "markerSchema", '[');
         for (size_t i = 0; i < sizeof(marker_kinds) / sizeof(marker_kinds[0]); i++) {
+                if (i == MARKER_MARK && !x->p->n_marks)
+                        break;
                 ls_js_open(&x->j, '{');
                 ls_js_key_string(&x->j, "name", marker_kinds[i].name);
                 ls_js_key_string(&x->j, "chartLabel", "{marker.name}");
@@ -264,14 +288,17 @@ static int put_marker_start(void *ctx, const void *record)
 
 static int put_marker_end(void *ctx, const void *record)
 {
-        put_ms(ctx, ((const struct marker *)record)->to_ns);
+        if (((const struct marker *)record)->kind == MARKER_MARK)
+                ls_js_null(&((struct ls_fx *)ctx)->j);
+        else
+                put_ms(ctx, ((const struct marker *)record)->to_ns);
         return 0;
 }
 
 static int put_marker_phase(void *ctx, const void *record)
 {
-        (void)record;
-        ls_js_u64(&((struct ls_fx *)ctx)->j, 1);        /* an interval */
+        /* 0 an instant, 1 an interval */
+        ls_js_u64(&((struct ls_fx *)ctx)->j, ((const struct marker *)record)->kind != MARKER_MARK);
         return 0;
 }
 

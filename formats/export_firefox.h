@@ -47,6 +47,7 @@ void ls_fx_put_shared(struct ls_fx *x);
 /* Indexes of the string table. */
 uint32_t ls_fx_zone_string(const struct ls_fx *x, uint32_t zone);
 uint32_t ls_fx_region_string(const struct ls_fx *x, uint32_t region);
+uint32_t ls_fx_mark_string(const struct ls_fx *x, uint32_t mark);
 void ls_fx_free_numbers(struct ls_fx *x);
 
 #endif

@@ -31,7 +31,7 @@ static uint32_t source_of(const struct ls_fx *x, const struct ls_function *f)
         return f->kind == LS_FUNC_LUA ? x->source_number[f->source] : 0;
 }
 
-/* Strings stand in this order: functions, paths and names of sources, names of libraries, zones, regions. */
+/* Strings stand in this order: functions, paths and names of sources, names of libraries, zones, regions, marks. */
 static uint32_t source_string(const struct ls_fx *x, uint32_t number)
 {
         return x->t->n_frames + 2 * (number - 1);
@@ -50,6 +50,11 @@ uint32_t ls_fx_zone_string(const struct ls_fx *x, uint32_t zone)
 uint32_t ls_fx_region_string(const struct ls_fx *x, uint32_t region)
 {
         return ls_fx_zone_string(x, x->p->n_zones) + region;
+}
+
+uint32_t ls_fx_mark_string(const struct ls_fx *x, uint32_t mark)
+{
+        return ls_fx_region_string(x, x->p->n_regions) + mark;
 }
 
 /* Rows of a table with n ids: what callers and vmstates say. */
@@ -429,6 +434,8 @@ static void put_strings(struct ls_fx *x)
                 ls_js_text(&x->j, x->p->zones[i].name);
         for (uint32_t i = 0; i < x->p->n_regions; i++)
                 ls_js_string(&x->j, x->p->regions[i].name.len ? x->p->regions[i].name.s : "region");
+        for (uint32_t i = 0; i < x->p->n_marks; i++)
+                ls_js_text(&x->j, x->p->marks[i].name);
         ls_js_close(&x->j, ']');
 }
 

@@ -10,6 +10,8 @@
 
 #include <yajl/yajl_gen.h>
 
+#define OWN_LABELS 64u          /* of a sample that are written: a hostile trace may nest any number */
+
 struct jsonl {
         const struct ls_export *in;
         const struct ls_profile *p;
@@ -19,6 +21,7 @@ struct jsonl {
         char **frame;                   /* by location, and of leaves without a line by n_locations + function */
         char *vmstate[LS_NVMSTATES];
         char **zone, **thread, **coroutine;     /* thread: its three members */
+        char **label;                   /* an object */
         int failed;
 };
 
@@ -106,6 +109,27 @@ static const char *thread(struct jsonl *s, uint32_t id)
         return s->thread[id] ? s->thread[id] : "";
 }
 
+/* The labels that the program gave, as an object. */
+static const char *labels(struct jsonl *s, uint32_t id)
+{
+        const struct ls_sample_label *all = s->p->sample_labels;
+
+        if (s->label[id])
+                return s->label[id];
+        yajl_gen_map_open(s->gen);
+        for (uint32_t at = id, n = 0; at && n < OWN_LABELS; at = all[at].parent, n++) {
+                char *key = ls_visible(all[at].key.s, all[at].key.len);
+                char *value = ls_visible(all[at].value.s, all[at].value.len);
+
+                add_text(s->gen, key ? key : "", value);
+                free(key);
+                free(value);
+        }
+        yajl_gen_map_close(s->gen);
+        s->label[id] = take(s);
+        return s->label[id] ? s->label[id] : "{}";
+}
+
 static void put_stack(struct jsonl *s, uint32_t stack, int noline)
 {
         const struct ls_profile *p = s->p;
@@ -133,6 +157,8 @@ static void put_row(struct jsonl *s, const struct ls_sample_block *b, uint32_t i
                         dim(s, s->coroutine, LS_DIM_COROUTINE, b->coroutine[i]));
         else
                 fputs_unlocked(",\"vm\":null,\"coroutine\":null", s->out);
+        if (b->label[i])
+                fprintf(s->out, ",\"labels\":%s", labels(s, b->label[i]));
         put_stack(s, b->stack[i], noline);
 }
 
@@ -166,10 +192,12 @@ static int jsonl_write(FILE *out, const struct ls_export *in)
         s.zone = calloc((size_t)p->n_zones + 1, sizeof(*s.zone));
         s.thread = calloc((size_t)p->n_threads + 1, sizeof(*s.thread));
         s.coroutine = calloc((size_t)p->n_coroutines + 1, sizeof(*s.coroutine));
-        if (s.gen && s.frame && s.zone && s.thread && s.coroutine)
+        s.label = calloc((size_t)p->n_sample_labels + 1, sizeof(*s.label));
+        if (s.gen && s.frame && s.label && s.zone && s.thread && s.coroutine)
                 r = in->rows(in, LS_COL_TIME, put_rows, &s);
         free_texts(s.frame, n_frames);
         free_texts(s.zone, p->n_zones);
+        free_texts(s.label, p->n_sample_labels);
         free_texts(s.thread, p->n_threads);
         free_texts(s.coroutine, p->n_coroutines);
         for (unsigned i = 0; i < LS_NVMSTATES; i++)

@@ -30,6 +30,7 @@ enum {                                  /* fields of the messages of profile.pro
 };
 
 #define RUNTIME_MAPPING 1u
+#define OWN_LABELS 64u          /* of a sample that are written: a hostile trace may nest any number */
 
 static const struct dim { unsigned dim; const char *key; } dims[] = {
         { LS_DIM_VMSTATE, "vmstate" },
@@ -51,6 +52,7 @@ struct pprof {
         uint32_t *location, *noline, *function, *mapping, *source;
         uint32_t *dim_text[N_DIMS];     /* string + 1 of each id */
         uint32_t dim_key[N_DIMS];
+        uint32_t *label_key, *label_value;      /* strings + 1 of each label of the program */
 };
 
 static void put(struct pprof *s, uint32_t field, struct ls_buf *message)
@@ -209,6 +211,22 @@ static void add_label(struct pprof *s, const struct ls_export_cell *c, unsigned 
         ls_proto_message(&s->message, SAMPLE_LABEL, &s->inner);
 }
 
+/* The labels that the program gave, under their own keys. */
+static void add_own_labels(struct pprof *s, uint32_t label)
+{
+        for (unsigned n = 0; label && n < OWN_LABELS; label = s->p->sample_labels[label].parent, n++) {
+                if (!s->label_key[label]) {
+                        const struct ls_sample_label *l = &s->p->sample_labels[label];
+
+                        s->label_key[label] = 1 + visible_string(s, l->key);
+                        s->label_value[label] = 1 + visible_string(s, l->value);
+                }
+                ls_proto_u64(&s->inner, LABEL_KEY, s->label_key[label] - 1);
+                ls_proto_u64(&s->inner, LABEL_STR, s->label_value[label] - 1);
+                ls_proto_message(&s->message, SAMPLE_LABEL, &s->inner);
+        }
+}
+
 static uint64_t to_ns(const struct ls_export *in, uint64_t ticks)
 {
         unsigned __int128 ns = (unsigned __int128)ticks * in->interval_ns;
@@ -230,6 +248,7 @@ static void put_sample(struct pprof *s, const struct ls_export_cell *c)
         ls_proto_message(&s->message, SAMPLE_VALUE, &s->packed);
         for (unsigned i = 0; i < N_DIMS; i++)
                 add_label(s, c, i);
+        add_own_labels(s, c->label);
         put(s, PROFILE_SAMPLE, &s->message);
 }
 
@@ -298,7 +317,9 @@ static int new_tables(struct pprof *s)
         s->function = calloc((size_t)p->n_functions + 1, sizeof(*s->function));
         s->mapping = calloc((size_t)p->n_mappings + 1, sizeof(*s->mapping));
         s->source = calloc((size_t)p->n_sources + 1, sizeof(*s->source));
-        ok = s->location && s->noline && s->function && s->mapping && s->source;
+        s->label_key = calloc((size_t)p->n_sample_labels + 1, sizeof(*s->label_key));
+        s->label_value = calloc((size_t)p->n_sample_labels + 1, sizeof(*s->label_value));
+        ok = s->label_key && s->label_value && s->location && s->noline && s->function && s->mapping && s->source;
         for (unsigned i = 0; i < N_DIMS; i++) {
                 s->dim_text[i] = calloc((size_t)sizes[i] + 1, sizeof(*s->dim_text[i]));
                 ok = ok && s->dim_text[i];
@@ -314,6 +335,8 @@ static void free_tables(struct pprof *s)
                 ls_buf_free(buffers[i]);
         for (unsigned i = 0; i < N_DIMS; i++)
                 free(s->dim_text[i]);
+        free(s->label_key);
+        free(s->label_value);
         free(s->location);
         free(s->noline);
         free(s->function);
@@ -346,6 +369,6 @@ const struct ls_exporter ls_export_pprof = {
         .suffix = ".pb.gz",
         .help = "profile.proto, for go tool pprof and others",
         .flags = LS_EXPORT_BINARY,
-        .dims = LS_DIM_VMSTATE | LS_DIM_ZONE | LS_DIM_THREAD | LS_DIM_VM | LS_DIM_COROUTINE,
+        .dims = LS_DIM_VMSTATE | LS_DIM_ZONE | LS_DIM_THREAD | LS_DIM_VM | LS_DIM_COROUTINE | LS_DIM_LABEL,
         .write = pprof_write,
 };

@@ -23,7 +23,7 @@ int ls_merge_ids_init(struct ls_merge_ids *ids, struct ls_merge *m, const struct
                 { &ids->sources, p->n_sources }, { &ids->functions, p->n_functions }, { &ids->locations, p->n_locations },
                 { &ids->stacks, p->n_stacks }, { &ids->zones, p->n_zones }, { &ids->processes, p->n_processes },
                 { &ids->threads, p->n_threads }, { &ids->vms, p->n_vms }, { &ids->coroutines, p->n_coroutines },
-                { &ids->mappings, p->n_mappings },
+                { &ids->mappings, p->n_mappings }, { &ids->labels, p->n_sample_labels },
         };
 
         memset(ids, 0, sizeof(*ids));
@@ -51,6 +51,7 @@ void ls_merge_ids_done(struct ls_merge_ids *ids)
         free(ids->vms);
         free(ids->coroutines);
         free(ids->mappings);
+        free(ids->labels);
 }
 
 static uint32_t str(const struct ls_merge_ids *ids, struct ls_str s)
@@ -214,6 +215,15 @@ static int add_coroutine(struct ls_merge_ids *ids, uint32_t i)
         return 0;
 }
 
+/* A lost one is alone, and says so. */
+static int add_label(struct ls_merge_ids *ids, uint32_t i)
+{
+        const struct ls_sample_label *l = &ids->p->sample_labels[i];
+
+        ids->labels[i] = ls_trace_label(ids->m->w, ids->labels[l->parent], str(ids, l->key), str(ids, l->value));
+        return 0;
+}
+
 /* Tables by id, in the order in which they refer to each other. */
 static const struct {
         unsigned kind;
@@ -223,6 +233,7 @@ static const struct {
         { LS_REC_MAPPING, add_mapping },
         { LS_REC_SOURCE, add_source }, { LS_REC_FUNCTION, add_function }, { LS_REC_LOCATION, add_location },
         { LS_REC_STACK, add_stack }, { LS_REC_ZONE, add_zone }, { LS_REC_COROUTINE, add_coroutine },
+        { LS_REC_LABEL, add_label },
 };
 
 static uint32_t function_of(const struct ls_merge_ids *ids, uint64_t id)
@@ -284,7 +295,7 @@ static int add_jittraces(struct ls_merge_ids *ids)
 }
 
 /* Columns of the other kinds that are not copied as they are. */
-enum how { FUNCTION, STACK, ZONE, THREAD, VM, COROUTINE, STRING, TIME, PERIOD, LABEL };
+enum how { FUNCTION, STACK, ZONE, THREAD, VM, COROUTINE, STRING, TIME, PERIOD };
 static const struct { uint8_t kind, column, how; } changes[] = {
         { LS_REC_IRNAMES, LS_C_IRNAMES_VM, VM }, { LS_REC_IRNAMES, LS_C_IRNAMES_NAMES, STRING },
         { LS_REC_EVENT, LS_C_EVENT_NAME, STRING }, { LS_REC_EVENT, LS_C_EVENT_UNIT, STRING },
@@ -301,11 +312,9 @@ static const struct { uint8_t kind, column, how; } changes[] = {
         { LS_REC_SPAN, LS_C_SPAN_COROUTINE, COROUTINE }, { LS_REC_SPAN, LS_C_SPAN_STACK, STACK },
         { LS_REC_SPAN, LS_C_SPAN_NAME, STRING },
         { LS_REC_LINECOUNT, LS_C_LINECOUNT_FUNCTION, FUNCTION },
-        { LS_REC_LABEL, LS_C_LABEL_PARENT, LABEL }, { LS_REC_LABEL, LS_C_LABEL_KEY, STRING },
-        { LS_REC_LABEL, LS_C_LABEL_VALUE, STRING },
 };
 static const uint8_t copied[] = { LS_REC_IRNAMES, LS_REC_EVENT, LS_REC_CLOCKS, LS_REC_THREADCPU, LS_REC_REGION,
-                                  LS_REC_NOTICE, LS_REC_AGGREGATE, LS_REC_SPAN, LS_REC_LINECOUNT, LS_REC_LABEL };
+                                  LS_REC_NOTICE, LS_REC_AGGREGATE, LS_REC_SPAN, LS_REC_LINECOUNT };
 
 static uint64_t change(const struct ls_merge_ids *ids, enum how how, uint64_t v)
 {
@@ -330,8 +339,6 @@ static uint64_t change(const struct ls_merge_ids *ids, enum how how, uint64_t v)
                 return v + ids->in->shift_ns;
         case PERIOD:                    /* of events that count ticks of the interval */
                 return v == p->interval_ns ? ids->m->interval_ns : v;
-        case LABEL:
-                return v ? v + ids->m->label_base : 0;
         }
         return v;
 }
@@ -357,10 +364,12 @@ static void copy_rows(struct ls_merge_ids *ids, unsigned kind)
 }
 
 /* The last entries of some tables stand for lost definitions: they are written when something refers to them. */
-int ls_merge_lost(struct ls_merge_ids *ids, uint32_t stack, uint32_t zone)
+int ls_merge_lost(struct ls_merge_ids *ids, uint32_t stack, uint32_t zone, uint32_t label)
 {
         int r = add_stack(ids, stack);
 
+        if (!r && label && !ids->labels[label])
+                r = add_label(ids, label);
         return r ? r : add_zone(ids, zone);
 }
 
@@ -379,6 +388,5 @@ int ls_merge_tables(struct ls_merge_ids *ids)
         for (size_t i = 0; !r && i < sizeof(copied); i++)
                 copy_rows(ids, copied[i]);
         ids->m->jit_base += ids->jit_most;
-        ids->m->label_base += ids->r->dict[LS_REC_LABEL].n;
         return r;
 }

@@ -33,6 +33,7 @@ struct ls_function {
 struct ls_location { uint32_t function, line; };        /* line 0 = none */
 struct ls_stack { uint32_t parent, location, depth; };  /* parent < own id; 0 = root's parent; depth from 1 */
 struct ls_zone { uint32_t parent; struct ls_str name; };
+struct ls_sample_label { uint32_t parent; struct ls_str key, value; };  /* parent < own id: holds too, 0 = none */
 struct ls_process { uint32_t pid; struct ls_str name; struct ls_process_totals totals; };
 struct ls_thread { uint32_t process, tid; struct ls_str name; uint64_t cpu_ns; };
 struct ls_vm { uint32_t process, number; struct ls_str runtime; };
@@ -55,6 +56,7 @@ struct ls_jittrace {                    /* a trace of the JIT compiler */
 struct ls_event { uint32_t id; struct ls_str name, unit; int sampled; uint64_t period_ns; uint64_t rows, sum; };
 struct ls_clocks { uint64_t monotonic_ns, realtime_ns, boottime_ns; };
 struct ls_region { uint64_t time_ns, cpu_ns; uint32_t thread; int begin; struct ls_str name; };
+struct ls_mark { uint64_t time_ns; uint32_t thread; struct ls_str name; };     /* an instant that the program marked */
 struct ls_info { struct ls_str key; int is_u64; uint64_t u64; struct ls_str str; };
 
 struct ls_damage {                      /* a chunk that could not be read */
@@ -72,6 +74,7 @@ struct ls_profile {
         LS_TABLE(ls_location, locations);
         LS_TABLE(ls_stack, stacks);
         LS_TABLE(ls_zone, zones);
+        LS_TABLE(ls_sample_label, sample_labels);
         LS_TABLE(ls_process, processes);
         LS_TABLE(ls_thread, threads);
         LS_TABLE(ls_vm, vms);
@@ -81,6 +84,7 @@ struct ls_profile {
         struct ls_event *events; uint32_t n_events;     /* these from 0, no "none" entry */
         struct ls_clocks *clocks; uint32_t n_clocks;
         struct ls_region *regions; uint32_t n_regions;
+        struct ls_mark *marks; uint32_t n_marks;
         struct ls_info *infos; uint32_t n_infos;        /* the last value of each key */
         struct ls_str *notices; uint32_t n_notices;
         struct ls_damage *damages; uint32_t n_damages;
@@ -114,11 +118,11 @@ struct ls_sample_block {
         const uint32_t *weight;
         const uint64_t *time_ns;        /* NULL unless asked for: LS_COL_TIME */
         const uint8_t *vmstate, *flags, *event;
-        const uint32_t *zone, *thread, *vm, *coroutine;
+        const uint32_t *zone, *thread, *vm, *coroutine, *label;
         const uint32_t *trace;          /* of jittraces, 0 = not in compiled code; NULL unless asked for: LS_COL_TRACE, and
                                          * when the profile has no traces */
         /* 1 = the whole column holds one value, as most do: a loop may then skip it */
-        uint8_t same_vmstate, same_flags, same_event, same_zone, same_thread, same_vm, same_coroutine;
+        uint8_t same_vmstate, same_flags, same_event, same_zone, same_thread, same_vm, same_coroutine, same_label;
 };
 #define LS_COL_TIME 1u
 #define LS_COL_TRACE 2u

@@ -46,9 +46,10 @@ static unsigned best_encoding(struct ls_trace_writer *w, unsigned column, const 
         return best;
 }
 
-static void put_column(struct ls_trace_writer *w, unsigned column)
+static void put_column(struct ls_trace_writer *w, unsigned at)
 {
-        const uint64_t *values = w->columns[column], *context = w->columns[ls_coded_context(column)];
+        unsigned column = at == LS_SAMPLE_LABEL ? LS_C_SAMPLE_LABEL : at;
+        const uint64_t *values = w->columns[at], *context = w->columns[ls_coded_context(column)];
         size_t len, start = w->body.len;
         unsigned encoding = best_encoding(w, column, values, &len);
 
@@ -88,6 +89,14 @@ static void refer_coroutines(struct ls_trace_writer *w)
                         coroutine[i] = LS_COROUTINE_OF_STACK;
 }
 
+static int has_labels(const struct ls_trace_writer *w)
+{
+        for (uint32_t i = 0; i < w->nrows; i++)
+                if (w->columns[LS_SAMPLE_LABEL][i])
+                        return 1;
+        return 0;
+}
+
 static void build_samples(struct ls_trace_writer *w)
 {
         uint64_t base = w->columns[LS_C_SAMPLE_TIME][0];
@@ -98,7 +107,8 @@ static void build_samples(struct ls_trace_writer *w)
         ls_column_put(&w->body, LS_C_SAMPLE_BASE, LS_ENC_CONST, 0, &base, 1);
         ls_column_put(&w->body, LS_C_SAMPLE_INTERVAL, LS_ENC_CONST, 0, &w->interval_ns, 1);
         for (unsigned c = 0; c < LS_SAMPLE_COLUMNS; c++)
-                put_column(w, c);
+                if (c != LS_SAMPLE_LABEL || has_labels(w))
+                        put_column(w, c);
         ls_record_end(&w->raw, LS_REC_SAMPLE, &w->body);
 }
 

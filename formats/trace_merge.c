@@ -144,12 +144,13 @@ static int copy_block(void *ctx, const struct ls_sample_block *b)
         for (uint32_t i = 0; i < b->n; i++) {
                 int ticks = b->event[i] == LS_EVENT_CPU || b->event[i] == LS_EVENT_WALL;
 
-                if (ls_merge_lost(ids, b->stack[i], b->zone[i]))
+                if (ls_merge_lost(ids, b->stack[i], b->zone[i], b->label[i]))
                         return -ENOMEM;
                 ls_trace_sample(w, &(struct ls_sample_row){
                         .event = b->event[i], .vmstate = b->vmstate[i], .flags = b->flags[i] | ids->in->flags,
                         .stack = ids->stacks[b->stack[i]],
                         .thread = ids->threads[b->thread[i]], .vm = ids->vms[b->vm[i]], .zone = ids->zones[b->zone[i]],
+                        .label = ids->labels[b->label[i]],
                         .coroutine = ls_merge_id(ids->coroutines, ids->p->n_coroutines, b->coroutine[i]),
                         .time_ns = b->time_ns[i] + ids->in->shift_ns,
                         .weight = b->weight[i] * (ticks ? ids->in->scale : 1) });

@@ -45,6 +45,7 @@ void ls_profile_close(struct ls_profile *p)
         free(p->locations);
         free(p->stacks);
         free(p->zones);
+        free(p->sample_labels);
         free(p->processes);
         free(p->threads);
         free(p->vms);
@@ -54,6 +55,7 @@ void ls_profile_close(struct ls_profile *p)
         free(p->events);
         free(p->clocks);
         free(p->regions);
+        free(p->marks);
         free(p->infos);
         free(p->notices);
         free(p->damages);

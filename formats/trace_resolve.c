@@ -232,6 +232,24 @@ static int resolve_zones(struct ls_reader *r, struct ls_profile *p)
         return 0;
 }
 
+static int resolve_sample_labels(struct ls_reader *r, struct ls_profile *p)
+{
+        if (TABLE(LABEL, sample_labels, 1))
+                return -ENOMEM;
+        r->lost_label = p->n_sample_labels - 1;
+        p->sample_labels[0].key = p->sample_labels[0].value = ls_reader_str(r, 0);
+        for (uint32_t i = 1; i < p->n_sample_labels; i++) {
+                const uint64_t *row = row_of(r, LS_REC_LABEL, i);
+
+                p->sample_labels[i] = (struct ls_sample_label){ 0, ls_reader_str(r, 0), lost_str() };
+                if (row && COL(LABEL, PARENT) < i)
+                        p->sample_labels[i] = (struct ls_sample_label){
+                                (uint32_t)COL(LABEL, PARENT), ls_reader_str(r, COL(LABEL, KEY)),
+                                ls_reader_str(r, COL(LABEL, VALUE)) };
+        }
+        return 0;
+}
+
 static void resolve_process_totals(struct ls_reader *r, struct ls_profile *p)
 {
         const struct ls_dict *d = &r->dict[LS_REC_PROCTOTALS];
@@ -322,12 +340,14 @@ static int resolve_lists(struct ls_reader *r, struct ls_profile *p)
 {
         const struct ls_dict *clocks = &r->dict[LS_REC_CLOCKS], *regions = &r->dict[LS_REC_REGION];
         const struct ls_dict *notices = &r->dict[LS_REC_NOTICE], *infos = &r->dict[LS_REC_INFO];
+        const struct ls_dict *spans = &r->dict[LS_REC_SPAN];
 
         p->clocks = calloc(clocks->n + 1, sizeof(*p->clocks));
         p->regions = calloc(regions->n + 1, sizeof(*p->regions));
         p->notices = calloc(notices->n + 1, sizeof(*p->notices));
         p->infos = calloc(infos->n + 1, sizeof(*p->infos));
-        if (!p->clocks || !p->regions || !p->notices || !p->infos)
+        p->marks = calloc(spans->n + 1, sizeof(*p->marks));
+        if (!p->clocks || !p->regions || !p->marks || !p->notices || !p->infos)
                 return -ENOMEM;
         for (uint32_t i = 1; i <= clocks->n; i++) {
                 const uint64_t *row = row_of(r, LS_REC_CLOCKS, i);
@@ -344,6 +364,14 @@ static int resolve_lists(struct ls_reader *r, struct ls_profile *p)
                                 COL(REGION, TIME), COL(REGION, CPU),
                                 ref(r, LS_REC_THREAD, COL(REGION, THREAD), 0), COL(REGION, BEGIN) != 0,
                                 ls_reader_str(r, COL(REGION, NAME)) };
+        }
+        for (uint32_t i = 1; i <= spans->n; i++) {
+                const uint64_t *row = row_of(r, LS_REC_SPAN, i);
+
+                if (row && COL(SPAN, EVENT) == LS_EVENT_MARK && COL(SPAN, PHASE) == LS_SPAN_INSTANT)
+                        p->marks[p->n_marks++] = (struct ls_mark){
+                                COL(SPAN, TIME), ref(r, LS_REC_THREAD, COL(SPAN, THREAD), 0),
+                                ls_reader_str(r, COL(SPAN, NAME)) };
         }
         for (uint32_t i = 1; i <= notices->n; i++) {
                 const uint64_t *row = row_of(r, LS_REC_NOTICE, i);
@@ -420,7 +448,8 @@ int ls_resolve(struct ls_reader *r)
         struct ls_profile *p = r->p;
 
         if (resolve_sources(r, p) || resolve_texts(r, p) || resolve_functions(r, p) || resolve_stacks(r, p) ||
-            resolve_zones(r, p) || resolve_processes(r, p) || resolve_others(r, p) || resolve_lists(r, p) ||
+            resolve_zones(r, p) || resolve_sample_labels(r, p) || resolve_processes(r, p) || resolve_others(r, p) ||
+            resolve_lists(r, p) ||
             ls_resolve_jit(r) || ls_resolve_totals(r))
                 return -ENOMEM;
         resolve_damages(r, p);

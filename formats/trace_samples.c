@@ -8,7 +8,7 @@
 struct filled { uint64_t value; uint32_t n; };  /* the first n entries of a column buffer hold value */
 
 enum { U8_VMSTATE, U8_FLAGS, U8_EVENT, U8_COLUMNS };
-enum { U32_ZONE, U32_THREAD, U32_VM, U32_COROUTINE, U32_STACK, U32_WEIGHT, U32_COLUMNS };
+enum { U32_ZONE, U32_THREAD, U32_VM, U32_COROUTINE, U32_LABEL, U32_STACK, U32_WEIGHT, U32_COLUMNS };
 enum { CODED_STACK, CODED_THREAD, CODED_OUT, CODED_COLUMNS };
 
 struct ls_sample_buffers {
@@ -76,6 +76,7 @@ static const struct { uint8_t column; uint8_t kind; } columns32[U32_COLUMNS] = {
         [U32_THREAD] = { LS_C_SAMPLE_THREAD, LS_REC_THREAD },
         [U32_VM] = { LS_C_SAMPLE_VM, LS_REC_VM },
         [U32_COROUTINE] = { LS_C_SAMPLE_COROUTINE, LS_REC_COROUTINE },
+        [U32_LABEL] = { LS_C_SAMPLE_LABEL, LS_REC_LABEL },
         [U32_STACK] = { LS_C_SAMPLE_STACK, LS_REC_STACK },
         [U32_WEIGHT] = { LS_C_SAMPLE_WEIGHT, 0 },
 };
@@ -145,7 +146,7 @@ static int decode_contexts(struct ls_sample_buffers *b, const struct ls_record *
 {
         int any = 0, time = (columns & LS_COL_TIME) && ls_is_coded(rec, LS_C_SAMPLE_TIME), e;
 
-        for (unsigned c = 0; c <= LS_C_SAMPLE_WEIGHT; c++)
+        for (unsigned c = 0; c <= LS_C_SAMPLE_LABEL; c++)
                 any |= c != LS_C_SAMPLE_TIME && ls_is_coded(rec, c);
         if (!any && !time)
                 return 0;
@@ -276,7 +277,8 @@ static void check_ids(struct ls_reader *r, uint32_t n)
                                 coroutine[k] = ls_stack_coroutine(r, s[k]);
         }
         for (unsigned i = 0; i < U32_STACK; i++) {
-                uint32_t max = r->dict[columns32[i].kind].n, lost = i == U32_ZONE ? r->lost_zone : 0;
+                uint32_t max = r->dict[columns32[i].kind].n;
+                uint32_t lost = i == U32_ZONE ? r->lost_zone : i == U32_LABEL ? r->lost_label : 0;
 
                 if (greatest(b->u32[i], n, b->same32[i]) <= max)
                         continue;
@@ -322,6 +324,7 @@ static void fill_block(struct ls_reader *r, struct ls_sample_block *s)
         s->thread = b->u32[U32_THREAD];
         s->vm = b->u32[U32_VM];
         s->coroutine = b->u32[U32_COROUTINE];
+        s->label = b->u32[U32_LABEL];
         s->vmstate = b->u8[U8_VMSTATE];
         s->flags = b->u8[U8_FLAGS];
         s->event = b->u8[U8_EVENT];
@@ -332,6 +335,7 @@ static void fill_block(struct ls_reader *r, struct ls_sample_block *s)
         s->same_thread = b->same32[U32_THREAD];
         s->same_vm = b->same32[U32_VM];
         s->same_coroutine = b->same32[U32_COROUTINE];
+        s->same_label = b->same32[U32_LABEL];
 }
 
 /* From stacks that end in machine code to those that are meant. */

@@ -240,6 +240,16 @@ uint32_t ls_trace_zone(struct ls_trace_writer *w, uint32_t parent, uint32_t name
         return intern(w, LS_REC_ZONE, ROW(parent, name));
 }
 
+uint32_t ls_trace_label(struct ls_trace_writer *w, uint32_t parent, uint32_t key, uint32_t value)
+{
+        return intern(w, LS_REC_LABEL, ROW(parent, key, value));
+}
+
+uint32_t ls_trace_labels(const struct ls_trace_writer *w)
+{
+        return w->dict[LS_REC_LABEL].n;
+}
+
 uint32_t ls_trace_process(struct ls_trace_writer *w, uint32_t pid, uint32_t name)
 {
         return intern(w, LS_REC_PROCESS, ROW(pid, name));
@@ -333,7 +343,7 @@ void ls_trace_sample(struct ls_trace_writer *w, const struct ls_sample_row *row)
                 uint64_t weight = rest < UINT32_MAX ? rest : UINT32_MAX;
                 const uint64_t values[LS_SAMPLE_COLUMNS] = { row->event, row->thread, row->vm, row->coroutine,
                                                              row->zone, row->stack, row->vmstate, flags,
-                                                             row->time_ns, weight };
+                                                             row->time_ns, weight, row->label };
 
                 if (w->nrows == LS_FLUSH_ROWS || (!total->rows && w->nevents == LS_CHUNK_EVENTS)) {
                         int r = ls_writer_flush(w);
@@ -373,6 +383,14 @@ void ls_trace_region(struct ls_trace_writer *w, int begin, uint32_t thread, uint
                      uint32_t name)
 {
         ls_trace_row(w, LS_REC_REGION, ROW(begin ? 1 : 0, thread, time_ns, cpu_ns, name));
+}
+
+void ls_trace_mark(struct ls_trace_writer *w, uint32_t thread, uint64_t time_ns, uint32_t name)
+{
+        ls_trace_event(w, LS_EVENT_MARK, 0);
+        ls_trace_row(w, LS_REC_SPAN, (const uint64_t[LS_COLUMNS_MAX]){
+                [LS_C_SPAN_EVENT] = LS_EVENT_MARK, [LS_C_SPAN_VALUE] = 1, [LS_C_SPAN_PHASE] = LS_SPAN_INSTANT,
+                [LS_C_SPAN_TIME] = time_ns, [LS_C_SPAN_THREAD] = thread, [LS_C_SPAN_NAME] = name });
 }
 
 void ls_trace_notice(struct ls_trace_writer *w, const char *text)

@@ -37,7 +37,7 @@ struct ls_sample_row {                  /* one row; several rows with LS_SAMPLE_
         uint8_t event;                  /* enum ls_event_kind */
         uint8_t vmstate;                /* enum ls_vmstate */
         uint8_t flags;                  /* LS_SAMPLE_* */
-        uint32_t thread, vm, coroutine, zone, stack;
+        uint32_t thread, vm, coroutine, zone, stack, label;
         uint64_t time_ns;               /* CLOCK_MONOTONIC */
         uint64_t weight;                /* ticks (sampled events) */
 };
@@ -56,6 +56,10 @@ uint32_t ls_trace_location(struct ls_trace_writer *w, uint32_t function, uint32_
 /* parent: the stack of the caller, 0 = this is the root frame. */
 uint32_t ls_trace_stack(struct ls_trace_writer *w, uint32_t parent, uint32_t location);
 uint32_t ls_trace_zone(struct ls_trace_writer *w, uint32_t parent, uint32_t name);
+/* A key and value (strings) that hold together with the label parent, 0 = alone. */
+uint32_t ls_trace_label(struct ls_trace_writer *w, uint32_t parent, uint32_t key, uint32_t value);
+/* How many there are: the id of the last one. */
+uint32_t ls_trace_labels(const struct ls_trace_writer *w);
 uint32_t ls_trace_process(struct ls_trace_writer *w, uint32_t pid, uint32_t name);
 uint32_t ls_trace_thread(struct ls_trace_writer *w, uint32_t process, uint32_t tid, uint32_t name);
 uint32_t ls_trace_vm(struct ls_trace_writer *w, uint32_t process, uint32_t number, uint32_t runtime);
@@ -78,6 +82,8 @@ void ls_trace_process_totals(struct ls_trace_writer *w, uint32_t process, const 
 void ls_trace_threadcpu(struct ls_trace_writer *w, uint32_t thread, uint64_t monotonic_ns, uint64_t cpu_ns);
 void ls_trace_region(struct ls_trace_writer *w, int begin, uint32_t thread, uint64_t time_ns, uint64_t cpu_ns,
                      uint32_t name);
+/* An instant that the program marked. */
+void ls_trace_mark(struct ls_trace_writer *w, uint32_t thread, uint64_t time_ns, uint32_t name);
 void ls_trace_notice(struct ls_trace_writer *w, const char *text);
 /* Header facts and totals; the last value of a key counts. Keys: see the table in formats/info.def. */
 void ls_trace_info_u64(struct ls_trace_writer *w, const char *key, uint64_t value);

@@ -7,7 +7,8 @@
 #include "formats/dict.h"
 #include "formats/trace_writer.h"
 
-#define LS_SAMPLE_COLUMNS 10            /* event to weight: what ls_trace_sample sets */
+#define LS_SAMPLE_COLUMNS 11            /* what ls_trace_sample sets: event to weight, as they are numbered, and label */
+#define LS_SAMPLE_LABEL   10
 
 #define LS_CHUNK_EVENTS 14u             /* their totals fill the list in a chunk's header: 18 bytes each at most */
 

@@ -15,6 +15,7 @@
 #include "libsample/lock.h"
 #include "libsample/view.h"
 #include "libsample/vm_probe.h"
+#include "libsample/labels.h"
 #include "libsample/zones.h"
 
 /* At the end of a VM or of the process the names that are still missing may take so long. */
@@ -164,6 +165,7 @@ static void withdraw(struct ls_vm *vm)
         wait_for_readers(vm);
         ls_jit_close(vm);
         ls_zones_close(vm);
+        ls_labels_close(vm);
         atomic_store(&vm->taken, 0);
 }
 
@@ -207,6 +209,7 @@ static struct ls_vm *reserve(lua_State *L, const char *global)
                 vm->vm_id = ++next_vm_id;
                 vm->jit = NULL;
                 vm->zones = NULL;
+                vm->labels = NULL;
                 vm->paused = vm->in_region = 0;
                 atomic_store(&vm->closing, NULL);
         }

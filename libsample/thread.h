@@ -18,6 +18,7 @@ struct ls_functions;
 struct ls_sources;
 struct ls_coroutines;
 struct ls_zones;
+struct ls_label_cache;
 struct ls_names;
 struct ls_sampler;
 struct ls_vm;
@@ -35,6 +36,7 @@ struct ls_thread {
         struct ls_sources *sources;
         struct ls_coroutines *coroutines;
         struct ls_zones *zones;
+        struct ls_label_cache *labels;
         struct ls_names *names;
         struct ls_sampler *sampler;     /* ticks that wait for a sample, last stack (handler/tick.h) */
 };

@@ -1,5 +1,6 @@
 /* Rings and ticks for the threads of the program. See thread.h. A thread gets a ring when it begins (interpose_thread.c) or
  * makes a VM, and ticks once there is a VM in the process. */
+#include "libsample/labels.h"
 #include "libsample/thread.h"
 
 #include <errno.h>
@@ -104,6 +105,7 @@ void ls_thread_free(struct ls_thread *t)
         ls_sources_free(t->sources);
         ls_coroutines_free(t->coroutines);
         ls_zones_free(t->zones);
+        ls_label_cache_free(t->labels);
         ls_names_free(t->names);
         if (t->sampler) {
                 ls_native_free(t->sampler->native);
@@ -124,9 +126,10 @@ static struct ls_thread *new_thread(void)
         t->sources = ls_sources_new();
         t->coroutines = ls_coroutines_new();
         t->zones = ls_zones_new();
+        t->labels = ls_label_cache_new();
         t->names = ls_names_new();
         t->sampler = ls_pages_new(sizeof *t->sampler);
-        if (!t->functions || !t->sources || !t->coroutines || !t->zones || !t->names || !t->sampler) {
+        if (!t->functions || !t->sources || !t->coroutines || !t->zones || !t->labels || !t->names || !t->sampler) {
                 ls_thread_free(t);
                 return NULL;
         }

@@ -16,6 +16,7 @@ typedef struct lua_State lua_State;
 
 struct ls_jit;
 struct ls_thread;
+struct ls_vm_labels;
 struct ls_vm_zones;
 
 struct ls_vm {
@@ -26,9 +27,10 @@ struct ls_vm {
         uint8_t engine;                 /* LS_ENGINE_WALK or LS_ENGINE_HOOK */
         uint8_t jit_leaf;               /* enum ls_jit_leaf */
         struct ls_jit *jit;             /* its traces, NULL = not watched (jit.h) */
+        struct ls_vm_labels *labels;    /* NULL until it gives the first label (labels.h) */
         struct ls_vm_zones *zones;      /* NULL until it requires jit.zone (zones.h) */
         _Atomic(const struct ls_thread *) closing;      /* thread that is in lua_close of it, NULL = none */
-        volatile sig_atomic_t paused;   /* 1 = outside of the regions that the program marked */
+        volatile sig_atomic_t paused;   /* not 0 = no samples: LS_PAUSED_* (control.h) */
         volatile sig_atomic_t in_region;
 };
 

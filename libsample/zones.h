@@ -27,6 +27,13 @@ void ls_zones_close(struct ls_vm *vm);
  * VM's objects are whole. Tick handler or VM hook. */
 LS_HANDLER uint32_t ls_zone_id(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L, struct ls_guard *guard);
 
+/* What people call a zone, or a label's value: a string or a number, as text. Anything else can be pushed too. NULL = it
+ * cannot be read now. buf: LS_READ_TEXT bytes. */
+#define LS_READ_TEXT 40
+LS_HANDLER const char *ls_read_text(uint64_t tv, struct ls_guard *g, char *buf, uint32_t *ret_len);
+/* Element i of the array part of a table that may be about to move. */
+LS_HANDLER uint64_t ls_read_element(const char *t, uint32_t i, struct ls_guard *g);
+
 /* The tables of a thread. Normal context. */
 struct ls_zones *ls_zones_new(void);
 void ls_zones_free(struct ls_zones *zones);

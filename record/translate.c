@@ -2,12 +2,17 @@
 #include "record/translate_private.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "record/ids.h"
 
 #define NOTICES_MAX 64
+#define LABELS_MAX 65536        /* of a trace */
+#define LABELS_MORE 4096
+#define LABEL_IDS_MAX 65536     /* of a ring: the agent uses them again */
+#define MARKS_MAX 65536         /* of a process: a program may mark in a loop */
 
 int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *cfg)
 {
@@ -30,6 +35,7 @@ static void forget_ring(struct ls_translate *t, struct ls_translate_ring *r)
         ls_source_table_done(&t->sources, &r->sources);
         free(r->functions);
         free(r->zones);
+        free(r->labels);
         free(r->coroutines);
         free(r->stacks);
         free(r->lua);
@@ -154,6 +160,40 @@ static int on_zone(struct ls_translate *t, unsigned ring, const void *body, uint
                 t->definition_missing++;
         name = ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->name_len);
         r->zones[rec->zone_id] = ls_trace_zone(t->cfg.writer, parent, name);
+        return 0;
+}
+
+/* A value that changes all the time (a frame's number) would fill the trace: when there are LABELS_MAX sets of labels, new
+ * values are one, and what holds with it has room of its own, a little. */
+static uint32_t trace_label(struct ls_translate *t, uint32_t parent, uint32_t key, uint32_t value)
+{
+        static const char others[] = "(other values)";
+        uint32_t n = ls_trace_labels(t->cfg.writer);
+
+        if (n < LABELS_MAX || (parent > LABELS_MAX && n < LABELS_MAX + LABELS_MORE))
+                return ls_trace_label(t->cfg.writer, parent, key, value);
+        return ls_trace_label(t->cfg.writer, parent > LABELS_MAX ? parent : 0, key,
+                              ls_trace_string(t->cfg.writer, others, sizeof(others) - 1));
+}
+
+static int on_label(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
+{
+        const struct ls_rec_label *rec = body;
+        struct ls_translate_ring *r = &t->rings[ring];
+        const char *key = (const char *)(rec + 1);
+        uint32_t parent, value, n = ls_trace_labels(t->cfg.writer);
+
+        if (!fits(len, sizeof(*rec), (uint64_t)rec->key_len + rec->value_len) || rec->label_id > LABEL_IDS_MAX ||
+            ls_ids_reserve((void **)&r->labels, &r->n_labels, sizeof(*r->labels), rec->label_id) < 0)
+                return -EINVAL;
+        parent = ls_translate_lookup(r->labels, r->n_labels, rec->parent_id);
+        if (rec->parent_id && !parent)
+                t->definition_missing++;
+        r->labels[rec->label_id] = parent;
+        if (n >= LABELS_MAX + 2 * LABELS_MORE)
+                return 0;
+        value = n < LABELS_MAX + LABELS_MORE ? ls_trace_string(t->cfg.writer, key + rec->key_len, rec->value_len) : 0;
+        r->labels[rec->label_id] = trace_label(t, parent, ls_trace_string(t->cfg.writer, key, rec->key_len), value);
         return 0;
 }
 
@@ -294,6 +334,22 @@ static int on_region(struct ls_translate *t, unsigned ring, const void *body, ui
         return 0;
 }
 
+static int on_span(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
+{
+        const struct ls_rec_span *rec = body;
+
+        if (!fits(len, sizeof(*rec), rec->name_len) || rec->phase != LS_SPAN_INSTANT)
+                return -EINVAL;
+        if (t->marks == MARKS_MAX) {
+                t->marks_dropped++;
+                return 0;
+        }
+        t->marks++;
+        ls_trace_mark(t->cfg.writer, ls_translate_thread(t, ring), rec->time_ns,
+                      ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->name_len));
+        return 0;
+}
+
 static int on_notice(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
 {
         const struct ls_rec_notice *rec = body;
@@ -355,11 +411,13 @@ static const struct {
         [LS_REC_FUNCTION] = { on_function, sizeof(struct ls_rec_function) },
         [LS_REC_NAME] = { on_name, sizeof(struct ls_rec_name) },
         [LS_REC_ZONE] = { on_zone, sizeof(struct ls_rec_zone) },
+        [LS_REC_LABEL] = { on_label, sizeof(struct ls_rec_label) },
         [LS_REC_THREAD] = { on_thread, sizeof(struct ls_rec_thread) },
         [LS_REC_VM] = { on_vm, sizeof(struct ls_rec_vm) },
         [LS_REC_COROUTINE] = { on_coroutine, sizeof(struct ls_rec_coroutine) },
         [LS_REC_MAPPING] = { on_mapping, sizeof(struct ls_rec_mapping) },
         [LS_REC_REGION] = { on_region, sizeof(struct ls_rec_region) },
+        [LS_REC_SPAN] = { on_span, sizeof(struct ls_rec_span) },
         [LS_REC_JITTRACE] = { on_jittrace, sizeof(struct ls_rec_jittrace) },
         [LS_REC_IRNAMES] = { on_irnames, sizeof(struct ls_rec_irnames) },
         [LS_REC_NOTICE] = { on_notice, sizeof(struct ls_rec_notice) },
@@ -418,6 +476,15 @@ void ls_translate_settle(struct ls_translate *t)
 
 void ls_translate_finish(struct ls_translate *t)
 {
+        char text[128];
+
+        if (t->marks_dropped) {
+                snprintf(text, sizeof(text), "of the program's marks the first %u are kept, and %llu more are not",
+                         MARKS_MAX, (unsigned long long)t->marks_dropped);
+                ls_trace_notice(t->cfg.writer, text);
+                if (t->cfg.notice)
+                        t->cfg.notice(t->cfg.notice_ctx, text);
+        }
         ls_mappings_name_functions(&t->mappings);
         for (unsigned i = 0; i < t->cfg.memory->ring_count; i++)
                 ls_sources_finish(&t->sources, &t->rings[i].sources);

@@ -57,8 +57,8 @@ struct ls_translate_wall {              /* a row of blocked time */
 struct ls_translate_ring {
         struct ls_source_table sources;
         struct ls_translate_function *functions;
-        uint32_t *zones, *coroutines;   /* the agent's id to the writer's */
-        uint32_t n_functions, n_zones, n_coroutines;    /* allocated, id 0 included */
+        uint32_t *zones, *labels, *coroutines;   /* the agent's id to the writer's */
+        uint32_t n_functions, n_zones, n_labels, n_coroutines;    /* allocated, id 0 included */
         uint32_t *stacks;               /* the writer's ids of the last sample's stack, by depth from the root */
         uint32_t depth, cap;
         struct ls_native_lua *lua;      /* its frames, likewise; only with native stacks */
@@ -93,7 +93,8 @@ struct ls_translate {
         uint64_t wall_ticks;            /* of blocked time */
         uint64_t bad_records, definition_missing;
         uint64_t native_cut;            /* native stacks that did not reach their end */
-        uint32_t notices;
+        uint32_t notices, marks;
+        uint64_t marks_dropped;         /* beyond the most that are kept */
 };
 
 int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *cfg);

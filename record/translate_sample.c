@@ -168,6 +168,7 @@ static void fill_row(struct ls_translate *t, unsigned ring, const struct ls_rec_
                 .vm = ls_translate_vm(t, rec->vm_id),
                 .coroutine = ls_translate_lookup(r->coroutines, r->n_coroutines, rec->coroutine_id),
                 .zone = ls_translate_lookup(r->zones, r->n_zones, rec->zone_id),
+                .label = ls_translate_lookup(r->labels, r->n_labels, rec->label_id),
                 .stack = stack,
                 .time_ns = rec->time_ns,
         };
@@ -201,6 +202,7 @@ static void take_place_of(struct ls_translate *t, struct ls_sample_row *row, con
         row->vm = other->vm;
         row->coroutine = other->coroutine;
         row->zone = other->zone;
+        row->label = other->label;
         row->vmstate = other->vmstate;
         row->flags = (uint8_t)(LS_SAMPLE_OFF_CPU | (other->flags & (LS_SAMPLE_MIDDLE_CUT | LS_SAMPLE_IN_REGION)));
         if (!row->stack)

@@ -16,7 +16,7 @@
 
 struct entry {                          /* a cell in the hash */
         struct ls_cell cell;
-        struct key { uint32_t stack, zone, rest, thread, vm, coroutine, trace; } key;
+        struct key { uint32_t stack, zone, rest, thread, vm, coroutine, trace, label; } key;
         int failed;
         struct entry *before;           /* made before this one */
         UT_hash_handle hh;
@@ -57,7 +57,7 @@ static struct entry *find_entry(struct pass *s, const struct key *key)
                         return NULL;
                 e->key = *key;
                 e->cell = (struct ls_cell){ .stack = key->stack, .zone = key->zone, .thread = key->thread, .vm = key->vm,
-                                            .coroutine = key->coroutine, .trace = key->trace,
+                                            .coroutine = key->coroutine, .trace = key->trace, .label = key->label,
                                             .vmstate = (uint8_t)(key->rest & 0xff), .noline = (uint8_t)(key->rest >> 8) };
                 HASH_ADD(hh, s->hash, key, sizeof(e->key), e);
                 if (e->failed) {
@@ -97,6 +97,8 @@ static void fill_key(unsigned dims, const struct ls_sample_block *b, uint32_t i,
                 key->vm = b->vm[i];
         if (dims & LS_DIM_COROUTINE)
                 key->coroutine = b->coroutine[i];
+        if (dims & LS_DIM_LABEL)
+                key->label = b->label[i];
         if ((dims & LS_DIM_TRACE) && b->trace)
                 key->trace = b->trace[i];
 }

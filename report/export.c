@@ -76,7 +76,7 @@ static struct ls_export_cell make_cell(const struct ls_export_job *job, const st
 {
         const struct ls_export_tags *tags = &job->tags;
         struct ls_export_cell cell = { .ticks = c->ticks, .stack = c->stack, .zone = c->zone, .thread = c->thread,
-                                       .vm = c->vm, .coroutine = c->coroutine, .trace = c->trace,
+                                       .vm = c->vm, .coroutine = c->coroutine, .trace = c->trace, .label = c->label,
                                        .vmstate = c->vmstate, .noline = c->noline };
 
         if (!(job->r->o->exporter->flags & LS_EXPORT_BY))

@@ -41,6 +41,27 @@ static int init_zones(struct ls_filter *f, const struct ls_profile *p, const cha
         return 0;
 }
 
+/* KEY=PATTERN: samples whose label KEY has a value that matches, and with "(none)" those without it. KEY: those with it. */
+static int init_labels(struct ls_filter *f, const struct ls_profile *p, const char *text)
+{
+        size_t len = strcspn(text, "=");
+        const char *pattern = text[len] ? text + len + 1 : NULL;
+
+        f->labels = new_map(p->n_sample_labels);
+        if (!f->labels)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < p->n_sample_labels; i++) {
+                const struct ls_str *value = ls_label_value(p, i, text, len);
+                char *visible = value ? ls_visible(value->s, value->len) : strdup("(none)");
+
+                if (!visible)
+                        return -ENOMEM;
+                f->labels[i] = pattern ? fnmatch(pattern, visible, 0) == 0 : value != NULL;
+                free(visible);
+        }
+        return 0;
+}
+
 static int init_threads(struct ls_filter *f, const struct ls_profile *p, const char *pattern)
 {
         if (!f->threads)
@@ -310,6 +331,8 @@ int ls_filter_wants(const struct ls_filter *f, const struct ls_sample_block *b, 
                 return 0;
         if (f->zones && !f->zones[b->zone[i]])
                 return 0;
+        if (f->labels && !f->labels[b->label[i]])
+                return 0;
         if (f->threads && !f->threads[b->thread[i]])
                 return 0;
         if (f->vms && !f->vms[b->vm[i]])
@@ -321,7 +344,8 @@ int ls_filter_wants(const struct ls_filter *f, const struct ls_sample_block *b, 
 
 int ls_filter_any(const struct ls_filter *f)
 {
-        return f->need_region_flag || f->vmstates || f->stacks || f->zones || f->threads || f->vms || f->has_time || f->by_region;
+        return f->need_region_flag || f->vmstates || f->stacks || f->zones || f->labels || f->threads || f->vms ||
+               f->has_time || f->by_region;
 }
 
 static int any(const uint8_t *map, uint32_t n)
@@ -345,9 +369,12 @@ int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_la
         }
         ls_event_rows(f->choice.id[0], f->events);
         f->vmstates = o->vmstates;
-        f->active = o->zone || o->vmstate || o->process || o->thread || o->vm || o->time_text || o->n_functions || o->n_excludes || o->region;
+        f->active = o->zone || o->label || o->vmstate || o->process || o->thread || o->vm ||
+                    o->time_text || o->n_functions || o->n_excludes || o->region;
         if (o->zone)
                 r = init_zones(f, p, o->zone);
+        if (!r && o->label)
+                r = init_labels(f, p, o->label);
         if (!r && o->process)
                 r = init_processes(f, p, o->process);
         if (!r && o->thread)
@@ -364,6 +391,8 @@ int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_la
         f->need_region_flag = o->region || (p->n_regions && !o->no_regions);
         if (!r && o->zone && !any(f->zones, p->n_zones))
                 ls_warning("--zone '%s': no such zone in this trace", o->zone);
+        if (!r && o->label && !any(f->labels, p->n_sample_labels))
+                ls_warning("--label '%s': no such label in this trace", o->label);
         if (!r && o->process && !any(f->processes, p->n_processes))
                 ls_warning("--process '%s': no such process in this trace", o->process);
         if (!r && o->thread && !any(f->threads, p->n_threads))
@@ -379,6 +408,7 @@ void ls_filter_done(struct ls_filter *f)
 {
         free(f->stacks);
         free(f->zones);
+        free(f->labels);
         free(f->processes);
         free(f->threads);
         free(f->vms);
@@ -404,6 +434,7 @@ char *ls_filter_text(const struct ls_report_options *o)
         if (!f)
                 return NULL;
         put(f, "--zone", o->zone);
+        put(f, "--label", o->label);
         put(f, "--vmstate", o->vmstate);
         put(f, "--process", o->process);
         put(f, "--thread", o->thread);
@@ -447,6 +478,7 @@ char *ls_filter_line(const struct ls_report_options *o)
         if (!f)
                 return NULL;
         put_word(f, "--zone", o->zone);
+        put_word(f, "--label", o->label);
         put_word(f, "--vmstate", o->vmstate);
         put_word(f, "--thread", o->thread);
         put_word(f, "--vm", o->vm);

@@ -11,6 +11,7 @@ struct ls_span { uint64_t from, to; uint32_t thread; };
 struct ls_filter {
         uint8_t *stacks;                /* [n_stacks] 1 = wanted; NULL = all. Others likewise. */
         uint8_t *zones;
+        uint8_t *labels;
         uint8_t *processes;             /* of --process: which it names; threads has theirs */
         uint8_t *threads;
         uint8_t *vms;

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MARKS_SHOWN 8
+
 static void put_line(const struct ls_report *r, const char *head, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 
@@ -197,7 +199,8 @@ static void put_notices(const struct ls_report *r)
         for (uint32_t i = 0; i < p->n_events; i++) {
                 char *name;
 
-                if (p->events[i].id == LS_EVENT_CPU || !p->events[i].rows || is_shown(r, (uint8_t)p->events[i].id))
+                if (p->events[i].id == LS_EVENT_CPU || p->events[i].id == LS_EVENT_MARK || !p->events[i].rows ||
+                    is_shown(r, (uint8_t)p->events[i].id))
                         continue;
                 name = ls_visible(p->events[i].name.s, p->events[i].name.len);
                 if (name)
@@ -205,6 +208,33 @@ static void put_notices(const struct ls_report *r)
                                  *name ? name : "(unknown)", p->events[i].rows, p->events[i].sum);
                 free(name);
         }
+}
+
+/* What the program marked: when, and as what. */
+static void put_marks(const struct ls_report *r)
+{
+        const struct ls_profile *p = r->profile;
+        uint64_t start = ls_profile_u64(p, "start_monotonic_ns", 0);
+        char *text = NULL;
+        size_t size = 0;
+        FILE *f = p->n_marks ? open_memstream(&text, &size) : NULL;
+
+        if (!f)
+                return;
+        for (uint32_t i = 0; i < p->n_marks && i < MARKS_SHOWN; i++) {
+                const struct ls_mark *mark = &p->marks[i];
+                char *name = ls_visible(mark->name.s, mark->name.len);
+
+                fprintf(f, "%s%s at %.3f s", i ? ", " : "", name && *name ? name : "(no name)",
+                        mark->time_ns > start ? (double)(mark->time_ns - start) / 1e9 : 0);
+                free(name);
+        }
+        if (p->n_marks > MARKS_SHOWN)
+                fprintf(f, ", and %u more (luasample dump lists all)", p->n_marks - MARKS_SHOWN);
+        fclose(f);
+        if (text)
+                put_line(r, "Marks:", "%s", text);
+        free(text);
 }
 
 /* Of luasample stack: nothing was recorded, a process was looked at. */
@@ -246,6 +276,7 @@ void ls_header_text(const struct ls_report *r)
         put_damage(r);
         put_notices(r);
         put_event(r);
+        put_marks(r);
         put_scope(r);
         fprintf(r->out, "#%s\n", ls_plain(r));
 }

@@ -10,7 +10,7 @@
 
 struct ls_cell {                        /* ticks that agree in the stack and in the dims asked for */
         uint64_t ticks;
-        uint32_t stack, zone, thread, vm, coroutine, trace;
+        uint32_t stack, zone, thread, vm, coroutine, trace, label;
         uint8_t vmstate, noline;
 };
 
@@ -31,6 +31,7 @@ struct ls_key {
         uint32_t (*line)(const struct ls_grouping *g, uint32_t group);
         uint32_t (*source)(const struct ls_grouping *g, uint32_t group);
         uint32_t (*number)(const struct ls_grouping *g, uint32_t group);        /* what JSON has in place of the text */
+        const char *argument;           /* of label:KEY the KEY; else NULL */
 };
 
 struct ls_grouping {
@@ -45,7 +46,11 @@ struct ls_grouping {
 };
 
 extern const struct ls_key ls_keys[];   /* ended by name NULL */
+/* NULL = there is none. */
 const struct ls_key *ls_key_find(const char *name, uint32_t len);
+
+/* The value of a sample's label of this key, NULL = it has none. */
+const struct ls_str *ls_label_value(const struct ls_profile *p, uint32_t label, const char *key, size_t len);
 
 int ls_grouping_new(const struct ls_key *key, const struct ls_profile *p, const struct ls_labels *labels,
                     struct ls_grouping **ret);

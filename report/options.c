@@ -15,7 +15,7 @@ enum {                                  /* options that may come several times, 
 /* popt stores here. */
 static struct raw {
         char *input, *output, *by, *depth, *format, *min, *sort, *color;
-        char *event, *zone, *vmstate, *process, *thread, *vm, *time, *region;
+        char *event, *zone, *label, *vmstate, *process, *thread, *vm, *time, *region;
         char *words[64];                /* arguments of the VAL_ options: they live as long as the process */
         unsigned n_words;
         int tree, stacks, inverse, whole_file, raw, full_path, json, html, no_pager, no_regions, tui, list_keys;
@@ -28,6 +28,7 @@ static struct raw {
 const struct poptOption ls_filter_option_table[] = {
         { "event", 'e', TEXT(event, "EVENT,...",
                              "cpu or wall (default: cpu if it was recorded); both side by side with a comma") },
+        { "label", 0, TEXT(label, "KEY=PATTERN", "only samples whose label KEY has a matching value; KEY alone: any") },
         { "zone", 0, TEXT(zone, "PATTERN", "only samples in zones that match, with the zones inside them") },
         { "vmstate", 0, TEXT(vmstate, "STATE,...",
                              "only these: native, interpreted, c, gc, jit, or the letters N I C G J") },
@@ -45,7 +46,8 @@ const struct poptOption ls_filter_option_table[] = {
 };
 
 #define BY_OPTION \
-        { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|process|thread|vm|coroutine|trace", \
+        { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|process|thread|vm|coroutine|" \
+               "trace|label", \
                         "group by this; two levels with a comma: --by vmstate,function") }
 #define FILTER_OPTIONS { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL }
 
@@ -180,6 +182,7 @@ int ls_options_by(const char *text, struct ls_report_options *o)
         words[n] = NULL;
         for (int level = 0;; level++) {
                 size_t len = strcspn(text, ",");
+                const struct ls_key *key;
                 char word[64];
                 int at;
 
@@ -189,11 +192,16 @@ int ls_options_by(const char *text, struct ls_report_options *o)
                         return bad("--by", text, "not known (see --help)");
                 memcpy(word, text, len);
                 word[len] = '\0';
-                if (ls_options_one_of("--by", word, words, &at))
-                        return -EINVAL;
-                if (level && o->by[0] == &ls_keys[at])
+                if (strncmp(word, "label:", 6)) {
+                        if (ls_options_one_of("--by", word, words, &at))
+                                return -EINVAL;
+                        key = &ls_keys[at];
+                } else if (!(key = ls_key_find(word, (uint32_t)len))) {
+                        return bad("--by", text, "give a key after label:, such as label:route");
+                }
+                if (level && o->by[0] == key)
                         return bad("--by", text, "named twice");
-                o->by[level] = &ls_keys[at];
+                o->by[level] = key;
                 if (!text[len])
                         return 0;
                 text += len + 1;
@@ -362,6 +370,7 @@ int ls_options_filters(struct ls_report_options *o)
             (raw.vm && read_vm(raw.vm)))
                 return -EINVAL;
         o->zone = raw.zone;
+        o->label = raw.label;
         o->vmstate = raw.vmstate;
         o->process = raw.process;
         o->thread = raw.thread;
@@ -579,6 +588,7 @@ int ls_report_options_read_rest(const struct ls_command *cmd, int argc, const ch
 static void take_filters(struct ls_report_options *o, const struct ls_report_options *from)
 {
         o->zone = from->zone;
+        o->label = from->label;
         o->vmstate = from->vmstate;
         o->process = from->process;
         o->events = from->events;
@@ -598,7 +608,7 @@ static void take_filters(struct ls_report_options *o, const struct ls_report_opt
 
 static void free_raw(void)
 {
-        char *const texts[] = { raw.zone, raw.vmstate, raw.process, raw.thread, raw.vm, raw.time, raw.region };
+        char *const texts[] = { raw.zone, raw.label, raw.vmstate, raw.process, raw.thread, raw.vm, raw.time, raw.region };
 
         for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
                 free(texts[i]);
@@ -642,7 +652,7 @@ int ls_filter_options_read(const char *name, const char *line, struct ls_report_
 
 void ls_filter_options_forget(struct ls_report_options *o)
 {
-        const char *const texts[] = { o->zone, o->vmstate, o->process, o->thread, o->vm, o->time_text, o->region };
+        const char *const texts[] = { o->zone, o->label, o->vmstate, o->process, o->thread, o->vm, o->time_text, o->region };
         const struct ls_report_options none = { .input = NULL };
 
         for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)

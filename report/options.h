@@ -42,7 +42,7 @@ struct ls_report_options {
         enum ls_color_when color;
         int no_pager;
         /* filters; patterns are for fnmatch, NULL = all */
-        const char *zone, *vmstate, *process, *thread, *vm, *time_text, *region;
+        const char *zone, *label, *vmstate, *process, *thread, *vm, *time_text, *region;
         const char *functions[16], *excludes[16];
         unsigned n_functions, n_excludes;
         struct ls_time_bound from, to;

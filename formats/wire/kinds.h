@@ -69,6 +69,8 @@ enum ls_name_rank {
 #define LS_SAMPLE_BLOCKED     0x40 /* luasample stack: the thread was blocked in the kernel */
 #define LS_SAMPLE_SUSPENDED   0x80 /* luasample stack: a coroutine that nobody runs */
 
+#define LS_SPAN_INSTANT 0u              /* phase of a span: an instant */
+
 /* Line checks in compiled code: LuaJIT's modes l and f, or none. */
 enum ls_scope { LS_SCOPE_LINE, LS_SCOPE_FUNCTION, LS_SCOPE_NONE };
 

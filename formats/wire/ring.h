@@ -110,6 +110,13 @@ struct ls_rec_zone {                    /* ZONE: sent before its first use */
 };
 _Static_assert(sizeof(struct ls_rec_zone) == 16, "ZONE is 16 bytes");
 
+struct ls_rec_label {                   /* LABEL: sent before its first use; replaces one of the same id */
+        uint32_t label_id;
+        uint32_t parent_id;             /* label that holds too, 0 = none; always sent before */
+        uint32_t key_len, value_len;    /* key, then value */
+};
+_Static_assert(sizeof(struct ls_rec_label) == 16, "LABEL is 16 bytes");
+
 struct ls_rec_thread {                  /* THREAD */
         uint32_t thread_id;
         uint32_t tid;
@@ -154,6 +161,13 @@ struct ls_rec_region {                  /* REGION: the program's luasample.start
 };
 _Static_assert(sizeof(struct ls_rec_region) == 24, "REGION is 24 bytes");
 
+struct ls_rec_span {                    /* SPAN: the program's luasample.mark */
+        uint64_t time_ns;
+        uint32_t phase;                 /* LS_SPAN_INSTANT */
+        uint32_t name_len;
+};
+_Static_assert(sizeof(struct ls_rec_span) == 16, "SPAN is 16 bytes");
+
 struct ls_rec_notice {                  /* NOTICE: one sentence */
         uint32_t len;
         uint32_t pad;
@@ -184,8 +198,10 @@ struct ls_rec_sample {                  /* SAMPLE */
         uint32_t jit_offset;            /* place in the trace's machine code; LS_JIT_NO_OFFSET = somewhere in it */
         uint32_t native_size;           /* bytes of struct ls_native and what belongs to it, after the frames; 0 = none */
         uint32_t like;                  /* enum ls_like: whose stack it has, when it brings none */
+        uint32_t label_id;              /* LABEL, 0 = none */
+        uint32_t pad;
 };
-_Static_assert(sizeof(struct ls_rec_sample) == 88, "SAMPLE is 88 bytes");
+_Static_assert(sizeof(struct ls_rec_sample) == 96, "SAMPLE is 96 bytes");
 #define LS_JIT_NO_OFFSET UINT32_MAX
 
 /* A sample without a stack of its own, as the watcher of blocked threads sends: it has no frames, and stack, coroutine, zone

@@ -9,6 +9,7 @@
 #include "libsample/handler/names.h"
 #include "libsample/handler/native.h"
 #include "libsample/handler/sources.h"
+#include "libsample/labels.h"
 #include "libsample/zones.h"
 
 #define SEARCH_STEP_NS   UINT64_C(80000)        /* most of a search for names in one tick */
@@ -202,7 +203,7 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
         struct ls_sampler *s = t->sampler;
         struct ls_walk *w = &s->walks[s->current], *last = &s->walks[!s->current];
         size_t keep = kept(s), leaf, root, n = 0, native;
-        uint32_t cut_id = 0, coroutine, zone;
+        uint32_t cut_id = 0, coroutine, zone, label;
         uint64_t now = ticks->time_ns;
         struct ls_rec_sample *rec;
         struct ls_frame *out;
@@ -221,6 +222,7 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
                 return -1;
         coroutine = coroutine_of(t, m, w, now);
         zone = ls_zone_id(t, m->vm, m->L, m->whole ? NULL : &w->guard);
+        label = ls_label_id(t, m->vm, m->L, m->whole ? NULL : &w->guard);
         n = leaf + (root > leaf ? 1 + w->n - root : 0);
         rec = NULL;
         if (is_still(t))
@@ -234,6 +236,7 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
         rec->flags |= m->flags;
         rec->coroutine_id = coroutine;
         rec->zone_id = zone;
+        rec->label_id = label;
         rec->keep = (uint32_t)keep;
         rec->nframes = (uint32_t)n;
         rec->jit_id = m->jit_id;

@@ -9,7 +9,6 @@
 #define CHAIN_MOST  256                 /* coroutines that resumed one another; LuaJIT allows 200 nested C calls */
 #define KNOWN_MOST  4096                /* different zone paths */
 #define NAME_MOST   4096
-#define ZONE_TEXT   40
 
 struct ls_zones {
         struct { uint64_t hash; uint32_t parent, id; } known[KNOWN_MOST];
@@ -62,8 +61,7 @@ static uint32_t number_text(double number, char *buf)
         return (uint32_t)(p - buf);
 }
 
-/* What people call a zone: strings, and numbers. Anything else can be pushed too. NULL = it cannot be read now. */
-static const char *zone_text(uint64_t tv, struct ls_guard *g, char *buf, uint32_t *ret_len)
+LS_HANDLER const char *ls_read_text(uint64_t tv, struct ls_guard *g, char *buf, uint32_t *ret_len)
 {
         static const char other[] = "(zone that is no string)";
         double number;
@@ -133,8 +131,7 @@ static int is_among(int32_t owner, const int32_t *chain, unsigned n)
         return 0;
 }
 
-/* Element i of the array part of a table that may be about to move. */
-static uint64_t element(const char *t, uint32_t i, struct ls_guard *g)
+LS_HANDLER uint64_t ls_read_element(const char *t, uint32_t i, struct ls_guard *g)
 {
         const char *array;
 
@@ -151,7 +148,7 @@ LS_HANDLER uint32_t ls_zone_id(struct ls_thread *t, const struct ls_vm *vm, cons
         const struct ls_vm_zones *zones = vm->zones;
         uint32_t id = 0, n, len;
         unsigned nchain;
-        char buf[ZONE_TEXT];
+        char buf[LS_READ_TEXT];
 
         if (!zones || !zones->names)
                 return 0;
@@ -165,8 +162,8 @@ LS_HANDLER uint32_t ls_zone_id(struct ls_thread *t, const struct ls_vm *vm, cons
 
                 if (zones->tracked && !is_among(zones->own[i], t->zones->chain, nchain))
                         continue;
-                tv = element(zones->names, i, g);
-                if (tv == LS_NIL || !(name = zone_text(tv, g, buf, &len)))
+                tv = ls_read_element(zones->names, i, g);
+                if (tv == LS_NIL || !(name = ls_read_text(tv, g, buf, &len)))
                         break;
                 id = intern(t, id, name, len);
         }

@@ -14,6 +14,7 @@
 #include "libsample/jit.h"
 #include "libsample/outside/mirror.h"
 #include "libsample/outside/remote.h"
+#include "libsample/labels.h"
 #include "libsample/pages.h"
 #include "libsample/view.h"
 #include "libsample/zones.h"
@@ -152,6 +153,7 @@ static void free_tables(struct ls_thread *t)
         ls_sources_free(t->sources);
         ls_coroutines_free(t->coroutines);
         ls_zones_free(t->zones);
+        ls_label_cache_free(t->labels);
         ls_names_free(t->names);
         for (int i = 0; t->sampler && i < 2; i++)
                 ls_pages_free(t->sampler->walks[i].frames, t->sampler->walks[i].room * sizeof(struct ls_wframe));
@@ -166,9 +168,10 @@ static int make_tables(struct ls_thread *t)
         t->sources = ls_sources_new();
         t->coroutines = ls_coroutines_new();
         t->zones = ls_zones_new();
+        t->labels = ls_label_cache_new();
         t->names = ls_names_new();
         t->sampler = ls_pages_new(sizeof *t->sampler);
-        if (!t->functions || !t->sources || !t->coroutines || !t->zones || !t->names || !t->sampler)
+        if (!t->functions || !t->sources || !t->coroutines || !t->zones || !t->labels || !t->names || !t->sampler)
                 return -ENOMEM;
         t->sampler->native = ls_native_new();
         t->sampler->described = 1;      /* by send_thread */

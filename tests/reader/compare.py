@@ -126,6 +126,8 @@ def compare_report(t, totals, path):
          ticks_of(rows(path, "vmstate"), "vmstate"))
     same("ticks by zone", {(z or "(none)",): n for z, n in totals["zone"].items() if n},
          ticks_of(rows(path, "zone-path"), "zone"))
+    same("ticks by labels", {(z or "(none)",): n for z, n in totals["label"].items() if n},
+         ticks_of(rows(path, "label"), "label"))
     same("ticks by trace", {k: n for k, n in totals["jit"].items() if n}, jit_ticks(rows(path, "trace")))
     if totals["jit_mapped"]:
         return                                  # whose frames are in machine code is then a matter of disassembly

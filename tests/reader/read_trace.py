@@ -304,6 +304,18 @@ class Trace:
             i = row["parent"]
         return names[::-1]
 
+    def labels(self, i):
+        out = []
+        while i:
+            row = self.rows["label"].get(i)
+            if not row or row["parent"] >= i:
+                out.append(LOST)
+                break
+            key = show(self.string(row["key"]))
+            out.append(key + ("=" if key else "") + show(self.string(row["value"])))
+            i = row["parent"]
+        return ", ".join(out)
+
     def best_name(self, function):
         """The name by the page's rule, as text; None when the function is anonymous."""
         name = self.rows["function"][function]["name"]
@@ -359,12 +371,12 @@ def rows_of(r):
 
 def totals(t, event=CPU_EVENT):
     """All totals of a trace, as a dict for JSON."""
-    by = {k: collections.Counter() for k in ("vmstate", "thread", "vm", "coroutine", "zone", "stack")}
+    by = {k: collections.Counter() for k in ("vmstate", "thread", "vm", "coroutine", "zone", "label", "stack")}
     events = collections.defaultdict(lambda: dict(rows=0, samples=0, sum=0))
     unknown_line = collections.Counter()
     for r in t.sample_records():
-        for ev, thread, vm, co, zone, stack, state, flags, weight in zip(*[r.column(n) for n in (
-                "event", "thread", "vm", "coroutine", "zone", "stack", "vmstate", "flags", "weight")]):
+        for ev, thread, vm, co, zone, label, stack, state, flags, weight in zip(*[r.column(n) for n in (
+                "event", "thread", "vm", "coroutine", "zone", "label", "stack", "vmstate", "flags", "weight")]):
             e = events[ev]
             e["rows"] += 1
             e["samples"] += not flags & CONTINUES
@@ -372,7 +384,7 @@ def totals(t, event=CPU_EVENT):
             if ev != event:
                 continue
             for key, value in (("vmstate", state), ("thread", thread), ("vm", vm), ("coroutine", t.coroutine(co, stack)),
-                               ("zone", zone), ("stack", stack)):
+                               ("zone", zone), ("label", label), ("stack", stack)):
                 by[key][value] += weight
             if flags & LEAF_LINE_UNKNOWN and state == COMPILED:
                 unknown_line[stack] += weight
@@ -386,6 +398,9 @@ def totals(t, event=CPU_EVENT):
     zones = collections.Counter()
     for z, ticks in by["zone"].items():
         zones[";".join(t.zone_path(z))] += ticks
+    labels = collections.Counter()
+    for i, ticks in by["label"].items():
+        labels[t.labels(i)] += ticks
     names = t.rows["event"]
     for i in names:
         events[i]                               # those without samples are listed too
@@ -393,7 +408,7 @@ def totals(t, event=CPU_EVENT):
         interval_ns=t.interval_ns, complete=t.complete(), chunks=len(t.chunks), damage=t.damages,
         recovered=[c.number for c in t.recovered],
         ticks=events[event]["sum"] if event in events else 0, samples=events[event]["samples"] if event in events else 0,
-        vmstate=[by["vmstate"][s] for s in range(VMSTATES)], zone=dict(zones),
+        vmstate=[by["vmstate"][s] for s in range(VMSTATES)], zone=dict(zones), label=dict(labels),
         thread={str(t.rows["thread"][i]["tid"] if i else 0): n for i, n in by["thread"].items()},
         vm={str(i): n for i, n in by["vm"].items()}, coroutine={str(i): n for i, n in by["coroutine"].items()},
         events={str(i): dict(e, name=show(t.string(names[i]["name"])) if i in names else "")

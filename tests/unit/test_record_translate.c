@@ -168,6 +168,43 @@ static void zones_coroutines_and_builtins(void **state)
         assert_string_equal(profile->threads[1].name.s, "work");
 }
 
+static void put_label(uint32_t id, uint32_t parent, const char *key, const char *value)
+{
+        struct ls_rec_label l = { id, parent, (uint32_t)strlen(key), (uint32_t)strlen(value) };
+        char both[64];
+        int n = snprintf(both, sizeof(both), "%s%s", key, value);
+
+        fake_put(ring, LS_REC_LABEL, &l, sizeof(l), both, (size_t)n);
+}
+
+/* An id that comes again means something else from then on; one that was never sent means nothing, and is counted. */
+static void labels_of_samples(void **state)
+{
+        const struct ls_rec_label lie = { 3, 0, 4000000000u, 4000000000u }, far = { 70000, 0, 1, 1 };
+        const struct ls_frame frame[] = { { 2, 20 } };
+        struct ls_rec_sample s = sample(0, 1);
+
+        (void)state;
+        four_functions();
+        put_label(1, 0, "route", "/list");
+        put_label(2, 1, "user", "ann");
+        fake_put(ring, LS_REC_LABEL, &lie, sizeof(lie), "ab", 2);
+        fake_put(ring, LS_REC_LABEL, &far, sizeof(far), "ab", 2);
+        s.label_id = 2;
+        fake_sample(ring, s, frame);
+        put_label(2, 0, "user", "bob");
+        fake_sample(ring, s, frame);
+        s.label_id = 9;
+        fake_sample(ring, s, frame);
+        finish();
+        assert_int_equal(translate.bad_records, 2);
+        assert_int_equal(profile->n_sample_labels, 3 + 2);      /* none, and what is lost */
+        assert_string_equal(profile->sample_labels[2].value.s, "ann");
+        assert_int_equal(profile->sample_labels[2].parent, 1);
+        assert_string_equal(profile->sample_labels[3].key.s, "user");
+        assert_string_equal(profile->sample_labels[3].value.s, "bob");
+}
+
 __attribute__((noinline)) int ls_test_c_function(int x);
 int ls_test_c_function(int x)
 {
@@ -320,7 +357,8 @@ int main(void)
                 TEST(stacks_build_on_the_one_before), TEST(the_middle_that_was_cut),
                 TEST(a_lost_sample_names_nothing_wrong), TEST(an_unknown_function_is_said_to_be_lost),
                 TEST(ids_may_be_defined_anew), TEST(figures_that_cannot_be), TEST(a_sample_shorter_than_it_says),
-                TEST(zones_coroutines_and_builtins), TEST(c_functions_get_their_symbol),
+                TEST(zones_coroutines_and_builtins),
+                TEST(labels_of_samples), TEST(c_functions_get_their_symbol),
                 TEST(texts_are_put_together_within_limits), TEST(all_texts_have_a_limit_too),
                 TEST(a_file_is_found_and_hashed), TEST(notices_arrive), TEST(garbage_of_every_kind),
         };

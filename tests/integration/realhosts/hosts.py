@@ -1,6 +1,9 @@
 """Hosts that run a script and end: each is recorded as a user would, and two functions of the script, 70/30 of its time,
 must have their shares. Imported by run.py."""
+import os
 import re
+import signal
+import urllib.request
 
 import support as s
 import tree
@@ -101,6 +104,34 @@ http { access_log off; server { listen unix:/work/wrk.sock; listen 127.0.0.1:180
         finally:
             server.p.terminate()
             server.wait()
+
+    @t("nginx-example", "nginx with lua-nginx-module: examples/nginx.conf, zones and labels of requests")
+    def nginx_example():
+        examples = os.path.join(os.path.dirname(s.TESTS), "examples")
+        for name in ("nginx.conf", "app.lua"):
+            with open(os.path.join(examples, name)) as f:
+                tree.file(name, f.read())
+        trace = tree.WORK + "/nginx-example.data"
+        server = tree.start(tree.BUILD + "/luasample", "record", "-o", trace, "--", "nginx", "-p", tree.WORK, "-c",
+                            tree.WORK + "/nginx.conf", "-g", "daemon off; user root;")
+        try:
+            wait_port(server, 18098)
+            for i in range(120):
+                for route, user in (("list", "ann"), ("item", "bob"), ("item", "ann")):
+                    with urllib.request.urlopen("http://127.0.0.1:18098/%s?user=%s" % (route, user), timeout=20) as answer:
+                        body = answer.read().decode()
+                    check(body == route + "\n", "GET /%s gave %r" % (route, body))
+            with open(tree.outside(tree.WORK + "/nginx.pid")) as f:
+                os.kill(int(f.read()), signal.SIGQUIT)
+            status = server.wait()
+            check(status == 0, "nginx under record ended with %d: %s" % (status, server.read(server.err)[-500:]))
+        finally:
+            server.p.terminate()
+        rows = s.rows(tree.outside(trace), "--by", "zone,label:user")
+        ticks = {(r["zone"], c["label"]): c["self_ticks"] for r in rows for c in r["children"]}
+        for zone, user, ms in (("list", "ann", 360), ("item", "bob", 120), ("item", "ann", 120)):
+            check(0.7 * ms <= ticks.get((zone, user), 0) <= 1.3 * ms + 10, "/%s of %s: %s" % (zone, user, ticks))
+        check(("list", "bob") not in ticks, "bob has asked for no list: %s" % ticks)
 
     for name, package, cmd, other in (("redis", "redis-server", ["redis-server", "--version"], "other than LuaJIT"),
                                       ("haproxy", "haproxy", ["haproxy", "-v"], "other than LuaJIT")):

@@ -1,0 +1,130 @@
+/* Keys label and label:KEY: what labels a sample has, and the values of one of them. Used by keys.c and filter.c. */
+#include "report/keys_private.h"
+#include "formats/escape.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_LABELS 64           /* of a sample that are looked at: a hostile trace may nest any number */
+#define NONE "(none)"
+
+static struct ls_key of_key[16];        /* label:KEY: made as they are named; their names are never freed */
+
+const struct ls_key *ls_key_of_label(const struct ls_key *label, const char *name, uint32_t len)
+{
+        for (size_t i = 0; i < sizeof(of_key) / sizeof(of_key[0]); i++) {
+                struct ls_key *k = &of_key[i];
+
+                if (!k->name) {
+                        char *copy = strndup(name, len);
+
+                        if (!copy)
+                                return NULL;
+                        *k = *label;
+                        k->name = copy;
+                        k->title = k->argument = strchr(copy, ':') + 1;
+                        return k;
+                }
+                if (strlen(k->name) == len && !strncmp(k->name, name, len))
+                        return k;
+        }
+        return NULL;
+}
+
+const struct ls_str *ls_label_value(const struct ls_profile *p, uint32_t label, const char *key, size_t len)
+{
+        for (unsigned n = 0; label && n < MAX_LABELS; label = p->sample_labels[label].parent, n++) {
+                const struct ls_sample_label *l = &p->sample_labels[label];
+
+                if (l->key.len == len && !memcmp(l->key.s, key, len))
+                        return &l->value;
+        }
+        return NULL;
+}
+
+/* "route=/list, user=7"; NULL = no memory. */
+static char *all_text(const struct ls_profile *p, uint32_t label)
+{
+        char *text = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&text, &size);
+
+        if (!f)
+                return NULL;
+        for (unsigned n = 0; label && n < MAX_LABELS; label = p->sample_labels[label].parent, n++) {
+                const struct ls_sample_label *l = &p->sample_labels[label];
+                char *key = ls_visible(l->key.s, l->key.len), *value = ls_visible(l->value.s, l->value.len);
+
+                fprintf(f, "%s%s%s%s", n ? ", " : "", key ? key : "?", l->key.len ? "=" : "", value ? value : "?");
+                free(key);
+                free(value);
+        }
+        if (fclose(f)) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}
+
+static char *label_text(const struct ls_grouping *g, uint32_t label)
+{
+        const struct ls_str *value;
+
+        if (!label)
+                return strdup(NONE);
+        if (!g->key->argument)
+                return all_text(g->profile, label);
+        value = ls_label_value(g->profile, label, g->key->argument, strlen(g->key->argument));
+        return value ? ls_visible(value->s, value->len) : strdup(NONE);
+}
+
+struct named { char *text; uint32_t id; };
+
+static int by_text(const void *a, const void *b)
+{
+        const struct named *x = a, *y = b;
+        int c = strcmp(x->text, y->text);
+
+        return c ? c : x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Labels of one text are one group. */
+int ls_prepare_label(struct ls_grouping *g)
+{
+        uint32_t n = g->profile->n_sample_labels, made = 0;
+        struct named *names = calloc((size_t)n + 1, sizeof(*names));
+        int r = -ENOMEM;
+
+        g->group_of = calloc((size_t)n + 1, sizeof(*g->group_of));
+        g->sample_of = calloc((size_t)n + 2, sizeof(*g->sample_of));
+        if (names && g->group_of && g->sample_of)
+                for (; made < n && (names[made].text = label_text(g, made)); made++)
+                        names[made].id = made;
+        if (names && n && made == n) {
+                qsort(names, n, sizeof(*names), by_text);
+                for (uint32_t i = 0; i < n; i++) {
+                        if (i == 0 || strcmp(names[i].text, names[i - 1].text))
+                                g->sample_of[g->n_groups++] = names[i].id;
+                        g->group_of[names[i].id] = g->n_groups - 1;
+                }
+                r = 0;
+        }
+        for (uint32_t i = 0; i < made; i++)
+                free(names[i].text);
+        free(names);
+        return r;
+}
+
+uint32_t ls_group_label(const struct ls_grouping *g, const struct ls_cell *c)
+{
+        return g->group_of[c->label];
+}
+
+const char *ls_text_label(const struct ls_grouping *g, uint32_t group)
+{
+        if (!g->texts[group])
+                g->texts[group] = label_text(g, g->sample_of[group]);
+        return g->texts[group] ? g->texts[group] : "[out of memory]";
+}

@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Tests of what a program can tell luasample: luasample.h and require "luasample": run.py [--quick] [--list] [NAME...]
+
+Needs the build directory in LUASAMPLE_BUILD (default build/)."""
+import collections
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
+import support as s
+from support import check, check_near
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+HEADER = os.path.join(ROOT, "libsample", "luasample.h")
+EXAMPLE = os.path.join(s.build_dir(), "examples", "example_host")
+suite = s.Suite("api")
+_once = {}
+
+
+def once(name, make):
+    if name not in _once:
+        _once[name] = make()
+    return _once[name]
+
+
+def module():
+    return once("module", lambda: s.record_lua("api.lua").ok())
+
+
+def example():
+    return once("example", lambda: s.record([EXAMPLE]).ok())
+
+
+def zone_ticks(r, *opts):
+    return {row["zone"]: row["self_ticks"] for row in r.rows("--by", "zone-path", "--no-regions", *opts)}
+
+
+def dumped(trace, kind):
+    out = s.run([s.luasample(), "dump", "-i", trace]).ok().out
+    return [line for line in out.splitlines() if re.match(r"\d+ 0x\w+ %s " % kind, line)]
+
+
+@suite.test("zones", "zones of Lua: scoped, popped by errors and by returns, per coroutine", quick=True)
+def zones():
+    r = module()
+    got, want = zone_ticks(r), {"outer": 100, "broken": 60, "pushed": 60, "A": 60, "B": 60, "(none)": 100}
+    check(set(got) <= set(want), "zones %s" % got)
+    for name, ms in want.items():
+        check(0.6 * ms <= got.get(name, 0) <= 1.4 * ms + 10, "%s has %s ticks, not about %d" % (name, got.get(name), ms))
+    names = [row["function"] for row in r.rows("--by", "function")]
+    check("unseen" not in names and "zoned" in names, "what was paused is there: %s" % names)
+
+
+@suite.test("returns", "with and without a recording every function returns the same")
+def returns():
+    stub = os.path.join(ROOT, "libsample", "?.lua")
+    lj = s.luajit()
+    alone = s.run([lj.program, os.path.join(s.LUA, "api.lua")], env=lj.environ({"LUA_PATH": stub})).ok().out
+    recorded = module().out
+    check("off" in alone and "recording" in recorded, alone + recorded)
+    check(alone.replace("off", "recording") == recorded, "not the same:\n%s\n%s" % (alone, recorded))
+
+
+@suite.test("marks", "marks of Lua and of C are in the trace, in the header and in the Firefox profile")
+def marks():
+    for r, names in ((module(), ["begin \1", "42"]), (example(), ["serving", "served"])):
+        spans = dumped(r.trace, "span")
+        check(len(spans) == 2 and all("event=7" in line and "phase=0" in line for line in spans), spans)
+        shown = s.report(r.trace).ok().out
+        out = s.tmpfile(".json")
+        s.run([s.luasample(), "export", "-i", r.trace, "--format", "firefox", "-o", out]).ok()
+        with open(out) as f:
+            profile = json.load(f)
+        strings = profile["shared"]["stringArray"]
+        seen = [strings[n] for t in profile["threads"]
+                for n, phase in zip(t["markers"]["name"], t["markers"]["phase"]) if phase == 0]
+        check(seen == [n.replace("\1", "\\x01") for n in names], "marks of the Firefox profile: %s" % seen)
+        check(re.search(r"Marks: .*%s.*%s" % tuple(re.escape(n.replace("\1", "\\x01")) for n in names), shown), shown[:1500])
+
+
+@suite.test("many-marks", "a program that marks without end fills no disk")
+def many_marks():
+    r = s.record([s.luajit().program, "-e", "local ls = require 'luasample' for i = 1, 3e5 do ls.mark('frame ' .. i) end"])
+    r.ok()
+    n = len(dumped(r.trace, "span"))
+    check(100 < n <= 65536, "%d marks are kept" % n)
+
+
+@suite.test("compiled", "zone calls compile as those of jit.zone do")
+def compiled():
+    hot = s.record_lua("zonehot.lua").ok().out
+    ours = s.record_lua("zonecalls.lua").ok().out
+    counts = [tuple(map(int, re.match(r"traces (\d+) aborts (\d+)", out).groups())) for out in (hot, ours)]
+    check(counts[1][0] >= 1 and counts[1][1] <= counts[0][1] + 2, "jit.zone %s, luasample %s" % tuple(counts))
+
+
+def labels():
+    return once("labels", lambda: s.record_lua("labels.lua").ok())
+
+
+def label_ticks(r, key, *opts):
+    return {row["label"]: row["self_ticks"] for row in r.rows("--by", key, *opts)}
+
+
+def check_ticks(got, want):
+    check(set(got) == set(want), "groups %s, not %s" % (sorted(got), sorted(want)))
+    for name, ms in want.items():
+        check(0.6 * ms - 5 <= got[name] <= 1.4 * ms + 12, "%s has %s ticks, not about %d" % (name, got[name], ms))
+
+
+@suite.test("labels", "labels of coroutines and their resumers, changed, removed, and gone with the coroutine", quick=True)
+def labelled():
+    r = labels()
+    check_ticks(label_ticks(r, "label:route"), {"(none)": 160, "/list": 60, "/item": 120, "A": 60, "B": 60})
+    check_ticks(label_ticks(r, "label:user"), {"(none)": 280, "ann": 180})
+    check_ticks(label_ticks(r, "label:short"), {"(none)": 400, "last": 60})
+    check_ticks(label_ticks(r, "label:frame"), {"(none)": 400, "7": 60})
+    whole = label_ticks(r, "label")
+    check(sum(whole.values()) == sum(label_ticks(r, "label:route").values()), "ticks are not the same: %s" % whole)
+    check(len(whole) == 7, whole)
+
+
+@suite.test("label-filter", "--label selects what --by label shows")
+def label_filter():
+    r, every = labels(), label_ticks(labels(), "label:route")
+    for pattern, names in (("route=/*", ["/list", "/item"]), ("route=A", ["A"]), ("route=(none)", ["(none)"]),
+                           ("route", ["/list", "/item", "A", "B"])):
+        got = label_ticks(r, "label:route", "--label", pattern)
+        check(got == {n: every[n] for n in names}, "--label %s: %s of %s" % (pattern, got, every))
+    got = label_ticks(r, "label:route", "--label", "user=ann")
+    check(sorted(got) == ["/item", "A", "B"], got)
+
+
+@suite.test("label-exports", "labels are in JSON lines and in pprof")
+def label_exports():
+    r, out = labels(), s.tmpfile(".jsonl")
+    s.run([s.luasample(), "export", "-i", r.trace, "--format", "jsonl", "-o", out]).ok()
+    got = collections.Counter()
+    with open(out) as f:
+        for row in map(json.loads, f):
+            got[row.get("labels", {}).get("route", "(none)")] += row["weight"]
+    check(got == label_ticks(r, "label:route"), "JSON lines: %s" % got)
+    out = s.tmpfile(".pb.gz")
+    s.run([s.luasample(), "export", "-i", r.trace, "--format", "pprof", "-o", out]).ok()
+    with gzip.open(out) as f:
+        data = f.read()
+    for text in (b"route", b"/list", b"user", b"ann", b"short", b"last"):
+        check(b"\x32" + bytes([len(text)]) + text in data, "no string %r in the pprof profile" % text)
+
+
+@suite.test("label-merge", "labels of two recordings stay what they were")
+def label_merge():
+    r, out = labels(), s.tmpfile(".data")
+    s.run([s.luasample(), "merge", "-o", out, r.trace, r.trace]).ok()
+    once_ = label_ticks(r, "label:route")
+    twice = {row["label"]: row["self_ticks"] for row in s.rows(out, "--by", "label:route")}
+    check(twice == {name: 2 * ticks for name, ticks in once_.items()}, "%s, twice %s" % (once_, twice))
+
+
+@suite.test("label-numbers", "a label that changes all the time costs an entry a sample at most, also beside another")
+def label_numbers():
+    r = s.record([s.luajit().program, "-e", """local ls, t, i = require "luasample", os.clock() + 0.8, 0
+        ls.label("route", "/all")
+        repeat i = i + 1 ls.label("frame", i) until os.clock() > t print(i)"""]).ok()
+    calls, samples = int(r.out), r.info()["samples"]
+    rows = len(dumped(r.trace, "label"))
+    check(calls > 5 * samples, "%d calls in %d samples say nothing" % (calls, samples))
+    check(100 < rows <= 2 * samples + 20, "%d entries of %d samples" % (rows, samples))
+    got = label_ticks(r, "label:route")
+    check(got.get("/all", 0) > 0.95 * sum(got.values()), got)
+
+
+@suite.test("example", "the example host: zones, a pause and marks through luasample.h", quick=True)
+def host():
+    r = example()
+    check("90 requests, 30 failed, recording 1, Lua stack 0" in r.out, r.out)
+    got = zone_ticks(r)
+    for route, ms in (("list", 120), ("item", 60), ("fail", 30)):
+        check_near("GET /" + route, got.get("GET /" + route, 0), ms, 0.4 * ms + 8)
+    check_ticks(label_ticks(r, "label:customer"), {"0": 70, "1": 70, "2": 70})
+    check("warm_up" not in [row["function"] for row in r.rows("--by", "function")], "the pause was sampled")
+
+
+@suite.test("example-alone", "the example host does the same when nobody records")
+def alone():
+    r = s.run([EXAMPLE]).ok()
+    check("90 requests, 30 failed, recording 0, Lua stack 0" in r.out, r.out)
+
+
+@suite.test("header", "luasample.h compiles alone as C99, C11 and C++, without a warning")
+def header():
+    for compiler, language, standards in (("cc", "c", ("c99", "c11")), ("c++", "c++", ("c++11", "c++17"))):
+        for standard in standards:
+            cmd = [s.need(compiler), "-x", language, "-std=" + standard, "-Wall", "-Wextra", "-pedantic", "-Werror",
+                   "-fsyntax-only", HEADER]
+            r = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", timeout=60)
+            check(r.returncode == 0, "%s: %s" % (standard, r.stdout))
+
+
+@suite.test("table", "an agent knows no version that is newer than itself")
+def table():
+    with open(HEADER) as f:
+        text = f.read()
+    members = re.findall(r"\(\*(\w+)\)\(", text[text.index("struct luasample_api {"):text.index("luasample_agent(void)")])
+    wrappers = re.findall(r"static inline int luasample_(\w+)\(", text)
+    check(members == wrappers and len(members) >= 8, "%s is not %s" % (members, wrappers))
+
+
+if __name__ == "__main__":
+    sys.exit(suite.main())
