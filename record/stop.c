@@ -52,12 +52,13 @@ static int read_blocked(pid_t pid, struct ls_stopped *t)
         return 1;
 }
 
-/* A system call that a stop has ended is begun again: the program must not see it. */
+/* A system call that a stop has ended is begun again: the program must not see it. One that a signal of the program's has ended
+ * is left so. */
 static void begin_call_again(struct ls_stopped *t)
 {
         struct user_regs_struct regs = t->regs;
 
-        if ((long)regs.orig_rax < 0 || (long)regs.rax != -EINTR)
+        if (t->signal || (long)regs.orig_rax < 0 || (long)regs.rax != -EINTR)
                 return;
         regs.rax = regs.orig_rax;
         regs.rip -= 2;                  /* "syscall" */
