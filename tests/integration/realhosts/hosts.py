@@ -65,7 +65,7 @@ def add_to(suite):
 
     @t("knot-resolver", "knot-resolver: the functions of its configuration")
     def knot():
-        r = tree.record("kresd", "sh", "-c", 'mkdir -p /work/kr && exec kresd -n -c "$0" /work/kr',
+        r = tree.record("kresd", "sh", "-c", 'mkdir -p /files/kr && exec kresd -n -c "$0" /files/kr',
                         script("kresd", end='print("kresd done")\nquit()\n')).ok()
         check("kresd done" in r.out + r.err, "kresd printed %r %r" % (r.out[-200:], r.err[-200:]))
         summary(r)
@@ -89,8 +89,8 @@ def add_to(suite):
     @t("wrk", "wrk: its script, while it loads a server")
     def wrk():
         server = tree.start("nginx", "-c", tree.file("wrk-nginx.conf", """
-daemon off; master_process off; pid /work/wrk-nginx.pid; error_log /work/wrk-nginx.err; events { worker_connections 64; }
-http { access_log off; server { listen unix:/work/wrk.sock; listen 127.0.0.1:18097; location / { return 200 "ok"; } } }
+daemon off; master_process off; pid /files/wrk-nginx.pid; error_log /files/wrk-nginx.err; events { worker_connections 64; }
+http { access_log off; server { listen unix:/files/wrk.sock; listen 127.0.0.1:18097; location / { return 200 "ok"; } } }
 """))
         try:
             lua = tree.file("wrk.lua", (WORK_LUA % {"host": "wrk", "n": 2000}) +

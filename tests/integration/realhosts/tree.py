@@ -1,13 +1,13 @@
 """The tree of real hosts that scripts/host-tree makes, and running commands inside it. Imported by the tests here.
 
 A command runs in a mount namespace of its own: /proc and /dev are there, the build directory is /opt/luasample, the test's
-files are /work. What is mounted goes with the command."""
+files are /files. What is mounted goes with the command."""
 import os
 import subprocess
 
 import support as s
 
-BUILD, WORK = "/opt/luasample", "/work"
+BUILD, WORK = "/opt/luasample", "/files"
 ENTER = r"""
 set -e
 mount -t proc proc "$1/proc"
@@ -44,7 +44,7 @@ def file(name, text):
 
 
 def outside(inside):
-    """The path on this machine of a file in /work."""
+    """The path on this machine of a file in /files."""
     return os.path.join(s.tmpdir(), os.path.relpath(inside, WORK))
 
 
