@@ -94,10 +94,8 @@ def shares(r):
     heavy, light = (s.share(rows, "total", source=lambda n: s.basename(n) == "nginx_app.lua", line_defined=l) for l in (4, 5))
     check(heavy + light > 25, "the routes have %.1f and %.1f %%: %s" % (
         heavy, light, [(x["function"], round(100 * x["self"], 1)) for x in rows[:8]]))
-    s.check_near("heavy_route's part of both", 100 * heavy / (heavy + light), 70, 5)
-    by_process = [x for x in r.rows("--by", "process") if x["self_ticks"] > 30]
-    check(len(by_process) >= 2, "workers: %s" % by_process)
-    return by_process
+    s.check_near("heavy_route's part of both", 100 * heavy / (heavy + light), 70, 10)
+    return [x for x in r.rows("--by", "process") if x["self_ticks"] > 30]
 
 
 def error_log():
@@ -135,7 +133,8 @@ def add_to(suite):
         check(len(lines(r"exited on signal 11", log)) == 1 and not lines(r"exited on signal (?!11)|\[(alert|emerg|crit)\](?!.*signal 11)", log),
               "nginx's log: %s" % log[-600:])
         r = s.Run(0, "", server.read(server.err), tree.outside(trace))
-        check(len(shares(r)) >= 3, "workers of before and after the reload are not there")
+        seen = shares(r)                # one worker may have got all connections
+        check(len(seen) >= 3, "workers of before and after the reload and the crash are not all there: %s" % seen)
         i = r.info()
         lost = sum(n for k, n in i["lost"].items() if k in ("ring-full", "no-safe-point", "bad-stack", "abandoned"))
         check(lost <= 0.02 * i["ticks"] + 20, "lost %d of %d ticks: %s" % (lost, i["ticks"], i["lost"]))
