@@ -276,10 +276,12 @@ class Suite:
         p = argparse.ArgumentParser(prog=self.name)
         p.add_argument("--quick", action="store_true", help="only the tests marked quick")
         p.add_argument("--list", action="store_true", help="names of all tests")
+        p.add_argument("--but", metavar="NAME", help="not these: a regular expression")
         p.add_argument("names", nargs="*", help="regular expressions of tests to run (default: all)")
         a = p.parse_args(argv)
         chosen = [t for t in self.tests if (not a.quick or t[2]) and
-                  (not a.names or any(re.fullmatch(n, t[0]) for n in a.names))]
+                  (not a.names or any(re.fullmatch(n, t[0]) for n in a.names)) and
+                  not (a.but and re.fullmatch(a.but, t[0]))]
         if a.list:
             for name, title, _, _ in self.tests:
                 print("%-24s %s" % (name, title))
