@@ -48,6 +48,17 @@ def differences(plain, recorded):
     return wrong
 
 
+# What it compiles depends on where its functions lie (LuaJIT counts hot code by a hash of addresses): some 160 traces or some
+# 450, and in most layouts that an agent in the process leads to it is the former.
+TWO_WAYS = {"parser"}
+
+
+def outside(plain, recorded):
+    """Of traces and aborts: those beyond what unrecorded runs have at all, with a quarter more or less."""
+    return ["%s %s, recorded %s" % (what, sorted(a), sorted(b)) for what, a, b in zip(("traces", "aborts"), plain, recorded)
+            if min(b) < 0.75 * min(a) or max(b) > 1.25 * max(a)]
+
+
 def add_to(suite):
     t = suite.test
     unrecorded = {}
@@ -63,7 +74,8 @@ def add_to(suite):
             wrong = []
             for program in PROGRAMS:
                 recorded = runs(program, ["--jit-leaf", leaf])
-                wrong += [program + ": " + w for w in differences(plain(program), recorded)]
+                compare = outside if program in TWO_WAYS else differences
+                wrong += [program + ": " + w for w in compare(plain(program), recorded)]
                 if sum(recorded[2]) > sum(plain(program)[2]):
                     wrong.append("%s: flushes %s, without us %s" % (program, recorded[2], plain(program)[2]))
             check(not wrong, "\n".join(wrong))
