@@ -54,9 +54,9 @@ TWO_WAYS = {"parser"}
 
 
 def outside(plain, recorded):
-    """Of traces and aborts: those beyond what unrecorded runs have at all, with a quarter more or less."""
+    """Of traces and aborts: those beyond half the least or twice the most that unrecorded runs have."""
     return ["%s %s, recorded %s" % (what, sorted(a), sorted(b)) for what, a, b in zip(("traces", "aborts"), plain, recorded)
-            if min(b) < 0.75 * min(a) or max(b) > 1.25 * max(a)]
+            if min(b) < 0.5 * min(a) or max(b) > 2 * max(a)]
 
 
 def add_to(suite):
