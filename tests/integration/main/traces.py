@@ -48,9 +48,10 @@ def differences(plain, recorded):
     return wrong
 
 
-# What it compiles depends on where its functions lie (LuaJIT counts hot code by a hash of addresses): some 160 traces or some
-# 450, and in most layouts that an agent in the process leads to it is the former.
-TWO_WAYS = {"parser"}
+# A known shortfall, not noise: beside our handlers of VM events the parser compiles fewer traces (medians of 12 layouts 163
+# against 246, aborts 15 against 26), and without them (--engine hook --scope none) as many as unrecorded. Until the cause is
+# known it is held to a wider range.
+FEWER = {"parser"}
 
 
 def outside(plain, recorded):
@@ -74,7 +75,7 @@ def add_to(suite):
             wrong = []
             for program in PROGRAMS:
                 recorded = runs(program, ["--jit-leaf", leaf])
-                compare = outside if program in TWO_WAYS else differences
+                compare = outside if program in FEWER else differences
                 wrong += [program + ": " + w for w in compare(plain(program), recorded)]
                 if sum(recorded[2]) > sum(plain(program)[2]):
                     wrong.append("%s: flushes %s, without us %s" % (program, recorded[2], plain(program)[2]))
