@@ -30,7 +30,8 @@ static const struct { const char *key; enum how how; } rules[] = {
         { "own_start_ns", SUM }, { "recorder_cpu_ns", SUM }, { "app_profiler_ns", SUM }, { "private_source", SUM },
         { "dropped_chunks", SUM }, { "dropped_ticks", SUM_TICKS },
 /* Losses are of ticks where their unit or their sentence says so. */
-#define LS_LOSS(NAME, key, unit, label) { "lost." key, #unit[0] == 't' || !strncmp(label, "ticks", 5) ? SUM_TICKS : SUM },
+#define IS_TICKS(text) (text[0] == 't' && text[1] == 'i' && text[2] == 'c' && text[3] == 'k' && text[4] == 's')
+#define LS_LOSS(NAME, key, unit, label) { "lost." key, IS_TICKS(#unit) || IS_TICKS(label) ? SUM_TICKS : SUM },
 #include "formats/wire/losses.def"
 #undef LS_LOSS
 };

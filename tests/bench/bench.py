@@ -11,13 +11,15 @@ import time
 import costs
 import exports
 import measure as m
+import nginx_load
 import page
 import ratios
 import support as s
 
 PARTS = {"run": ratios.part_run, "deep": costs.part_deep, "start": costs.part_start, "size": costs.part_size,
          "traces": ratios.part_traces, "report": costs.part_report,
-         "export": exports.part_export, "page": page.part_page}
+         "export": exports.part_export, "page": page.part_page,
+         "nginx": nginx_load.part_nginx}
 # Values of the options that --quick makes small: full, quick.
 AMOUNTS = {"rounds": (7, 2), "seconds": (0.4, 0.2), "long": (10, 2), "runs": (5, 2)}
 QUICK_PROGRAMS = ["richards", "json", "ring"]

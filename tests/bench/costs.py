@@ -104,7 +104,7 @@ def part_start(luajit, a):
 # (name, options of record, programs or None for all, target of the own account)
 SIZES = [("walk map", m.WALK, None, "own"),
          ("walk native", ["--engine", "walk", "--native"], ["json", "parser"], "own native"),
-         ("hook", m.HOOK, ["json"], "own hook")]
+         ("hook", m.HOOK, None, "own hook")]
 
 
 def print_size(name, config, own_target, run):

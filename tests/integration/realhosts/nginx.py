@@ -41,19 +41,19 @@ def lines(pattern, text):
     return [l for l in text.splitlines() if re.search(pattern, l)]
 
 
-def requests(seconds, threads=1, connections=8):
+def requests(seconds, threads=1, connections=8, port=PORT):
     """Loads the server. The number of answers; none may fail."""
-    r = tree.plain("wrk", "-t%d" % threads, "-c%d" % connections, "-d%ds" % seconds, "http://127.0.0.1:%d/" % PORT,
+    r = tree.plain("wrk", "-t%d" % threads, "-c%d" % connections, "-d%ds" % seconds, "http://127.0.0.1:%d/" % port,
                    timeout=seconds + 60).ok()
     check(not lines("Non-2xx|Socket errors", r.out), "requests failed: %s" % r.out[-400:])
     return int(re.search(r"(\d+) requests in", r.out).group(1))
 
 
-def wait_up(server, timeout=30):
+def wait_up(server, timeout=30, port=PORT):
     end = time.monotonic() + timeout
     while True:
         try:
-            socket.create_connection(("127.0.0.1", PORT), 1).close()
+            socket.create_connection(("127.0.0.1", port), 1).close()
             return
         except OSError:
             check(server is None or server.p.poll() is None, "nginx ended: %s" % (server and server.read(server.err)[-400:]))
