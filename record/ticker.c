@@ -157,6 +157,7 @@ int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, u
         t->pid = pid;
         t->interval_ns = interval_ns;
         t->other_namespace = ls_thread_inner_id(pid, pid) != pid;
+        t->is_virtual = ls_ticker_is_virtual();
         t->source = sources[timer];
         t->timer = timer;
         t->n = m->agent_rings;

@@ -32,6 +32,8 @@ struct ls_ticker_totals {
 
 /* Can this process open a perf event on another one (pid), as the perf timer does? 0 or -errno. */
 int ls_ticker_perf_probe(pid_t pid);
+/* 1 in a virtual machine, where each timer that the kernel sets costs some us. */
+int ls_ticker_is_virtual(void);
 /* Can it see whether another process runs, as the helper timer does? 0 or -errno. */
 int ls_ticker_helper_probe(pid_t pid);
 

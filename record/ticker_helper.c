@@ -5,33 +5,42 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-static int helper_arm(struct ls_ticker *t, struct ls_tick_thread *h)
+void ls_tick_grid_begin(struct ls_ticker *t)
 {
-        int err = ls_tick_look_open(h);
-
-        if (err < 0)
-                return err;
         if (!t->next_ns)
                 t->next_ns = ls_clock_ns(CLOCK_MONOTONIC) + t->interval_ns;
         /* Else the kernel may make us late by 50 us. */
         prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
-        return 0;
 }
 
-/* The grid of ticks is the same for all threads, and fixed when the first is armed: times that were missed are left out,
- * none moves. */
-static void helper_wait(struct ls_ticker *t, uint32_t request)
+uint64_t ls_tick_grid_wait(struct ls_ticker *t, uint32_t request)
 {
         uint64_t now;
 
         ls_ticker_sleep_until(t, request, t->next_ns);
         now = ls_clock_ns(CLOCK_MONOTONIC);
         if (now < t->next_ns)
-                return;                 /* a request, or a signal */
+                return 0;               /* a request, or a signal */
         t->next_ns += t->interval_ns;
         if (t->next_ns <= now)
                 t->next_ns += (now - t->next_ns) / t->interval_ns * t->interval_ns + t->interval_ns;
-        for (unsigned i = 0; i < t->used; i++)
+        return now;
+}
+
+static int helper_arm(struct ls_ticker *t, struct ls_tick_thread *h)
+{
+        int err = ls_tick_look_open(h);
+
+        if (err == 0)
+                ls_tick_grid_begin(t);
+        return err;
+}
+
+static void helper_wait(struct ls_ticker *t, uint32_t request)
+{
+        uint64_t now = ls_tick_grid_wait(t, request);
+
+        for (unsigned i = 0; now && i < t->used; i++)
                 if (t->threads[i].armed)
                         ls_tick_try(&t->threads[i], now);
 }

@@ -3,9 +3,14 @@
  *
  * An unprivileged event may not look at the kernel: a tick that falls due in there is skipped. A thread that is mostly in
  * the kernel would get one in seven, so a look each 40 ms compares the ticks with its CPU time, and while they are too
- * few we send what is missing, as the helper timer does. */
+ * few we send what is missing, as the helper timer does.
+ *
+ * Each time the thread gets or leaves a processor the kernel sets the timer of its event, or takes it back. In a virtual
+ * machine both leave the machine, some 10 us: a server that sleeps for each request paid 10 % of its CPU time. There the
+ * event of a thread that sleeps more often than it is ticked is turned off, and we send all ticks. */
 #include "record/ticker_private.h"
 
+#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -54,6 +59,13 @@ int ls_ticker_perf_probe(pid_t pid)
         return 0;
 }
 
+int ls_ticker_is_virtual(void)
+{
+        unsigned a, b, c, d;
+
+        return __get_cpuid(1, &a, &b, &c, &d) && c >> 31;
+}
+
 static int has_thread(pid_t pid, pid_t tid)
 {
         char path[64];
@@ -74,20 +86,24 @@ static void perf_disarm(struct ls_tick_thread *h)
         ls_tick_look_close(h);
 }
 
-/* The thread's CPU time in ns, as of the kernel's last tick. */
-static uint64_t thread_cpu(const struct ls_tick_thread *h)
+/* The thread's CPU time in ns, as of the kernel's last tick, and how often it got a processor. */
+static uint64_t thread_cpu(const struct ls_tick_thread *h, uint64_t *ret_times)
 {
-        char buf[64];
+        char buf[96], *end = buf;
         ssize_t n = h->cpu_fd < 0 ? 0 : pread(h->cpu_fd, buf, sizeof(buf) - 1, 0);
+        uint64_t cpu;
 
         buf[n > 0 ? n : 0] = 0;
-        return strtoull(buf, NULL, 10);
+        cpu = strtoull(end, &end, 10);
+        strtoull(end, &end, 10);        /* waited for one */
+        *ret_times = strtoull(end, NULL, 10);
+        return cpu;
 }
 
 static void begin_window(struct ls_tick_thread *h, uint64_t now)
 {
         h->window_ns = now;
-        h->window_cpu_ns = thread_cpu(h);
+        h->window_cpu_ns = thread_cpu(h, &h->window_times);
         h->window_sent = h->sent;
         h->window_handled = ls_tick_handled(h);
 }
@@ -122,21 +138,37 @@ static int perf_arm(struct ls_ticker *t, struct ls_tick_thread *h)
         h->cpu_fd = open(path, O_RDONLY | O_CLOEXEC);
         h->cpu_fd = ls_fd_above_stdio(h->cpu_fd < 0 ? -errno : h->cpu_fd);
         ls_tick_look_open(h);
-        h->starved = 0;
+        h->starved = h->off = 0;
         h->armed_ns = ls_clock_ns(CLOCK_MONOTONIC);
         begin_window(h, h->armed_ns);
         return 0;
+}
+
+/* Turns the event off or on again. */
+static void set_off(struct ls_tick_thread *h, int off)
+{
+        if (h->off == off || ioctl(h->event_fd, off ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE, 0) < 0)
+                return;
+        h->off = off;
+        h->starved = 0;
+        if (off)
+                ls_tick_grid_begin(h->ticker);
 }
 
 /* Compares the ticks of the event with the CPU time of the window, and begins the next one. */
 static void judge(const struct ls_ticker *t, struct ls_tick_thread *h, uint64_t now)
 {
         uint32_t handled = ls_tick_handled(h) - h->window_handled;
-        uint64_t own = h->sent - h->window_sent, cpu = thread_cpu(h) - h->window_cpu_ns;
+        uint64_t times, own = h->sent - h->window_sent, cpu = thread_cpu(h, &times) - h->window_cpu_ns;
         uint64_t due = cpu / t->interval_ns, came = handled > own ? handled - own : 0;
 
+        times -= h->window_times;
+        if (h->off)
+                set_off(h, due >= 2 && times >= due / 2);
+        else if (t->is_virtual && due >= 4 && times > due)
+                set_off(h, 1);
         /* A long interval leaves little to compare, and costs little. */
-        if (t->interval_ns >= WINDOW_NS / 2)
+        else if (t->interval_ns >= WINDOW_NS / 2)
                 h->starved = 1;
         else if (due >= 4)
                 h->starved = came < due / 2;
@@ -147,28 +179,41 @@ static void look_after(const struct ls_ticker *t, struct ls_tick_thread *h, uint
 {
         uint32_t handled = ls_tick_handled(h);
 
-        if (h->starved && handled == h->last_handled && now - h->sent_ns >= t->interval_ns)
+        if (h->off || (h->starved && handled == h->last_handled && now - h->sent_ns >= t->interval_ns))
                 ls_tick_try(h, now);
         h->last_handled = handled;
-        if (now - h->window_ns >= WINDOW_NS)
+        if (now - h->window_ns >= (h->off ? CALM_NS : WINDOW_NS))
                 judge(t, h, now);
 }
 
-static void perf_wait(struct ls_ticker *t, uint32_t request)
+/* How long nothing has to be done; 0: the grid's ticks are to be sent. */
+static uint64_t calm(const struct ls_ticker *t, uint64_t now)
 {
-        uint64_t pause = CALM_NS, now = ls_clock_ns(CLOCK_MONOTONIC);
+        uint64_t pause = CALM_NS;
         int starved = 0;
 
         for (unsigned i = 0; i < t->used; i++) {
                 const struct ls_tick_thread *h = &t->threads[i];
 
+                if (h->armed && h->off)
+                        return 0;
                 starved |= h->armed && h->starved;
                 if (h->armed && now - h->armed_ns < NEW_NS)
                         pause = WINDOW_NS;
         }
         if (starved)
                 pause = t->interval_ns > PAUSE_MIN_NS ? t->interval_ns : PAUSE_MIN_NS;
-        ls_ticker_sleep(t, request, pause < LS_TICKER_IDLE_NS ? pause : LS_TICKER_IDLE_NS);
+        return pause < LS_TICKER_IDLE_NS ? pause : LS_TICKER_IDLE_NS;
+}
+
+static void perf_wait(struct ls_ticker *t, uint32_t request)
+{
+        uint64_t now = ls_clock_ns(CLOCK_MONOTONIC), pause = calm(t, now);
+
+        if (pause)
+                ls_ticker_sleep(t, request, pause);
+        else if (!ls_tick_grid_wait(t, request))
+                return;
         if (atomic_load(&t->shm->request) != request)
                 return;
         now = ls_clock_ns(CLOCK_MONOTONIC);

@@ -24,8 +24,10 @@ struct ls_tick_thread {                 /* a thread of the program that is ticke
         int cpu_fd;                     /* the thread's schedstat */
         uint64_t armed_ns;              /* when it was armed */
         int starved;                    /* the event brings too few ticks: we send what is missing */
+        int off;                        /* the event is off, since it costs too much: we send all */
         uint64_t sent;                  /* signals sent */
         uint64_t window_ns, window_cpu_ns, window_sent; /* start of the time that is judged; clock, CPU, signals sent */
+        uint64_t window_times;          /* how often it had got a processor */
         uint32_t window_handled, last_handled;
 };
 
@@ -40,7 +42,8 @@ struct ls_ticker {
         _Atomic int timer;              /* enum ls_timer in use */
         struct ls_ticker_totals totals;
         unsigned n_armed;
-        uint64_t next_ns;               /* helper: next tick, CLOCK_MONOTONIC; 0 = no thread is armed */
+        int is_virtual;                 /* this is a virtual machine */
+        uint64_t next_ns;               /* ticks that we send: the next one, CLOCK_MONOTONIC; 0 = none was sent yet */
         unsigned n, used;               /* rings; of these, that have had a thread */
         struct ls_tick_thread threads[];        /* by ring */
 };
@@ -52,7 +55,12 @@ int ls_tick_look_open(struct ls_tick_thread *h);
 void ls_tick_look_close(struct ls_tick_thread *h);
 /* Sends a tick if the thread runs and none is on its way. Returns 1 when it was sent. */
 int ls_tick_try(struct ls_tick_thread *h, uint64_t now);
-/* Signals that the thread has handled. */
+/* ticker_helper.c: the grid of ticks that we send. It is the same for all threads, and fixed when the first needs it: times
+ * that were missed are left out, none moves. */
+void ls_tick_grid_begin(struct ls_ticker *t);
+/* Waits for the next one. Returns CLOCK_MONOTONIC; 0 = it is not yet time, but there may be a request. */
+uint64_t ls_tick_grid_wait(struct ls_ticker *t, uint32_t request);
+/* ticker_signal.c: signals that the thread has handled. */
 uint32_t ls_tick_handled(const struct ls_tick_thread *h);
 
 /* ticker.c. Whether the agent wants ticks on the thread that was armed. */

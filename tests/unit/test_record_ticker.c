@@ -1,5 +1,5 @@
 /* record/ticker.c with many threads: a child process plays the agent on the shared memory, its threads come and go, and each
- * gets its ticks. */
+ * gets its ticks; also one that sleeps more often than it is ticked, whose event is off in a virtual machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,6 +24,7 @@
 #define LIFE_NS 50000000ull             /* CPU time of a thread */
 #define THREADS 60u
 #define AT_ONCE 6u
+#define SLEEPER_NS 400000000ull
 
 static struct ls_memory memory;
 static __thread struct ls_ring *my_ring;
@@ -107,6 +108,30 @@ static void play_agent(void)
         _exit(poor > THREADS / 10 || sum < THREADS * (LIFE_NS / INTERVAL_NS) * 7 / 10 ? 1 : 0);
 }
 
+/* The child: a thread that works for 0.2 ms and sleeps, again and again. */
+static void play_sleeper(void)
+{
+        uint32_t ticks, due = SLEEPER_NS / INTERVAL_NS;
+
+        signal(LS_TICK_SIGNAL, on_tick);
+        take_ring();
+        atomic_store(&my_ring->armed, 1);
+        request();
+        while (cpu_ns() < SLEEPER_NS) {
+                for (uint64_t until = cpu_ns() + 200000; cpu_ns() < until;)
+                        ;
+                usleep(50);
+        }
+        atomic_store(&my_ring->armed, 0);
+        request();
+        while (atomic_load(&my_ring->sending))
+                ;
+        usleep(1000);
+        ticks = atomic_load(&my_ring->ticks_handled);
+        fprintf(stderr, "%u ticks in %u ms of a thread that sleeps\n", ticks, due);
+        _exit(ticks < due / 2 || ticks > due * 2 ? 1 : 0);
+}
+
 static unsigned count_files(void)
 {
         DIR *d = opendir("/proc/self/fd");
@@ -118,9 +143,11 @@ static unsigned count_files(void)
         return n;
 }
 
-static void run(enum ls_timer timer)
+/* Returns how many ticks the recorder sent itself. */
+static uint64_t run(enum ls_timer timer, void (*play)(void))
 {
         struct ls_ticker *t = NULL;
+        uint64_t sent;
         unsigned files;
         int status = -1, gate[2];
         pid_t pid;
@@ -134,7 +161,7 @@ static void run(enum ls_timer timer)
                 close(gate[1]);
                 if (read(gate[0], &c, 1) != 1)
                         _exit(2);
-                play_agent();
+                play();
         }
         assert_int_equal(ls_ticker_start(&memory, pid, timer, INTERVAL_NS, &t), 0);
         assert_int_equal(write(gate[1], &c, 1), 1);
@@ -144,20 +171,39 @@ static void run(enum ls_timer timer)
         assert_int_equal(ls_ticker_timer(t), timer);
         assert_int_equal(atomic_load(&ls_ticker_totals(t)->failed), 0);
         assert_int_equal(count_files(), files);
+        sent = atomic_load(&ls_ticker_totals(t)->sent);
         ls_ticker_free(t);
         close(gate[0]);
         close(gate[1]);
         ls_memory_done(&memory);
+        return sent;
+}
+
+static void need_perf(void)
+{
+        if (ls_ticker_perf_probe(getpid()) < 0) {
+                print_message("perf events are not allowed here\n");
+                skip();
+        }
 }
 
 static void threads_with_perf(void **state)
 {
         (void)state;
-        if (ls_ticker_perf_probe(getpid()) < 0) {
-                print_message("perf events are not allowed here\n");
-                skip();
-        }
-        run(LS_TIMER_PERF);
+        need_perf();
+        run(LS_TIMER_PERF, play_agent);
+}
+
+static void sleeper_with_perf(void **state)
+{
+        uint64_t sent;
+
+        (void)state;
+        need_perf();
+        sent = run(LS_TIMER_PERF, play_sleeper);
+        print_message("%llu of them sent by the recorder\n", (unsigned long long)sent);
+        if (ls_ticker_is_virtual())
+                assert_true(sent > SLEEPER_NS / INTERVAL_NS / 2);
 }
 
 static void threads_with_helper(void **state)
@@ -167,12 +213,13 @@ static void threads_with_helper(void **state)
                 print_message("/proc does not say what another process does here\n");
                 skip();
         }
-        run(LS_TIMER_HELPER);
+        run(LS_TIMER_HELPER, play_agent);
 }
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(threads_with_perf), cmocka_unit_test(threads_with_helper) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(threads_with_perf), cmocka_unit_test(sleeper_with_perf),
+                                            cmocka_unit_test(threads_with_helper) };
 
         return cmocka_run_group_tests_name("record_ticker", tests, NULL, NULL);
 }
