@@ -13,17 +13,21 @@
 #define GECKO_VERSION 29                /* of the format that this one was once made from */
 #define PROCESSED_VERSION 61
 
-enum { MARKER_ZONE, MARKER_REGION, MARKER_MARK };
+#define NAME "{marker.name}"
+#define VALUE "{marker.data.value}"
 
-static const struct { const char *name, *description; } marker_kinds[] = {
-        [MARKER_ZONE] = { "zone", "A zone of jit.zone: begins and ends at the first and last sample in it." },
-        [MARKER_REGION] = { "region", "A region between luasample.start() and luasample.stop()." },
-        [MARKER_MARK] = { "mark", "An instant that the program marked with luasample.mark()." },
+enum { MARKER_ZONE, MARKER_REGION, MARKER_LABEL, MARKER_MARK };
+
+static const struct { const char *name, *text, *row, *description; } marker_kinds[] = {
+        [MARKER_ZONE] = { "zone", NAME, NAME, "A zone of jit.zone: begins and ends at the first and last sample in it." },
+        [MARKER_REGION] = { "region", NAME, NAME, "A region between luasample.start() and luasample.stop()." },
+        [MARKER_LABEL] = { "label", VALUE, NAME ": " VALUE, "A label of luasample.label(), as long as it has one value." },
+        [MARKER_MARK] = { "mark", NAME, NAME, "An instant that the program marked with luasample.mark()." },
 };
 
 /* Without padding: they go to a file as they are. */
 struct sample { uint64_t to_ns; uint32_t stack, ticks, vmstate, zero; };
-struct marker { uint64_t from_ns, to_ns; uint32_t string, kind; };
+struct marker { uint64_t from_ns, to_ns; uint32_t string, kind, value, zero; };     /* value: of labels, a string too */
 
 /* All times are counted from the start of the recording, in ms. */
 static void put_ms(struct ls_fx *x, uint64_t ns)
@@ -34,7 +38,7 @@ static void put_ms(struct ls_fx *x, uint64_t ns)
 static int end_zone(void *ctx, uint32_t zone, unsigned level, int begins)
 {
         struct ls_fx *x = ctx;
-        uint64_t *since = x->zone_since[x->thread];
+        uint64_t *since = x->open[x->thread]->zone_since;
         struct marker m = { .from_ns = since[level], .to_ns = x->time_ns, .kind = MARKER_ZONE };
 
         if (begins) {
@@ -45,20 +49,50 @@ static int end_zone(void *ctx, uint32_t zone, unsigned level, int begins)
         return ls_spool_add(x->markers, x->thread, &m);
 }
 
-static int change_zone(struct ls_fx *x, uint32_t thread, uint32_t zone, uint64_t ns)
+/* Of labels each has its place among the open ones of the thread. */
+static int end_label(void *ctx, uint32_t label, int begins)
 {
-        uint32_t from = x->zones[thread];
+        struct ls_fx *x = ctx;
+        struct ls_fx_open *open = x->open[x->thread];
+        struct marker m = { .to_ns = x->time_ns, .kind = MARKER_LABEL };
+        unsigned i = 0;
 
-        if (from == zone)
+        while (i < open->n_labels && open->labels[i].label != label)
+                i++;
+        if (begins) {
+                open->labels[open->n_labels].label = label;
+                open->labels[open->n_labels++].since_ns = x->time_ns;
                 return 0;
-        if (!x->zone_since[thread])
-                x->zone_since[thread] = calloc(LS_TIMELINE_ZONES, sizeof(**x->zone_since));
-        if (!x->zone_since[thread])
+        }
+        m.from_ns = open->labels[i].since_ns;
+        open->labels[i] = open->labels[--open->n_labels];
+        m.string = ls_fx_label_string(x, label);
+        m.value = m.string + 1;
+        return ls_spool_add(x->markers, x->thread, &m);
+}
+
+static int change_zone(struct ls_fx *x, uint32_t thread, uint32_t zone, uint32_t label, uint64_t ns)
+{
+        struct ls_fx_open *open = x->open[thread];
+        uint32_t old_zone = open ? open->zone : 0, old_label = open ? open->label : 0;
+        int r = 0;
+
+        if (zone == old_zone && label == old_label)
+                return 0;
+        if (!open)
+                open = x->open[thread] = calloc(1, sizeof(*open));
+        if (!open)
                 return -ENOMEM;
-        x->zones[thread] = zone;
+        open->zone = zone;
+        open->label = label;
+        x->has_labels |= label != 0;
         x->thread = thread;
         x->time_ns = ns;
-        return ls_timeline_zones(x->t, from, zone, end_zone, x);
+        if (zone != old_zone)
+                r = ls_timeline_zones(x->t, old_zone, zone, end_zone, x);
+        if (!r && label != old_label)
+                r = ls_timeline_labels(x->t, old_label, label, end_label, x);
+        return r;
 }
 
 static int add_sample(void *ctx, const struct ls_timeline_sample *s)
@@ -66,7 +100,7 @@ static int add_sample(void *ctx, const struct ls_timeline_sample *s)
         struct ls_fx *x = ctx;
         struct sample sample = { .stack = s->stack, .ticks = s->ticks, .to_ns = s->to_ns,
                                  .vmstate = s->vmstate < LS_NVMSTATES ? s->vmstate : 0u };
-        int r = change_zone(x, s->thread, s->zone, s->from_ns);
+        int r = change_zone(x, s->thread, s->zone, s->label, s->from_ns);
 
         x->stacks.vmstates[s->stack] |= (uint8_t)(1u << sample.vmstate);
         return r ? r : ls_spool_add(x->samples, s->thread, &sample);
@@ -81,23 +115,14 @@ static int add_region(void *ctx, uint32_t region, uint64_t from_ns, uint64_t to_
         return ls_spool_add(x->markers, x->p->regions[region].thread, &m);
 }
 
-/* Those of threads that are shown, in the time that is. */
-static int add_marks(struct ls_fx *x)
+static int add_mark(void *ctx, uint32_t mark)
 {
-        const struct ls_export *in = x->t->in;
-        int r = 0;
+        struct ls_fx *x = ctx;
+        const struct ls_mark *from = &x->p->marks[mark];
+        struct marker m = { .from_ns = from->time_ns, .to_ns = from->time_ns, .kind = MARKER_MARK };
 
-        for (uint32_t i = 0; !r && i < x->p->n_marks; i++) {
-                const struct ls_mark *mark = &x->p->marks[i];
-                struct marker m = { .from_ns = mark->time_ns, .to_ns = mark->time_ns, .kind = MARKER_MARK };
-
-                if (!x->t->threads[mark->thread].rows || (in->from_ns && mark->time_ns < in->from_ns) ||
-                    (in->to_ns && mark->time_ns > in->to_ns))
-                        continue;
-                m.string = ls_fx_mark_string(x, i);
-                r = ls_spool_add(x->markers, mark->thread, &m);
-        }
-        return r;
+        m.string = ls_fx_mark_string(x, mark);
+        return ls_spool_add(x->markers, from->thread, &m);
 }
 
 static int collect(struct ls_fx *x)
@@ -107,12 +132,12 @@ static int collect(struct ls_fx *x)
         if (!r)
                 r = ls_timeline_each(x->t, add_sample, x);
         for (uint32_t i = 0; !r && i < x->p->n_threads; i++)
-                r = change_zone(x, i, 0, x->t->threads[i].to_ns);
+                r = change_zone(x, i, 0, 0, x->t->threads[i].to_ns);
         if (!r)
                 r = ls_fx_number_stacks(x);
         if (!r)
                 r = ls_timeline_regions(x->t, add_region, x);
-        return r ? r : add_marks(x);
+        return r ? r : ls_timeline_marks(x->t, add_mark, x);
 }
 
 static void put_category(struct ls_fx *x, const char *name, const char *color)
@@ -147,17 +172,26 @@ static void put_categories(struct ls_fx *x)
         ls_js_close(&x->j, ']');
 }
 
+static void put_value_field(struct ls_fx *x)
+{
+        ls_js_open(&x->j, '{');
+        ls_js_key_string(&x->j, "key", "value");
+        ls_js_key_string(&x->j, "label", "Value");
+        ls_js_key_string(&x->j, "format", "unique-string");
+        ls_js_close(&x->j, '}');
+}
+
 static void put_marker_schema(struct ls_fx *x)
 {
         ls_js_key_open(&x->j, "markerSchema", '[');
         for (size_t i = 0; i < sizeof(marker_kinds) / sizeof(marker_kinds[0]); i++) {
-                if (i == MARKER_MARK && !x->p->n_marks)
-                        break;
+                if ((i == MARKER_MARK && !x->p->n_marks) || (i == MARKER_LABEL && !x->has_labels))
+                        continue;
                 ls_js_open(&x->j, '{');
                 ls_js_key_string(&x->j, "name", marker_kinds[i].name);
-                ls_js_key_string(&x->j, "chartLabel", "{marker.name}");
-                ls_js_key_string(&x->j, "tooltipLabel", "{marker.name}");
-                ls_js_key_string(&x->j, "tableLabel", "{marker.name}");
+                ls_js_key_string(&x->j, "chartLabel", marker_kinds[i].text);
+                ls_js_key_string(&x->j, "tooltipLabel", marker_kinds[i].row);
+                ls_js_key_string(&x->j, "tableLabel", marker_kinds[i].row);
                 ls_js_key_string(&x->j, "description", marker_kinds[i].description);
                 ls_js_key_open(&x->j, "display", '[');
                 ls_js_string(&x->j, "marker-chart");
@@ -165,6 +199,8 @@ static void put_marker_schema(struct ls_fx *x)
                 ls_js_string(&x->j, "timeline-overview");
                 ls_js_close(&x->j, ']');
                 ls_js_key_open(&x->j, "fields", '[');
+                if (i == MARKER_LABEL)
+                        put_value_field(x);
                 ls_js_close(&x->j, ']');
                 ls_js_close(&x->j, '}');
         }
@@ -312,9 +348,12 @@ static int put_marker_category(void *ctx, const void *record)
 static int put_marker_data(void *ctx, const void *record)
 {
         struct ls_fx *x = ctx;
+        const struct marker *m = record;
 
         ls_js_open(&x->j, '{');
-        ls_js_key_string(&x->j, "type", marker_kinds[((const struct marker *)record)->kind].name);
+        ls_js_key_string(&x->j, "type", marker_kinds[m->kind].name);
+        if (m->kind == MARKER_LABEL)
+                ls_js_key_u64(&x->j, "value", m->value);
         ls_js_close(&x->j, '}');
         return 0;
 }
@@ -453,10 +492,9 @@ static int put_file(struct ls_fx *x)
 
 static void done(struct ls_fx *x)
 {
-        for (uint32_t i = 0; x->zone_since && i < x->p->n_threads; i++)
-                free(x->zone_since[i]);
-        free(x->zone_since);
-        free(x->zones);
+        for (uint32_t i = 0; x->open && i < x->p->n_threads; i++)
+                free(x->open[i]);
+        free(x->open);
         ls_fx_free_numbers(x);
         ls_spool_free(x->samples);
         ls_spool_free(x->markers);
@@ -474,21 +512,20 @@ static int firefox_write(FILE *out, const struct ls_export *in)
         if (!r)
                 r = ls_spool_new((uint32_t)n, sizeof(struct marker), &x.markers);
         if (!r) {
-                x.zones = calloc(n + 1, sizeof(*x.zones));
-                x.zone_since = calloc(n + 1, sizeof(*x.zone_since));
+                x.open = calloc(n + 1, sizeof(*x.open));
                 x.stacks.vmstates = calloc((size_t)x.p->n_stacks + 1, 1);
-                r = x.zones && x.zone_since && x.stacks.vmstates ? collect(&x) : -ENOMEM;
+                r = x.open && x.stacks.vmstates ? collect(&x) : -ENOMEM;
         }
         if (!r)
                 r = put_file(&x);
         done(&x);
-        return ferror(out) ? 0 : r ? r : x.j.failed;    /* the caller says what is wrong with out */
+        return ls_js_result(&x.j, r);
 }
 
 const struct ls_exporter ls_export_firefox = {
         .name = "firefox",
         .suffix = ".firefox.json",
-        .help = "threads, VM states, zones and regions, for the Firefox Profiler and Perfetto",
+        .help = "threads, VM states, zones, labels and marks, for the Firefox Profiler and Perfetto",
         .flags = LS_EXPORT_ROWS,
         .write = firefox_write,
 };

@@ -22,6 +22,13 @@ struct ls_fx_numbers {                  /* rows of a table, by id: first that of
         uint32_t n_rows;
 };
 
+struct ls_fx_open {                     /* zones and labels of a thread that have not ended */
+        uint32_t zone, label;           /* where it was last */
+        uint64_t zone_since[LS_TIMELINE_ZONES];         /* start of the zone on each level */
+        struct { uint32_t label; uint64_t since_ns; } labels[LS_TIMELINE_LABELS];
+        unsigned n_labels;
+};
+
 struct ls_fx {
         struct ls_timeline *t;
         const struct ls_profile *p;
@@ -31,10 +38,10 @@ struct ls_fx {
         /* Sources and modules of the functions that are there; numbers from 1. */
         uint32_t *source_number, *lib_number, *sources, *libs;
         uint32_t n_sources, n_libs;
-        uint32_t *zones;                /* [n_threads] where the thread was last */
-        uint64_t **zone_since;          /* [n_threads] start of the zone on each level */
-        uint32_t thread;                /* whose zone changes, */
+        struct ls_fx_open **open;       /* [n_threads] NULL = none */
+        uint32_t thread;                /* whose zone or label changes, */
         uint64_t time_ns;               /* and when */
+        int has_labels;                 /* some of the samples have */
         int error;
 };
 
@@ -48,6 +55,7 @@ void ls_fx_put_shared(struct ls_fx *x);
 uint32_t ls_fx_zone_string(const struct ls_fx *x, uint32_t zone);
 uint32_t ls_fx_region_string(const struct ls_fx *x, uint32_t region);
 uint32_t ls_fx_mark_string(const struct ls_fx *x, uint32_t mark);
+uint32_t ls_fx_label_string(const struct ls_fx *x, uint32_t label);     /* of its key; that of its value is the next */
 void ls_fx_free_numbers(struct ls_fx *x);
 
 #endif

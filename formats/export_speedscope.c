@@ -192,7 +192,7 @@ static int speedscope_write(FILE *out, const struct ls_export *in)
         free(x.path);
         ls_spool_free(x.spool);
         ls_timeline_free(x.t);
-        return ferror(out) ? 0 : r ? r : x.j.failed;    /* the caller says what is wrong with out */
+        return ls_js_result(&x.j, r);
 }
 
 const struct ls_exporter ls_export_speedscope = {
