@@ -146,10 +146,11 @@ static int put_data(const struct ls_page *page, const struct ls_page_tables *t, 
         yajl_gen_map_open(g);
         ls_header_json(r, g);
         yajl_gen_map_close(g);
-        ls_page_facts_json(page, g);
+        ls_page_facts_json(page, t[0].c, g);
         error = put_noline(r, g);
         if (!error)
                 error = put_time(t[0].c, g);
+        ls_page_marks_json(&t[0], g);
         if (!error)
                 error = ls_page_tables_json(t, n_tables, g);
         if (!error)

@@ -1,4 +1,5 @@
 """Traces that are empty, odd or hostile: the page opens, says what there is, and names stay text. Imported by run.py."""
+import json
 import os
 import sys
 
@@ -15,6 +16,7 @@ try:
 except ImportError:
     c = None
 
+LABEL = 27                              # the kind of record
 NAMES = [b"</script><img src=x onerror=\"globalThis.hacked = 1\">", b"\"'`${globalThis.hacked = 1}&lt;b&gt;\\u003cb",
          b"<!--<script>", b"\0\1\x1b[31m\r\n\t", "\u202eevil\u202c\u2066\u200b\ufeff".encode(), b"\xff\xfe\xc3(",
          b"__proto__", b"constructor", "\u4e2d\u6587\U0001f525 \u0627\u0644".encode(), b"n" * 65536, b"x" * 65536]
@@ -29,7 +31,7 @@ def need_crafted():
 
 
 def hostile_trace():
-    """A function, zone and thread of each name, a source of such lines; each function calls the next."""
+    """A function, zone, thread and label of each name, a source of such lines; each function calls the next."""
     need_crafted()
     n, source = len(NAMES), s.tmpfile("</script>.lua")
     os.makedirs(os.path.dirname(source), exist_ok=True)
@@ -40,8 +42,8 @@ def hostile_trace():
         *[row for i in range(n) for row in (
             c.one(c.FUNCTION, i + 1, 1, 0, 1, i + 1, i + 1), c.one(c.NAME, 0, i + 1, 2, i + 2),
             c.one(c.LOCATION, i + 1, i + 1, i + 1), c.one(c.STACK, i + 1, i, i + 1), c.one(c.ZONE, i + 1, i, i + 2),
-            c.one(c.THREAD, i + 1, 0, i + 7, i + 2))])
-    f.samples(*[{1: 1, 2: i + 1, 5: i + 1, 6: i + 1, 9: 16 * i, 10: i + 1} for i in range(n)])
+            c.one(c.THREAD, i + 1, 0, i + 7, i + 2), c.one(LABEL, i + 1, 0, i + 2, i + 2))])
+    f.samples(*[{1: 1, 2: i + 1, 5: i + 1, 6: i + 1, 9: 16 * i, 10: i + 1, 13: i + 1} for i in range(n)])
     return f.write()
 
 
@@ -92,9 +94,13 @@ def add_to(suite):
             b.js("luasamplePage.profile.functions.map(f => f.name)")
         for name in SHOWN:
             check(any(name in x for x in shown), "%r is not shown" % name)
-        for kind in ("zone", "thread"):
-            b.js("luasamplePage.set({ color: '%s' })" % kind)
+        for kind in ("zone", "thread", *b.js("luasamplePage.profile.labels.map(l => l.column)")):
+            b.js("luasamplePage.set({ color: %s })" % json.dumps(kind))
             b.settle()
+        listed = b.js("document.getElementById('pick-label').textContent")
+        check("__proto__" in listed and len(listed) < 2000, "labels: %r" % listed[:300])
+        b.js("luasamplePage.set({ color: 'thread' })")
+        b.settle()
         legend = b.js("document.getElementById('legend').textContent")
         check("</script>" in legend, "the legend is %r" % legend[:200])
         b.js("luasamplePage.select(luasamplePage.profile.functions.findIndex(f => f.name.startsWith('<!--')))")
