@@ -118,7 +118,8 @@ static void put_infos(FILE *out, const struct ls_profile *p)
 static void put_jit_share(FILE *out, const char *key, uint64_t part, uint64_t whole, const char *what)
 {
         if (part)
-                fprintf(out, "  %-20s %" PRIu64 " ticks (%.2f%%): %s\n", key, part, 100 * (double)part / (double)whole, what);
+                fprintf(out, "  %-20s %" PRIu64 " ticks (%.2f%%): %s\n", key, part, 100 * (double)part / (double)whole,
+                        what);
 }
 
 static void put_jit(FILE *out, const struct ls_profile *p)
@@ -126,7 +127,8 @@ static void put_jit(FILE *out, const struct ls_profile *p)
         if (!p->jit_ticks)
                 return;
         fprintf(out, "%-22s %" PRIu64 " ticks in traces that are known by number\n", "compiled code", p->jit_ticks);
-        put_jit_share(out, "approximate", p->jit_approximate_ticks, p->jit_ticks, "the line, and who inlined it, may be off");
+        put_jit_share(out, "approximate", p->jit_approximate_ticks, p->jit_ticks,
+                      "the line, and who inlined it, may be off");
         put_jit_share(out, "no map", p->jit_unknown_ticks, p->jit_ticks, "only the function that the root trace starts in");
 }
 
