@@ -78,7 +78,7 @@ static int read_values(struct ls_diff_options *o)
         if (read_words(o))
                 return -EINVAL;
         o->o.min = o->format == LS_DIFF_TEXT || o->format == LS_DIFF_MARKDOWN ? 1 : 0;
-        if ((raw.by && ls_options_by(raw.by, &o->o)) || ls_options_filters(&o->o) ||
+        if ((raw.by && ls_options_by(raw.by, &o->o)) || ls_options_filters(&o->o.want) ||
             (raw.min && ls_options_percent("--min", raw.min, &o->o.min)) ||
             (raw.alpha && ls_options_percent("--alpha", raw.alpha, &alpha)) ||
             (raw.fail_above && ls_options_percent("--fail-above", raw.fail_above, &o->fail_above)))

@@ -91,7 +91,7 @@ static int is_shown(const struct ls_diff *d, uint32_t i)
 int ls_diff_json(const struct ls_diff *d, FILE *out)
 {
         yajl_gen g = ls_json_begin(out);
-        char *filters = ls_filter_text(&d->o->o);
+        char *filters = ls_filter_text(&d->o->o.want);
 
         if (!g) {
                 free(filters);

@@ -235,7 +235,7 @@ static void put_header(const struct table *t)
 {
         static const char *const norms[] = { "shares of the samples", "CPU seconds of a run", "ticks of a run" };
         const struct ls_diff *d = t->d;
-        char *filters = ls_filter_text(&d->o->o);
+        char *filters = ls_filter_text(&d->o->o.want);
 
         fputs(ls_dim(&t->paint), t->out);
         for (unsigned k = 0; k < d->n_runs; k++)
