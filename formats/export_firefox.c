@@ -217,6 +217,13 @@ static void put_fact(struct ls_fx *x, const char *key, const char *info)
         ls_js_text(&x->j, s);
 }
 
+static void open_entry(struct ls_fx *x, const char *label)
+{
+        ls_js_open(&x->j, '{');
+        ls_js_key_string(&x->j, "label", label);
+        ls_js_key_string(&x->j, "format", "string");
+}
+
 static void put_extra(struct ls_fx *x)
 {
         static const struct { const char *label, *info; } facts[] = {
@@ -230,12 +237,13 @@ static void put_extra(struct ls_fx *x)
         for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
                 if (!ls_profile_str(x->p, facts[i].info).len)
                         continue;
-                ls_js_open(&x->j, '{');
-                ls_js_key_string(&x->j, "label", facts[i].label);
-                ls_js_key_string(&x->j, "format", "string");
+                open_entry(x, facts[i].label);
                 put_fact(x, "value", facts[i].info);
                 ls_js_close(&x->j, '}');
         }
+        open_entry(x, "Time");
+        ls_js_key_string(&x->j, "value", x->t->in->event);
+        ls_js_close(&x->j, '}');
         ls_js_close(&x->j, ']');
         ls_js_close(&x->j, '}');
         ls_js_close(&x->j, ']');

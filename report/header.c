@@ -150,27 +150,21 @@ static void put_scope(const struct ls_report *r)
         free(filters);
 }
 
-static int is_shown(const struct ls_report *r, uint8_t event)
-{
-        for (unsigned i = 0; i < r->filter->choice.n; i++)
-                if (r->filter->choice.id[i] == event)
-                        return 1;
-        return 0;
-}
-
-/* Which time is shown, when it is not that on a CPU alone. */
+/* Which time is shown, when there is more than that on a CPU. */
 static void put_event(const struct ls_report *r)
 {
         const struct ls_event_choice *c = &r->filter->choice;
         const struct ls_aggregate *a[LS_EVENTS_SHOWN] = { r->aggregate, r->beside };
+        int only_cpu = c->n == 1 && c->id[0] == LS_EVENT_CPU;
         char text[2][64], time[32];
 
-        if (c->n == 1 && c->id[0] == LS_EVENT_CPU)
+        if (only_cpu && !ls_events_have(r->profile, LS_EVENT_WALL))
                 return;
         for (unsigned i = 0; i < c->n; i++)
                 snprintf(text[i], sizeof(text[i]), "%s %" PRIu64 " ticks (%s)", ls_event_name(c->id[i]), a[i]->ticks,
                          ls_duration_text(a[i]->ticks * r->profile->interval_ns, time, sizeof(time)));
-        put_line(r, "Event:", "%s%s%s", text[0], c->n > 1 ? ", " : "", c->n > 1 ? text[1] : "");
+        put_line(r, "Event:", "%s%s%s", text[0], c->n > 1 ? ", " : "",
+                 c->n > 1 ? text[1] : only_cpu ? "; -e wall shows the wall time, which was recorded too" : "");
 }
 
 static void put_notices(const struct ls_report *r)
@@ -184,8 +178,8 @@ static void put_notices(const struct ls_report *r)
         for (uint32_t i = 0; i < p->n_events; i++) {
                 char *name;
 
-                if (p->events[i].id == LS_EVENT_CPU || p->events[i].id == LS_EVENT_MARK || !p->events[i].rows ||
-                    is_shown(r, (uint8_t)p->events[i].id))
+                if (p->events[i].id == LS_EVENT_CPU || p->events[i].id == LS_EVENT_WALL ||
+                    p->events[i].id == LS_EVENT_MARK || !p->events[i].rows)
                         continue;
                 name = ls_visible(p->events[i].name.s, p->events[i].name.len);
                 if (name)

@@ -91,9 +91,7 @@ static void draw_title(struct ls_tui *t)
 static void draw_facts(const struct ls_tui *t, int y)
 {
         const struct ls_facts *f = &t->facts;
-        char cpu[32], lost[64] = "", asked[96] = "";
-        const struct ls_event_choice *c = &t->filter.choice;
-        int has_wall = t->profile && ls_events_have(t->profile, LS_EVENT_WALL);
+        char cpu[32], shown[64] = "", lost[64] = "", asked[96] = "";
 
         if (!t->profile)
                 return;
@@ -101,8 +99,10 @@ static void draw_facts(const struct ls_tui *t, int y)
                 snprintf(asked, sizeof(asked), ", asked %.0f a second, got %.0f", 1e9 / (double)f->asked_ns, f->achieved_hz);
         if (f->lost_ticks && f->ticks)
                 snprintf(lost, sizeof(lost), ", lost %.2f%%", 100 * ls_share(f->lost_ticks, f->ticks));
-        ls_screen_printf(y, 1, ls_screen_columns() - 1, LS_LOOK_DIM, "%s%s%" PRIu64 " samples, %s of CPU%s%s%s",
-                         has_wall ? ls_event_name(c->id[0]) : "", has_wall ? " time: " : "",
+        if (ls_events_have(t->profile, LS_EVENT_WALL))
+                snprintf(shown, sizeof(shown), "%s time, %s; ", ls_event_name(t->filter.choice.id[0]),
+                         ls_duration_text(t->aggregate->ticks * t->profile->interval_ns, cpu, sizeof(cpu)));
+        ls_screen_printf(y, 1, ls_screen_columns() - 1, LS_LOOK_DIM, "%s%" PRIu64 " samples, %s of CPU%s%s%s", shown,
                          t->profile->recorded_samples, ls_duration_text(f->cpu_ns, cpu, sizeof(cpu)), asked, lost,
                          t->profile->n_damages ? ", damaged (o tells more)" : "");
 }

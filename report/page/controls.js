@@ -23,7 +23,7 @@ const PICKS = {
         unit: [
                 ['percent', '%', 'shares (u)'],
                 ['ticks', 'ticks', 'ticks (u)'],
-                ['time', 'time', 'CPU time (u)'],
+                ['time', 'time', 'time that the ticks stand for (u)'],
         ],
         key: Object.entries(KEYS).map(([name, k]) => [name, k.label]),
         side: [

@@ -114,6 +114,7 @@ function decode(d) {
                 title: d.title,
                 noline: d.noline,
                 event: d.event,
+                hasWall: d.has_wall,
                 header: d.header,
                 facts: d.facts,
                 interval: d.interval_ns,

@@ -17,6 +17,16 @@ function quality(profile) {
         return ['good', missing > 0 || lost ? percent(missing) + ' lost' : 'nothing lost'];
 }
 
+/* In place of the flame graph. */
+function nothingText({ header }) {
+        if (!header.recorded_ticks) return 'No samples were recorded.';
+        return (
+                'No samples to show: none of ' +
+                ticksText(header.recorded_ticks) +
+                (header.filters ? ' passes ' + cut(header.filters, 300) : ' is in a region that the program marked')
+        );
+}
+
 function showHeader(profile) {
         const { header, facts } = profile,
                 [kind, text] = quality(profile);
@@ -37,9 +47,9 @@ function showHeader(profile) {
                                   ),
                           ]
                         : []),
-                ...(profile.event === 'cpu'
-                        ? []
-                        : [fact('which time the ticks are of', cut(profile.event, 40) + ' time', 'rate')]),
+                ...(profile.hasWall
+                        ? [fact('which time the ticks are of (report --event)', cut(profile.event, 40) + ' time', 'rate')]
+                        : []),
                 fact('samples per second of CPU time', rateText(header), 'rate'),
                 fact(
                         'CPU time of the sampled threads',

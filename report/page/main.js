@@ -219,6 +219,7 @@ function start() {
                 app.profile.states.length,
         );
         $('nothing').hidden = app.profile.header.ticks > 0;
+        $('nothing').textContent = nothingText(app.profile);
         $('search').addEventListener('input', e => app.search(e.target.value));
         $('time-clear').addEventListener('click', () => app.selectTime(0, app.profile.time.buckets));
         $('theme').addEventListener('click', () => app.set({ theme: isDark ? 'light' : 'dark' }));

@@ -242,9 +242,11 @@ class Timeline {
                         ctx.globalAlpha = 0.5;
                         ctx.fillRect(x - 0.5, 0, 1, h);
                         ctx.globalAlpha = 1;
+                        const flag = Math.max(MARK, Math.min(this.width - MARK, x));
+
                         ctx.beginPath();
-                        ctx.moveTo(x - MARK, 0);
-                        ctx.lineTo(x + MARK, 0);
+                        ctx.moveTo(flag - MARK, 0);
+                        ctx.lineTo(flag + MARK, 0);
                         ctx.lineTo(x, MARK * 1.6);
                         ctx.fill();
                 }
