@@ -113,6 +113,28 @@ def add_to(suite):
         check(b.js("document.images.length") == 0, "a name was run")
         shared.is_fine(b)
 
+    @t("bad.labels", "far more keys and values of labels than a page has: the rest is together, and no tick is lost")
+    def labels():
+        need_crafted()
+        n = 400
+        f = c.File().definitions(
+            c.strings(1, b"id", *[b"v%d" % i for i in range(n)], *[b"k%d" % i for i in range(9)]),
+            *[c.one(LABEL, i + 1, 0, 1, i + 2) for i in range(n)],
+            *[c.one(LABEL, n + 1 + i, i % n, n + 2 + i % 9, 2) for i in range(n)])
+        trace = f.samples(*[{1: 1, 9: 16 * i, 10: 1 + i % 5, 13: i + 1} for i in range(2 * n)]).write()
+        b = opens(trace)
+        b.js("luasamplePage.selectTime(0, luasamplePage.profile.time.buckets)")
+        b.settle()
+        got = dict(b.js("(l => l.texts.map((t, i) => [t, luasamplePage.aggregate.sumBy(l.column, l.texts.length)[i]]))"
+                        "(luasamplePage.profile.labels[0])"))
+        want = {r["label"]: r["self_ticks"] for r in s.rows(trace, "--by", "label:id")}
+        others = got.pop("(other values)")
+        check(len(got) == 100 and others + sum(got.values()) == sum(want.values()), "%d values, %d" % (len(got), others))
+        check(all(want[v] == ticks for v, ticks in got.items()), "ticks differ: %s" % got)
+        check(min(got.values()) >= max(t for v, t in want.items() if v not in got), "not those with the most")
+        check(b.js("luasamplePage.profile.labels.length") == 6, "keys")
+        check("4 more keys of labels" in b.js("document.getElementById('about-body').textContent"), "it does not say so")
+
     @t("bad.empty", "no samples at all")
     def empty():
         b = opens(crafted_trace())
