@@ -78,6 +78,7 @@ static void put_losses(const struct ls_report *r, const struct ls_facts *f)
 
         for (unsigned i = 0; i < f->n_losses; i++) {
                 const struct ls_loss_fact *l = &f->losses[i];
+                char one[160];
 
                 if (!l->count)
                         continue;
@@ -85,9 +86,11 @@ static void put_losses(const struct ls_report *r, const struct ls_facts *f)
                         put_line(r, "Lost:", "%" PRIu64 " tick%s (%.1f%%): %s", l->count, l->count == 1 ? "" : "s",
                                  100 * ls_share(l->count, whole), l->label);
                 else if (l->is_stack)
-                        put_line(r, "Note:", "%" PRIu64 " %s (%.2f%%)", l->count, l->label, 100 * l->share);
+                        put_line(r, "Note:", "%" PRIu64 " %s (%.2f%%)", l->count,
+                                 ls_counted_text(l->count, l->label, one, sizeof(one)), 100 * l->share);
                 else
-                        put_line(r, "Note:", "%" PRIu64 " %s", l->count, l->label);
+                        put_line(r, "Note:", "%" PRIu64 " %s", l->count,
+                                 ls_counted_text(l->count, l->label, one, sizeof(one)));
         }
         if (r->profile->lost_ticks)
                 put_line(r, "Lost:", "the stacks of %" PRIu64 " ticks (%.1f%%): their definitions were in damaged chunks",

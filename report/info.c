@@ -134,7 +134,7 @@ static void put_jit(FILE *out, const struct ls_profile *p)
 
 static void put_quality(FILE *out, const struct ls_profile *p, const struct ls_facts *f)
 {
-        char buf[32];
+        char buf[32], one[160];
 
         fprintf(out, "\nRate and losses\n");
         fprintf(out, "%-22s every %s\n", "asked", ls_duration_text(f->asked_ns, buf, sizeof(buf)));
@@ -155,7 +155,8 @@ static void put_quality(FILE *out, const struct ls_profile *p, const struct ls_f
         put_jit(out, p);
         for (unsigned i = 0; i < f->n_losses; i++)
                 if (f->losses[i].count && !f->losses[i].is_ticks && !f->losses[i].is_stack)
-                        fprintf(out, "%-22s %" PRIu64 " %s\n", f->losses[i].key, f->losses[i].count, f->losses[i].label);
+                        fprintf(out, "%-22s %" PRIu64 " %s\n", f->losses[i].key, f->losses[i].count,
+                                ls_counted_text(f->losses[i].count, f->losses[i].label, one, sizeof(one)));
         for (uint32_t i = 0; i < p->n_damages; i++)
                 fprintf(out, "%-22s chunk %" PRIu64 " at byte %" PRIu64 " (%" PRIu64 " bytes): %s\n", "damage",
                         p->damages[i].chunk, p->damages[i].offset, p->damages[i].bytes, p->damages[i].why);

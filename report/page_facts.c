@@ -39,11 +39,12 @@ static void put_losses(const struct ls_facts *f, const struct ls_profile *p, yaj
         yajl_gen_array_open(g);
         for (unsigned i = 0; i < f->n_losses; i++) {
                 const struct ls_loss_fact *l = &f->losses[i];
+                char one[160];
 
                 if (!l->count)
                         continue;
                 yajl_gen_array_open(g);
-                ls_json_str(g, NULL, l->label);
+                ls_json_str(g, NULL, l->is_ticks ? l->label : ls_counted_text(l->count, l->label, one, sizeof(one)));
                 ls_json_u64(g, NULL, l->count);
                 ls_json_double(g, NULL, l->share);
                 ls_json_u64(g, NULL, l->is_ticks ? 0 : l->is_stack ? 1 : 2);
