@@ -3,7 +3,10 @@
  * are asynchronous slices: a slice of a function goes on when a label changes, and so cannot have it. Marks are instants.
  *
  * A reader takes a sample to last until the next one of its thread. So where a thread did not run, and at its end, there
- * is a sample of stack frame 0, "[idle]". */
+ * is a sample of stack frame 0, "[idle]".
+ *
+ * speedscope recurses into its call tree, whether made from samples or from slices, so that it fails on stacks of some
+ * thousands of frames. They are whole here, for the other readers. */
 #include "formats/json_stream.h"
 #include "formats/timeline.h"
 

@@ -63,6 +63,12 @@ function showHeader(profile) {
         $('about-body').replaceChildren(...aboutRows(profile));
 }
 
+function marksText(marks) {
+        const first = marks.slice(0, 8).map(m => (m.name || '(no name)') + ' at ' + duration(m.at));
+
+        return first.join(', ') + (marks.length > 8 ? ', and ' + count(marks.length - 8) + ' more' : '');
+}
+
 function aboutRows(profile) {
         const { header, facts } = profile,
                 rows = [],
@@ -86,6 +92,7 @@ function aboutRows(profile) {
                         count(header.ticks) + ' of ' + count(header.recorded_ticks) + ' ticks; shares are of these',
                 );
         }
+        if (profile.marks.length) row('Marks', marksText(profile.marks));
         row('Time steps', duration(profile.time.length) + ': a selection of time is of whole steps');
         row('Cost of sampling', percent(facts.own_share) + ' of the CPU time');
         for (const [name, ticks, share, kind] of facts.losses)
