@@ -222,8 +222,8 @@ static void put_run(const struct table *t, const struct ls_diff_run *run)
         char *command = ls_visible(s.s, s.len);
         uint64_t ns = (uint64_t)((double)run->aggregate->ticks * (double)run->profile->interval_ns);
 
-        fprintf(t->out, "# %-9s %s: %" PRIu64 " samples, %s of %s time%s", run->side ? "After:" : "Before:", path ? path : "",
-                run->aggregate->samples, ls_duration_text(ns, time, sizeof(time)),
+        fprintf(t->out, "# %-9s %s: %" PRIu64 " samples, %s of %s time%s", run->side ? "After:" : "Before:",
+                path ? path : "", run->aggregate->samples, ls_duration_text(ns, time, sizeof(time)),
                 ls_event_name(run->filter.choice.id[0]), command && *command ? ": " : "");
         if (command)
                 ls_put_fit(t->out, command, t->paint.width > 60 ? t->paint.width - 50 : 0, 0);

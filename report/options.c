@@ -63,6 +63,7 @@ const struct poptOption ls_report_option_table[] = {
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
         { "tui", 't', FLAG(tui, "browse on the terminal, as luasample tui does") },
+        { "no-mouse", 0, FLAG(no_mouse, "with --tui: leave the mouse to the terminal") },
         FILTER_OPTIONS,
         { "color", 0, TEXT(color, "auto|always|never", "colour (auto: on a terminal, unless NO_COLOR is set)") },
         { "no-pager", 0, FLAG(no_pager, "no pager") },
@@ -380,6 +381,10 @@ static int settle(struct ls_report_options *o)
         }
         if (o->tui && (o->json || o->exporter || o->output)) {
                 ls_error("%s: --tui shows on the terminal: give neither --json, --format nor -o", command);
+                return -EINVAL;
+        }
+        if (o->no_mouse && !o->tui && !strcmp(command, "report")) {
+                ls_error("%s: --no-mouse goes with --tui", command);
                 return -EINVAL;
         }
         if (o->whole_file && !o->annotate) {

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define MOST_VALUES 100u                /* of a key */
 #define OTHERS UINT32_MAX
@@ -23,72 +22,21 @@ static int by_ticks(const void *a, const void *b)
         return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static int by_key(const void *a, const void *b, void *ctx)
+static int choose_keys(struct ls_page_labels *l, const struct ls_report *r, const uint64_t *ticks)
 {
-        const struct ls_sample_label *all = ctx, *x = &all[*(const uint32_t *)a], *y = &all[*(const uint32_t *)b];
-        int c = memcmp(x->key.s, y->key.s, x->key.len < y->key.len ? x->key.len : y->key.len);
-
-        return c ? c : x->key.len < y->key.len ? -1 : x->key.len > y->key.len;
-}
-
-/* The keys of all samples, those with the most ticks first; by one of their rows. sum: [n] of a row and those below it. */
-static int rank_keys(const struct ls_profile *p, const uint64_t *sum, struct ranked **ret, uint32_t *ret_n)
-{
-        uint32_t *rows = calloc((size_t)p->n_sample_labels + 1, sizeof(*rows)), n = 0;
-        struct ranked *keys = calloc((size_t)p->n_sample_labels + 1, sizeof(*keys));
-
-        if (!rows || !keys) {
-                free(rows);
-                free(keys);
-                return -ENOMEM;
-        }
-        for (uint32_t i = 1; i < p->n_sample_labels; i++)
-                if (sum[i] && p->sample_labels[i].key.len)
-                        rows[n++] = i;
-        if (n)
-                qsort_r(rows, n, sizeof(*rows), by_key, p->sample_labels);
-        *ret_n = 0;
-        for (uint32_t i = 0; i < n; i++) {
-                if (!i || by_key(&rows[i - 1], &rows[i], p->sample_labels))
-                        keys[(*ret_n)++].id = rows[i];
-                keys[*ret_n - 1].ticks += sum[rows[i]];
-        }
-        free(rows);
-        qsort(keys, *ret_n, sizeof(*keys), by_ticks);
-        *ret = keys;
-        return 0;
-}
-
-/* The grouping of --by label:KEY. 0, -ENOENT when it has no name that an option could have, or another -errno. */
-static int group_by(const struct ls_report *r, const struct ls_str *name, struct ls_grouping **ret)
-{
-        const struct ls_key *key = NULL;
-        char *text;
-
-        if (strlen(name->s) != name->len)
-                return -ENOENT;
-        if (asprintf(&text, "label:%s", name->s) < 0)
-                return -ENOMEM;
-        key = ls_key_find(text, (uint32_t)strlen(text));
-        free(text);
-        return key ? ls_grouping_new(key, r->profile, r->labels, ret) : -ENOENT;
-}
-
-static int choose_keys(struct ls_page_labels *l, const struct ls_report *r, const uint64_t *sum)
-{
-        struct ranked *keys;
+        struct ls_label_key *keys;
         uint32_t n;
-        int error = rank_keys(r->profile, sum, &keys, &n);
+        int error = ls_label_keys(r->profile, ticks, &keys, &n);
 
         if (error)
                 return error;
         for (uint32_t i = 0; !error && i < n; i++) {
-                const struct ls_str *name = &r->profile->sample_labels[keys[i].id].key;
+                const struct ls_key *key = l->n_keys < LS_PAGE_KEYS ? ls_label_key(r->profile, keys[i].label) : NULL;
 
-                error = l->n_keys == LS_PAGE_KEYS ? -ENOENT : group_by(r, name, &l->keys[l->n_keys]);
-                l->n_keys += !error;
-                l->left_out += error == -ENOENT;
-                error = error == -ENOENT ? 0 : error;
+                if (key)
+                        error = ls_grouping_new(key, r->profile, r->labels, &l->keys[l->n_keys++]);
+                else
+                        l->left_out++;
         }
         free(keys);
         return error;
@@ -159,16 +107,8 @@ int ls_page_labels_init(struct ls_page_labels *l, const struct ls_report *r, con
 {
         const struct ls_profile *p = r->profile;
         uint32_t n = p->n_sample_labels;
-        uint64_t *sum = calloc((size_t)n + 1, sizeof(*sum));
-        int error = -ENOMEM;
+        int error = choose_keys(l, r, ticks);
 
-        if (!sum)
-                return error;
-        memcpy(sum, ticks, n * sizeof(*sum));
-        for (uint32_t i = n; i-- > 1;)          /* a parent's number is the smaller */
-                sum[p->sample_labels[i].parent] += sum[i];
-        error = choose_keys(l, r, sum);
-        free(sum);
         for (unsigned k = 0; !error && k < l->n_keys; k++) {
                 const struct ls_grouping *g = l->keys[k];
                 uint32_t *shown = choose_values(p, g, ticks);

@@ -148,6 +148,11 @@ def add_to(suite):
         b.press("#legend button:nth-child(%d)" % (at + 1))
         compare_rows(b, trace, "--label", "route=/list")
         compare_trees(b, trace, "--label", "route=/list")
+        b.js("(e => { e.value = 'label:user'; e.dispatchEvent(new Event('change')); })"
+             "(document.querySelector('#pick-color select'))")
+        b.settle()
+        legend = b.js("Array.from(document.querySelectorAll('#legend button'), e => e.textContent)")
+        check(sorted(legend) == ["(none)", "ann"], "colours by the label user: %s" % legend)
         chosen = b.js("document.getElementById('pick-label').selectedOptions[0].textContent")
         check(chosen == "/list", "the list shows %r" % chosen)
         start = s.info(trace)["start_monotonic_ns"]

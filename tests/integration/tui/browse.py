@@ -313,6 +313,17 @@ def add_to(suite):
             w.keys("o", until="Command:|Command")
             w.wait("luajit .*browse.lua")
 
+    @t("labels", "the keys of labels are among what can be grouped by")
+    def _():
+        path = s.record_lua("labels.lua", "-q").ok().trace
+        with tui(path, "--raw", **WIDE) as w:
+            w.wait("by function, sorted by self")
+            w.keys("b", until="label:user +by the values of this label")
+            w.type("/label:route", until="/label:route$")
+            w.keys("Enter")
+            w.keys("Enter", until="by label:route, sorted")
+            same("label:route", lambda: flat_rows(w, False), report_rows(path, "--by", "label:route", two=False))
+
     @t("mouse", "a click is the row, a double one opens it, the wheel scrolls, the head of a column sorts", quick=True)
     def _():
         with tui(browsed(), "--raw") as w:
