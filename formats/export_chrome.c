@@ -7,11 +7,13 @@
  *
  * speedscope recurses into its call tree, whether made from samples or from slices, so that it fails on stacks of some
  * thousands of frames. They are whole here, for the other readers. */
+#include "formats/escape.h"
 #include "formats/json_stream.h"
 #include "formats/timeline.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct open_frames {                    /* of a thread: slices that have not ended */
         uint32_t node, zone, label;
@@ -133,13 +135,16 @@ static int put_label(void *ctx, uint32_t label, int begins)
 {
         struct chrome *x = ctx;
         const struct ls_sample_label *l = &x->t->p->sample_labels[label];
-        char id[48], *name;
-        int n = asprintf(&name, "%s=%s", l->key.s, l->value.s);
+        char id[48], *key = ls_visible(l->key.s, l->key.len), *value = ls_visible(l->value.s, l->value.len);
+        char *name = key && value ? ls_print("%s=%s", key, value) : NULL;
 
-        if (n < 0)
+        free(key);
+        free(value);
+        if (!name)
                 return -ENOMEM;
         snprintf(id, sizeof(id), "label-%u-%u", x->thread, x->t->labels[label].key);
-        open_event(x, begins ? "b" : "e", "label", x->thread, (struct ls_str){ name, (uint32_t)n }, x->time_ns);
+        open_event(x, begins ? "b" : "e", "label", x->thread, (struct ls_str){ name, (uint32_t)strlen(name) },
+                   x->time_ns);
         ls_js_key_string(&x->j, "id", id);
         ls_js_key_open(&x->j, "args", '{');
         ls_js_key(&x->j, "key");
