@@ -77,10 +77,14 @@ static int wait_for_news(struct ls_tui *t)
 #define DOUBLE_NS 400000000u            /* between the two clicks of a double one */
 
 /* Events that came together: curses tells of them once, and gives the last one first. */
-static struct { MEVENT events[16]; unsigned n; } mouse;
+static struct { MEVENT events[16]; unsigned n; uint64_t at_ns; } mouse;
 
 static void take_mouse(void)
 {
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        mouse.at_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
         while (mouse.n < sizeof(mouse.events) / sizeof(mouse.events[0]) && getmouse(&mouse.events[mouse.n]) == OK)
                 mouse.n++;
 }
@@ -90,8 +94,6 @@ static int mouse_key(struct ls_tui *t)
 {
         static struct { uint64_t at_ns; int y, x; } last;
         const MEVENT *e = &mouse.events[--mouse.n];
-        struct timespec now;
-        uint64_t at_ns;
         int is_double;
 
         if (e->bstate & BUTTON4_PRESSED)
@@ -100,10 +102,8 @@ static int mouse_key(struct ls_tui *t)
                 return LS_KEY_WHEEL_DOWN;
         if (!(e->bstate & BUTTON1_PRESSED))
                 return LS_KEY_IDLE;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        at_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-        is_double = last.at_ns && at_ns - last.at_ns < DOUBLE_NS && last.y == e->y && last.x == e->x;
-        last.at_ns = is_double ? 0 : at_ns;     /* a third click is a first one */
+        is_double = last.at_ns && mouse.at_ns - last.at_ns < DOUBLE_NS && last.y == e->y && last.x == e->x;
+        last.at_ns = is_double ? 0 : mouse.at_ns;       /* a third click is a first one */
         last.y = t->mouse_y = e->y;
         last.x = t->mouse_x = e->x;
         return is_double ? LS_KEY_DOUBLE : LS_KEY_CLICK;
