@@ -1,4 +1,4 @@
-/* The inside of exporter "firefox": export_firefox.c reads the samples and writes meta and threads,
+/* The inside of exporter "firefox": export_firefox.c reads the samples and writes threads, export_firefox_meta.c writes meta,
  * export_firefox_tables.c numbers and writes the tables that threads share. */
 #ifndef LS_FORMATS_EXPORT_FIREFOX_H
 #define LS_FORMATS_EXPORT_FIREFOX_H
@@ -12,6 +12,8 @@
 enum { LS_FX_OTHER, LS_FX_VMSTATES, LS_FX_LUA = LS_FX_VMSTATES + LS_NVMSTATES, LS_FX_NATIVE, LS_FX_CATEGORIES };
 
 #define LS_FX_CALLER 0xffu              /* in place of a VM state: the frame called another */
+
+enum { LS_FX_MARKER_ZONE, LS_FX_MARKER_REGION, LS_FX_MARKER_LABEL, LS_FX_MARKER_MARK };
 
 struct ls_fx_row { uint32_t id; uint8_t vmstate; };     /* of the frame table, a location; of the stack table, a stack */
 
@@ -49,6 +51,10 @@ struct ls_fx {
 int ls_fx_number_files(struct ls_fx *x);
 int ls_fx_number_stacks(struct ls_fx *x);
 uint32_t ls_fx_row(const struct ls_fx_numbers *n, uint32_t id, uint8_t vmstate);
+void ls_fx_put_meta(struct ls_fx *x);
+const char *ls_fx_marker_name(unsigned kind);
+/* All times are counted from the start of the recording, in ms. */
+void ls_fx_put_ms(struct ls_fx *x, uint64_t ns);
 void ls_fx_put_libs(struct ls_fx *x);
 void ls_fx_put_shared(struct ls_fx *x);
 /* Indexes of the string table. */
