@@ -1,5 +1,5 @@
-/* The inside of exporter "firefox": export_firefox.c reads the samples and writes threads, export_firefox_meta.c writes meta,
- * export_firefox_tables.c numbers and writes the tables that threads share. */
+/* The inside of exporter "firefox": export_firefox.c reads the samples and writes threads, export_firefox_meta.c writes
+ * meta, export_firefox_tables.c numbers and writes the tables that threads share. */
 #ifndef LS_FORMATS_EXPORT_FIREFOX_H
 #define LS_FORMATS_EXPORT_FIREFOX_H
 
