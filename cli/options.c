@@ -85,8 +85,8 @@ static int takes_next_word(const struct ls_command *cmd, const char *word)
 }
 
 /* popt takes the next word as the argument of an option with an optional one; git and perf never do. "--split" becomes
- * "--split=", which the command reads as "no argument". The copy lives as long as the process. posix_me_harder: words after the first that is neither
- * option nor argument of one are the program's, and stay as they are. */
+ * "--split=", which the command reads as "no argument". The copy lives as long as the process. posix_me_harder: words after
+ * the first that is neither option nor argument of one are the program's, and stay as they are. */
 static const char **fix_optional(const struct ls_command *cmd, int argc, const char **argv, int posix_me_harder)
 {
         size_t room = ((size_t)argc + 1) * sizeof(char *);

@@ -1,6 +1,7 @@
 /* Makes text from a trace fit to be shown. Used by formats/label.c, the exporters and report/. */
 #include "formats/escape.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,4 +126,16 @@ size_t ls_fit(const char *visible, size_t columns)
                 at += len;
         }
         return at;
+}
+
+char *ls_print(const char *fmt, ...)
+{
+        char *text;
+        va_list ap;
+        int n;
+
+        va_start(ap, fmt);
+        n = vasprintf(&text, fmt, ap);
+        va_end(ap);
+        return n < 0 ? NULL : text;
 }

@@ -14,6 +14,9 @@ size_t ls_utf8_decode(const char *s, size_t n, uint32_t *ret_char);
  * text): "\n", "\x1b", "\u202e" stand for them. To be freed; NULL = no memory. */
 char *ls_visible(const char *s, size_t n);
 
+/* Formatted text. To be freed; NULL = no memory. */
+char *ls_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 /* Columns that visible text takes on a terminal. */
 size_t ls_text_columns(const char *visible);
 /* Bytes of the longest start of visible text that fits into columns. */

@@ -350,6 +350,8 @@ static void put_graph(FILE *out, struct graph *g)
                 free(name);
         }
         put_info(out, g->p, "cmd", "command");
+        if (strcmp(g->in->event, "cpu"))
+                fprintf(out, "desc: Time: %s\n", g->in->event);
         fprintf(out, "positions: line\nevents: Samples Microseconds\n");
         for (uint32_t f = 0; f <= root_function(g->p); f++) {
                 if ((cost < g->n_costs && g->costs[cost].function == f) ||

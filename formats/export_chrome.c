@@ -1,17 +1,22 @@
 /* Exporter "chrome": Trace Event JSON. The same samples twice: as samples with stackFrames, which speedscope and
- * chrome://tracing add up, and as slices, from which chrome://tracing and Perfetto draw a chart. Zones and regions are
- * asynchronous slices.
+ * chrome://tracing add up, and as slices, from which chrome://tracing and Perfetto draw a chart. Zones, regions and labels
+ * are asynchronous slices: a slice of a function goes on when a label changes, and so cannot have it. Marks are instants.
  *
  * A reader takes a sample to last until the next one of its thread. So where a thread did not run, and at its end, there
- * is a sample of stack frame 0, "[idle]". */
+ * is a sample of stack frame 0, "[idle]".
+ *
+ * speedscope recurses into its call tree, whether made from samples or from slices, so that it fails on stacks of some
+ * thousands of frames. They are whole here, for the other readers. */
+#include "formats/escape.h"
 #include "formats/json_stream.h"
 #include "formats/timeline.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct open_frames {                    /* of a thread: slices that have not ended */
-        uint32_t node, zone;
+        uint32_t node, zone, label;
         uint64_t to_ns;                 /* end of the last sample */
         uint64_t *since_ns;             /* by depth */
         uint32_t room;
@@ -22,7 +27,7 @@ struct chrome {
         struct ls_js j;
         struct open_frames *open;       /* [n_threads] */
         uint32_t *ending;               /* room for the deepest stack */
-        uint32_t thread;                /* whose zones change */
+        uint32_t thread;                /* whose zones and labels change */
         uint64_t time_ns;               /* when */
 };
 
@@ -92,20 +97,27 @@ static void put_slice(struct chrome *x, uint32_t thread, uint32_t node, uint64_t
         ls_js_close(&x->j, '}');
 }
 
+/* The beginning of an event beside the stacks, which the caller closes. */
+static void open_event(struct chrome *x, const char *phase, const char *category, uint32_t thread, struct ls_str name,
+                       uint64_t ns)
+{
+        ls_js_open(&x->j, '{');
+        ls_js_key_string(&x->j, "ph", phase);
+        ls_js_key(&x->j, "name");
+        ls_js_text(&x->j, name);
+        ls_js_key_string(&x->j, "cat", category);
+        put_ids(x, thread);
+        put_time(x, "ts", ns > x->t->zero_ns ? ns - x->t->zero_ns : 0);
+}
+
 /* One end of a slice beside the stacks: of a zone or a region. */
 static void put_end(struct chrome *x, const char *category, uint32_t thread, struct ls_str name, int begins, uint64_t ns)
 {
         char id[32];
 
         snprintf(id, sizeof(id), "%s-%u", category, thread);
-        ls_js_open(&x->j, '{');
-        ls_js_key_string(&x->j, "ph", begins ? "b" : "e");
-        ls_js_key(&x->j, "name");
-        ls_js_text(&x->j, name);
-        ls_js_key_string(&x->j, "cat", category);
+        open_event(x, begins ? "b" : "e", category, thread, name, ns);
         ls_js_key_string(&x->j, "id", id);
-        put_ids(x, thread);
-        put_time(x, "ts", ns - x->t->zero_ns);
         ls_js_close(&x->j, '}');
 }
 
@@ -115,6 +127,44 @@ static int put_zone(void *ctx, uint32_t zone, unsigned level, int begins)
 
         (void)level;
         put_end(x, "zone", x->thread, x->t->p->zones[zone].name, begins, x->time_ns);
+        return 0;
+}
+
+/* Each key has a line of its own on the thread: its slices follow each other. */
+static int put_label(void *ctx, uint32_t label, int begins)
+{
+        struct chrome *x = ctx;
+        const struct ls_sample_label *l = &x->t->p->sample_labels[label];
+        char id[48], *key = ls_visible(l->key.s, l->key.len), *value = ls_visible(l->value.s, l->value.len);
+        char *name = key && value ? ls_print("%s=%s", key, value) : NULL;
+
+        free(key);
+        free(value);
+        if (!name)
+                return -ENOMEM;
+        snprintf(id, sizeof(id), "label-%u-%u", x->thread, x->t->labels[label].key);
+        open_event(x, begins ? "b" : "e", "label", x->thread, (struct ls_str){ name, (uint32_t)strlen(name) },
+                   x->time_ns);
+        ls_js_key_string(&x->j, "id", id);
+        ls_js_key_open(&x->j, "args", '{');
+        ls_js_key(&x->j, "key");
+        ls_js_text(&x->j, l->key);
+        ls_js_key(&x->j, "value");
+        ls_js_text(&x->j, l->value);
+        ls_js_close(&x->j, '}');
+        ls_js_close(&x->j, '}');
+        free(name);
+        return 0;
+}
+
+static int put_mark(void *ctx, uint32_t mark)
+{
+        struct chrome *x = ctx;
+        const struct ls_mark *m = &x->t->p->marks[mark];
+
+        open_event(x, "i", "mark", m->thread, m->name, m->time_ns);
+        ls_js_key_string(&x->j, "s", "t");      /* of its thread */
+        ls_js_close(&x->j, '}');
         return 0;
 }
 
@@ -129,17 +179,21 @@ static int put_region(void *ctx, uint32_t region, uint64_t from_ns, uint64_t to_
         return 0;
 }
 
-static int change_zone(struct chrome *x, uint32_t thread, uint32_t zone, uint64_t ns)
+static int change_zone(struct chrome *x, uint32_t thread, uint32_t zone, uint32_t label, uint64_t ns)
 {
         struct open_frames *o = &x->open[thread];
-        uint32_t from = o->zone;
+        uint32_t old_zone = o->zone, old_label = o->label;
+        int r = 0;
 
-        if (from == zone)
-                return 0;
         x->thread = thread;
         x->time_ns = ns;
         o->zone = zone;
-        return ls_timeline_zones(x->t, from, zone, put_zone, x);
+        o->label = label;
+        if (zone != old_zone)
+                r = ls_timeline_zones(x->t, old_zone, zone, put_zone, x);
+        if (!r && label != old_label)
+                r = ls_timeline_labels(x->t, old_label, label, put_label, x);
+        return r;
 }
 
 /* Ends the slices of a thread that are not in the path of node, at ns. The outer ones are written first: of two with the
@@ -193,7 +247,7 @@ static int add_slices(void *ctx, const struct ls_timeline_sample *s)
         end_slices(x, s->thread, s->node, s->from_ns);
         r = begin_slices(x, s->thread, s->node, s->from_ns);
         if (!r)
-                r = change_zone(x, s->thread, s->zone, s->from_ns);
+                r = change_zone(x, s->thread, s->zone, s->label, s->from_ns);
         o->to_ns = s->to_ns;
         return r ? r : ferror(x->j.out) ? -EIO : 0;
 }
@@ -208,10 +262,12 @@ static int put_events(struct chrome *x)
                 r = ls_timeline_each(x->t, add_slices, x);
         for (uint32_t i = 0; !r && i < x->t->p->n_threads; i++) {
                 end_slices(x, i, 0, x->open[i].to_ns);
-                r = change_zone(x, i, 0, x->open[i].to_ns);
+                r = change_zone(x, i, 0, 0, x->open[i].to_ns);
         }
         if (!r)
                 r = ls_timeline_regions(x->t, put_region, x);
+        if (!r)
+                r = ls_timeline_marks(x->t, put_mark, x);
         ls_js_close(&x->j, ']');
         return r;
 }
@@ -307,7 +363,7 @@ static int chrome_write(FILE *out, const struct ls_export *in)
         free(x.open);
         free(x.ending);
         ls_timeline_free(x.t);
-        return ferror(out) ? 0 : r ? r : x.j.failed;    /* the caller says what is wrong with out */
+        return ls_js_result(&x.j, r);
 }
 
 const struct ls_exporter ls_export_chrome = {

@@ -10,32 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GECKO_VERSION 29                /* of the format that this one was once made from */
-#define PROCESSED_VERSION 61
-
-enum { MARKER_ZONE, MARKER_REGION, MARKER_MARK };
-
-static const struct { const char *name, *description; } marker_kinds[] = {
-        [MARKER_ZONE] = { "zone", "A zone of jit.zone: begins and ends at the first and last sample in it." },
-        [MARKER_REGION] = { "region", "A region between luasample.start() and luasample.stop()." },
-        [MARKER_MARK] = { "mark", "An instant that the program marked with luasample.mark()." },
-};
-
 /* Without padding: they go to a file as they are. */
 struct sample { uint64_t to_ns; uint32_t stack, ticks, vmstate, zero; };
-struct marker { uint64_t from_ns, to_ns; uint32_t string, kind; };
-
-/* All times are counted from the start of the recording, in ms. */
-static void put_ms(struct ls_fx *x, uint64_t ns)
-{
-        ls_js_millionths(&x->j, ns > x->t->zero_ns ? ns - x->t->zero_ns : 0);
-}
+struct marker { uint64_t from_ns, to_ns; uint32_t string, kind, value, zero; };     /* value: of labels, a string too */
 
 static int end_zone(void *ctx, uint32_t zone, unsigned level, int begins)
 {
         struct ls_fx *x = ctx;
-        uint64_t *since = x->zone_since[x->thread];
-        struct marker m = { .from_ns = since[level], .to_ns = x->time_ns, .kind = MARKER_ZONE };
+        uint64_t *since = x->open[x->thread]->zone_since;
+        struct marker m = { .from_ns = since[level], .to_ns = x->time_ns, .kind = LS_FX_MARKER_ZONE };
 
         if (begins) {
                 since[level] = x->time_ns;
@@ -45,20 +28,50 @@ static int end_zone(void *ctx, uint32_t zone, unsigned level, int begins)
         return ls_spool_add(x->markers, x->thread, &m);
 }
 
-static int change_zone(struct ls_fx *x, uint32_t thread, uint32_t zone, uint64_t ns)
+/* Of labels each has its place among the open ones of the thread. */
+static int end_label(void *ctx, uint32_t label, int begins)
 {
-        uint32_t from = x->zones[thread];
+        struct ls_fx *x = ctx;
+        struct ls_fx_open *open = x->open[x->thread];
+        struct marker m = { .to_ns = x->time_ns, .kind = LS_FX_MARKER_LABEL };
+        unsigned i = 0;
 
-        if (from == zone)
+        while (i < open->n_labels && open->labels[i].label != label)
+                i++;
+        if (begins) {
+                open->labels[open->n_labels].label = label;
+                open->labels[open->n_labels++].since_ns = x->time_ns;
                 return 0;
-        if (!x->zone_since[thread])
-                x->zone_since[thread] = calloc(LS_TIMELINE_ZONES, sizeof(**x->zone_since));
-        if (!x->zone_since[thread])
+        }
+        m.from_ns = open->labels[i].since_ns;
+        open->labels[i] = open->labels[--open->n_labels];
+        m.string = ls_fx_label_string(x, label);
+        m.value = m.string + 1;
+        return ls_spool_add(x->markers, x->thread, &m);
+}
+
+static int change_zone(struct ls_fx *x, uint32_t thread, uint32_t zone, uint32_t label, uint64_t ns)
+{
+        struct ls_fx_open *open = x->open[thread];
+        uint32_t old_zone = open ? open->zone : 0, old_label = open ? open->label : 0;
+        int r = 0;
+
+        if (zone == old_zone && label == old_label)
+                return 0;
+        if (!open)
+                open = x->open[thread] = calloc(1, sizeof(*open));
+        if (!open)
                 return -ENOMEM;
-        x->zones[thread] = zone;
+        open->zone = zone;
+        open->label = label;
+        x->has_labels |= label != 0;
         x->thread = thread;
         x->time_ns = ns;
-        return ls_timeline_zones(x->t, from, zone, end_zone, x);
+        if (zone != old_zone)
+                r = ls_timeline_zones(x->t, old_zone, zone, end_zone, x);
+        if (!r && label != old_label)
+                r = ls_timeline_labels(x->t, old_label, label, end_label, x);
+        return r;
 }
 
 static int add_sample(void *ctx, const struct ls_timeline_sample *s)
@@ -66,7 +79,7 @@ static int add_sample(void *ctx, const struct ls_timeline_sample *s)
         struct ls_fx *x = ctx;
         struct sample sample = { .stack = s->stack, .ticks = s->ticks, .to_ns = s->to_ns,
                                  .vmstate = s->vmstate < LS_NVMSTATES ? s->vmstate : 0u };
-        int r = change_zone(x, s->thread, s->zone, s->from_ns);
+        int r = change_zone(x, s->thread, s->zone, s->label, s->from_ns);
 
         x->stacks.vmstates[s->stack] |= (uint8_t)(1u << sample.vmstate);
         return r ? r : ls_spool_add(x->samples, s->thread, &sample);
@@ -75,29 +88,20 @@ static int add_sample(void *ctx, const struct ls_timeline_sample *s)
 static int add_region(void *ctx, uint32_t region, uint64_t from_ns, uint64_t to_ns)
 {
         struct ls_fx *x = ctx;
-        struct marker m = { .from_ns = from_ns, .to_ns = to_ns, .kind = MARKER_REGION };
+        struct marker m = { .from_ns = from_ns, .to_ns = to_ns, .kind = LS_FX_MARKER_REGION };
 
         m.string = ls_fx_region_string(x, region);
         return ls_spool_add(x->markers, x->p->regions[region].thread, &m);
 }
 
-/* Those of threads that are shown, in the time that is. */
-static int add_marks(struct ls_fx *x)
+static int add_mark(void *ctx, uint32_t mark)
 {
-        const struct ls_export *in = x->t->in;
-        int r = 0;
+        struct ls_fx *x = ctx;
+        const struct ls_mark *from = &x->p->marks[mark];
+        struct marker m = { .from_ns = from->time_ns, .to_ns = from->time_ns, .kind = LS_FX_MARKER_MARK };
 
-        for (uint32_t i = 0; !r && i < x->p->n_marks; i++) {
-                const struct ls_mark *mark = &x->p->marks[i];
-                struct marker m = { .from_ns = mark->time_ns, .to_ns = mark->time_ns, .kind = MARKER_MARK };
-
-                if (!x->t->threads[mark->thread].rows || (in->from_ns && mark->time_ns < in->from_ns) ||
-                    (in->to_ns && mark->time_ns > in->to_ns))
-                        continue;
-                m.string = ls_fx_mark_string(x, i);
-                r = ls_spool_add(x->markers, mark->thread, &m);
-        }
-        return r;
+        m.string = ls_fx_mark_string(x, mark);
+        return ls_spool_add(x->markers, from->thread, &m);
 }
 
 static int collect(struct ls_fx *x)
@@ -107,140 +111,12 @@ static int collect(struct ls_fx *x)
         if (!r)
                 r = ls_timeline_each(x->t, add_sample, x);
         for (uint32_t i = 0; !r && i < x->p->n_threads; i++)
-                r = change_zone(x, i, 0, x->t->threads[i].to_ns);
+                r = change_zone(x, i, 0, 0, x->t->threads[i].to_ns);
         if (!r)
                 r = ls_fx_number_stacks(x);
         if (!r)
                 r = ls_timeline_regions(x->t, add_region, x);
-        return r ? r : add_marks(x);
-}
-
-static void put_category(struct ls_fx *x, const char *name, const char *color)
-{
-        ls_js_open(&x->j, '{');
-        ls_js_key_string(&x->j, "name", name);
-        ls_js_key_string(&x->j, "color", color);
-        ls_js_key_open(&x->j, "subcategories", '[');
-        ls_js_string(&x->j, "Other");
-        ls_js_close(&x->j, ']');
-        ls_js_close(&x->j, '}');
-}
-
-static void put_categories(struct ls_fx *x)
-{
-        static const char *const names[] = {
-#define LS_VMSTATE(letter, NAME, name, label) label,
-#include "formats/wire/vmstates.def"
-#undef LS_VMSTATE
-        };
-        static const char *const colors[LS_NVMSTATES] = {
-                [LS_VMSTATE_NATIVE] = "green", [LS_VMSTATE_INTERPRETED] = "yellow", [LS_VMSTATE_C] = "blue",
-                [LS_VMSTATE_GC] = "orange", [LS_VMSTATE_JIT] = "magenta",
-        };
-
-        ls_js_key_open(&x->j, "categories", '[');
-        put_category(x, "Other", "grey");
-        for (unsigned i = 0; i < LS_NVMSTATES; i++)
-                put_category(x, names[i], colors[i]);
-        put_category(x, "Lua", "lightblue");
-        put_category(x, "Native", "purple");
-        ls_js_close(&x->j, ']');
-}
-
-static void put_marker_schema(struct ls_fx *x)
-{
-        ls_js_key_open(&x->j, "markerSchema", '[');
-        for (size_t i = 0; i < sizeof(marker_kinds) / sizeof(marker_kinds[0]); i++) {
-                if (i == MARKER_MARK && !x->p->n_marks)
-                        break;
-                ls_js_open(&x->j, '{');
-                ls_js_key_string(&x->j, "name", marker_kinds[i].name);
-                ls_js_key_string(&x->j, "chartLabel", "{marker.name}");
-                ls_js_key_string(&x->j, "tooltipLabel", "{marker.name}");
-                ls_js_key_string(&x->j, "tableLabel", "{marker.name}");
-                ls_js_key_string(&x->j, "description", marker_kinds[i].description);
-                ls_js_key_open(&x->j, "display", '[');
-                ls_js_string(&x->j, "marker-chart");
-                ls_js_string(&x->j, "marker-table");
-                ls_js_string(&x->j, "timeline-overview");
-                ls_js_close(&x->j, ']');
-                ls_js_key_open(&x->j, "fields", '[');
-                ls_js_close(&x->j, ']');
-                ls_js_close(&x->j, '}');
-        }
-        ls_js_close(&x->j, ']');
-}
-
-static void put_fact(struct ls_fx *x, const char *key, const char *info)
-{
-        struct ls_str s = ls_profile_str(x->p, info);
-
-        if (!s.len)
-                return;
-        ls_js_key(&x->j, key);
-        ls_js_text(&x->j, s);
-}
-
-static void put_extra(struct ls_fx *x)
-{
-        static const struct { const char *label, *info; } facts[] = {
-                { "Lua", "runtime" }, { "Engine", "engine" }, { "Timer", "timer" }, { "Host", "host" },
-        };
-
-        ls_js_key_open(&x->j, "extra", '[');
-        ls_js_open(&x->j, '{');
-        ls_js_key_string(&x->j, "label", "Recording");
-        ls_js_key_open(&x->j, "entries", '[');
-        for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
-                if (!ls_profile_str(x->p, facts[i].info).len)
-                        continue;
-                ls_js_open(&x->j, '{');
-                ls_js_key_string(&x->j, "label", facts[i].label);
-                ls_js_key_string(&x->j, "format", "string");
-                put_fact(x, "value", facts[i].info);
-                ls_js_close(&x->j, '}');
-        }
-        ls_js_close(&x->j, ']');
-        ls_js_close(&x->j, '}');
-        ls_js_close(&x->j, ']');
-}
-
-static void put_meta(struct ls_fx *x)
-{
-        struct ls_js *j = &x->j;
-
-        ls_js_key_open(j, "meta", '{');
-        ls_js_key_u64(j, "version", GECKO_VERSION);
-        ls_js_key_u64(j, "preprocessedProfileVersion", PROCESSED_VERSION);
-        ls_js_key_string(j, "product", "luasample");
-        ls_js_key_string(j, "importedFrom", "luasample " LS_VERSION);
-        ls_js_key(j, "interval");
-        ls_js_millionths(j, x->t->in->interval_ns);
-        ls_js_key(j, "startTime");
-        ls_js_millionths(j, x->t->zero_realtime_ns);
-        ls_js_key_u64(j, "startTimeAsClockMonotonicNanosecondsSinceBoot", x->t->zero_ns);
-        ls_js_key_u64(j, "profilingStartTime", 0);
-        ls_js_key(j, "profilingEndTime");
-        put_ms(x, x->t->to_ns + x->t->in->interval_ns); /* a sample at the very end would be outside */
-        ls_js_key_u64(j, "processType", 0);
-        ls_js_key_u64(j, "stackwalk", 1);
-        ls_js_key_bool(j, "debug", 0);
-        ls_js_key_bool(j, "symbolicated", 1);
-        ls_js_key_bool(j, "symbolicationNotSupported", 1);
-        ls_js_key_bool(j, "sourceCodeIsNotOnSearchfox", 1);
-        put_fact(x, "arguments", "command");
-        put_fact(x, "oscpu", "kernel");
-        if (ls_profile_u64(x->p, "cpus", 0))
-                ls_js_key_u64(j, "logicalCPUs", ls_profile_u64(x->p, "cpus", 0));
-        ls_js_key_open(j, "sampleUnits", '{');
-        ls_js_key_string(j, "time", "ms");
-        ls_js_key_string(j, "eventDelay", "ms");
-        ls_js_key_string(j, "threadCPUDelta", "ns");
-        ls_js_close(j, '}');
-        put_categories(x);
-        put_marker_schema(x);
-        put_extra(x);
-        ls_js_close(j, '}');
+        return r ? r : ls_timeline_marks(x->t, add_mark, x);
 }
 
 static int put_stack(void *ctx, const void *record)
@@ -254,7 +130,7 @@ static int put_stack(void *ctx, const void *record)
 
 static int put_sample_time(void *ctx, const void *record)
 {
-        put_ms(ctx, ((const struct sample *)record)->to_ns);
+        ls_fx_put_ms(ctx, ((const struct sample *)record)->to_ns);
         return 0;
 }
 
@@ -282,23 +158,23 @@ static int put_marker_name(void *ctx, const void *record)
 
 static int put_marker_start(void *ctx, const void *record)
 {
-        put_ms(ctx, ((const struct marker *)record)->from_ns);
+        ls_fx_put_ms(ctx, ((const struct marker *)record)->from_ns);
         return 0;
 }
 
 static int put_marker_end(void *ctx, const void *record)
 {
-        if (((const struct marker *)record)->kind == MARKER_MARK)
+        if (((const struct marker *)record)->kind == LS_FX_MARKER_MARK)
                 ls_js_null(&((struct ls_fx *)ctx)->j);
         else
-                put_ms(ctx, ((const struct marker *)record)->to_ns);
+                ls_fx_put_ms(ctx, ((const struct marker *)record)->to_ns);
         return 0;
 }
 
 static int put_marker_phase(void *ctx, const void *record)
 {
         /* 0 an instant, 1 an interval */
-        ls_js_u64(&((struct ls_fx *)ctx)->j, ((const struct marker *)record)->kind != MARKER_MARK);
+        ls_js_u64(&((struct ls_fx *)ctx)->j, ((const struct marker *)record)->kind != LS_FX_MARKER_MARK);
         return 0;
 }
 
@@ -312,9 +188,12 @@ static int put_marker_category(void *ctx, const void *record)
 static int put_marker_data(void *ctx, const void *record)
 {
         struct ls_fx *x = ctx;
+        const struct marker *m = record;
 
         ls_js_open(&x->j, '{');
-        ls_js_key_string(&x->j, "type", marker_kinds[((const struct marker *)record)->kind].name);
+        ls_js_key_string(&x->j, "type", ls_fx_marker_name(m->kind));
+        if (m->kind == LS_FX_MARKER_LABEL)
+                ls_js_key_u64(&x->j, "value", m->value);
         ls_js_close(&x->j, '}');
         return 0;
 }
@@ -380,7 +259,7 @@ static void put_thread(struct ls_fx *x, uint32_t thread, uint32_t nth)
         ls_js_key(&x->j, "processShutdownTime");
         ls_js_null(&x->j);
         ls_js_key(&x->j, "registerTime");
-        put_ms(x, x->t->threads[thread].from_ns);
+        ls_fx_put_ms(x, x->t->threads[thread].from_ns);
         ls_js_key(&x->j, "unregisterTime");
         ls_js_null(&x->j);
         ls_js_key_open(&x->j, "pausedRanges", '[');
@@ -442,7 +321,7 @@ static int put_file(struct ls_fx *x)
         int r;
 
         ls_js_open(&x->j, '{');
-        put_meta(x);                    /* first: by it readers know the format */
+        ls_fx_put_meta(x);                    /* first: by it readers know the format */
         ls_fx_put_libs(x);
         ls_fx_put_shared(x);
         r = put_threads(x);
@@ -453,10 +332,9 @@ static int put_file(struct ls_fx *x)
 
 static void done(struct ls_fx *x)
 {
-        for (uint32_t i = 0; x->zone_since && i < x->p->n_threads; i++)
-                free(x->zone_since[i]);
-        free(x->zone_since);
-        free(x->zones);
+        for (uint32_t i = 0; x->open && i < x->p->n_threads; i++)
+                free(x->open[i]);
+        free(x->open);
         ls_fx_free_numbers(x);
         ls_spool_free(x->samples);
         ls_spool_free(x->markers);
@@ -474,21 +352,20 @@ static int firefox_write(FILE *out, const struct ls_export *in)
         if (!r)
                 r = ls_spool_new((uint32_t)n, sizeof(struct marker), &x.markers);
         if (!r) {
-                x.zones = calloc(n + 1, sizeof(*x.zones));
-                x.zone_since = calloc(n + 1, sizeof(*x.zone_since));
+                x.open = calloc(n + 1, sizeof(*x.open));
                 x.stacks.vmstates = calloc((size_t)x.p->n_stacks + 1, 1);
-                r = x.zones && x.zone_since && x.stacks.vmstates ? collect(&x) : -ENOMEM;
+                r = x.open && x.stacks.vmstates ? collect(&x) : -ENOMEM;
         }
         if (!r)
                 r = put_file(&x);
         done(&x);
-        return ferror(out) ? 0 : r ? r : x.j.failed;    /* the caller says what is wrong with out */
+        return ls_js_result(&x.j, r);
 }
 
 const struct ls_exporter ls_export_firefox = {
         .name = "firefox",
         .suffix = ".firefox.json",
-        .help = "threads, VM states, zones and regions, for the Firefox Profiler and Perfetto",
+        .help = "threads, VM states, zones, labels and marks, for the Firefox Profiler and Perfetto",
         .flags = LS_EXPORT_ROWS,
         .write = firefox_write,
 };

@@ -57,6 +57,11 @@ uint32_t ls_fx_mark_string(const struct ls_fx *x, uint32_t mark)
         return ls_fx_region_string(x, x->p->n_regions) + mark;
 }
 
+uint32_t ls_fx_label_string(const struct ls_fx *x, uint32_t label)
+{
+        return ls_fx_mark_string(x, x->p->n_marks) + 2 * label;
+}
+
 /* Rows of a table with n ids: what callers and vmstates say. */
 static int number_rows(struct ls_fx_numbers *t, uint32_t n)
 {
@@ -436,6 +441,10 @@ static void put_strings(struct ls_fx *x)
                 ls_js_string(&x->j, x->p->regions[i].name.len ? x->p->regions[i].name.s : "region");
         for (uint32_t i = 0; i < x->p->n_marks; i++)
                 ls_js_text(&x->j, x->p->marks[i].name);
+        for (uint32_t i = 0; x->has_labels && i < x->p->n_sample_labels; i++) {
+                ls_js_text(&x->j, x->p->sample_labels[i].key);
+                ls_js_text(&x->j, x->p->sample_labels[i].value);
+        }
         ls_js_close(&x->j, ']');
 }
 

@@ -148,7 +148,10 @@ static void put_row(struct jsonl *s, const struct ls_sample_block *b, uint32_t i
         uint64_t after = b->time_ns[i] > s->start_ns ? b->time_ns[i] - s->start_ns : 0;
         int noline = (b->flags[i] & LS_SAMPLE_NO_LINE) && b->vmstate[i] == LS_VMSTATE_NATIVE;
 
-        fprintf(s->out, "{\"time_ns\":%" PRIu64 ",\"weight\":%u,\"continues\":%s,\"vmstate\":%s,\"zone\":%s,%s", after,
+        fputc_unlocked('{', s->out);
+        if (b->event[i] != LS_EVENT_CPU)
+                fprintf(s->out, "\"event\":\"%s\",", s->in->event);   /* only of the one that is shown are there others */
+        fprintf(s->out, "\"time_ns\":%" PRIu64 ",\"weight\":%u,\"continues\":%s,\"vmstate\":%s,\"zone\":%s,%s", after,
                 b->weight[i], b->flags[i] & LS_SAMPLE_CONT ? "true" : "false",
                 dim(s, s->vmstate, LS_DIM_VMSTATE, b->vmstate[i]), dim(s, s->zone, LS_DIM_ZONE, b->zone[i]),
                 thread(s, b->thread[i]));

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ENDS 1000u                      /* frames at the root, and as many at the leaf, that are never left out */
 
@@ -114,9 +115,10 @@ static int put_weight(void *ctx, const void *record)
 static int put_profile(struct speedscope *x, uint32_t thread)
 {
         char *name = ls_timeline_thread_name(x->t, thread), *text = NULL;
-        int r;
+        int r, is_cpu = !strcmp(x->t->in->event, "cpu");
 
-        if (!name || asprintf(&text, "%s (tid %u)", name, x->t->p->threads[thread].tid) < 0) {
+        if (!name || asprintf(&text, "%s (tid %u)%s%s%s", name, x->t->p->threads[thread].tid, is_cpu ? "" : ", ",
+                              is_cpu ? "" : x->t->in->event, is_cpu ? "" : " time") < 0) {
                 free(name);
                 return -ENOMEM;
         }
@@ -192,7 +194,7 @@ static int speedscope_write(FILE *out, const struct ls_export *in)
         free(x.path);
         ls_spool_free(x.spool);
         ls_timeline_free(x.t);
-        return ferror(out) ? 0 : r ? r : x.j.failed;    /* the caller says what is wrong with out */
+        return ls_js_result(&x.j, r);
 }
 
 const struct ls_exporter ls_export_speedscope = {

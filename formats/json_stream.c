@@ -134,3 +134,8 @@ void ls_js_string(struct ls_js *j, const char *text)
 {
         ls_js_text(j, (struct ls_str){ text, (uint32_t)strlen(text) });
 }
+
+int ls_js_result(const struct ls_js *j, int r)
+{
+        return ferror(j->out) ? 0 : r ? r : j->failed;
+}

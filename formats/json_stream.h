@@ -49,6 +49,9 @@ static inline void ls_js_key_bool(struct ls_js *j, const char *key, int value)
         ls_js_bool(j, value);
 }
 
+/* What an exporter that has written with j returns: r, else what went wrong with j. Errors of out are its caller's. */
+int ls_js_result(const struct ls_js *j, int r);
+
 static inline void ls_js_key_open(struct ls_js *j, const char *key, char bracket)
 {
         ls_js_key(j, key);

@@ -1,9 +1,9 @@
 /* INFO of a merged trace: what is counted is added up, what describes is kept, or listed where the inputs differ. Called by
  * trace_merge.c when all samples are written. */
 #include "formats/merge.h"
+#include "formats/escape.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,22 +149,15 @@ static void add_own(struct ls_merge *m, const struct ls_merge_input *in, unsigne
         ls_trace_info_u64(m->w, "complete", complete);
 }
 
-static void notice(struct ls_merge *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void notice(struct ls_merge *m, const char *fmt, ...)
+/* Takes text; NULL = no memory. */
+static void put_notice(struct ls_merge *m, char *text)
 {
-        char *text;
-        va_list ap;
-        int n;
-
-        va_start(ap, fmt);
-        n = vasprintf(&text, fmt, ap);
-        va_end(ap);
-        if (n < 0)
-                return;
-        ls_trace_notice(m->w, text);
+        if (text)
+                ls_trace_notice(m->w, text);
         free(text);
 }
+
+#define notice(m, ...) put_notice(m, ls_print(__VA_ARGS__))
 
 /* What readers of the merged trace cannot see of its inputs. */
 static void add_notices(struct ls_merge *m, const struct ls_merge_input *in, unsigned n)

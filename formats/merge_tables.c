@@ -295,13 +295,16 @@ static int add_jittraces(struct ls_merge_ids *ids)
 }
 
 /* Columns of the other kinds that are not copied as they are. */
-enum how { FUNCTION, STACK, ZONE, THREAD, VM, COROUTINE, STRING, TIME, PERIOD };
+enum how { FUNCTION, STACK, ZONE, PROCESS, THREAD, VM, COROUTINE, STRING, TIME, TIME_OR_NONE, PERIOD, TICKS };
 static const struct { uint8_t kind, column, how; } changes[] = {
         { LS_REC_IRNAMES, LS_C_IRNAMES_VM, VM }, { LS_REC_IRNAMES, LS_C_IRNAMES_NAMES, STRING },
         { LS_REC_EVENT, LS_C_EVENT_NAME, STRING }, { LS_REC_EVENT, LS_C_EVENT_UNIT, STRING },
         { LS_REC_EVENT, LS_C_EVENT_PERIOD, PERIOD }, { LS_REC_EVENT, LS_C_EVENT_CLOCK, STRING },
         { LS_REC_CLOCKS, LS_C_CLOCKS_MONOTONIC, TIME },
         { LS_REC_THREADCPU, LS_C_THREADCPU_THREAD, THREAD }, { LS_REC_THREADCPU, LS_C_THREADCPU_MONOTONIC, TIME },
+        { LS_REC_PROCTOTALS, LS_C_PROCTOTALS_PROCESS, PROCESS }, { LS_REC_PROCTOTALS, LS_C_PROCTOTALS_TICKS, TICKS },
+        { LS_REC_PROCTOTALS, LS_C_PROCTOTALS_LOST, TICKS }, { LS_REC_PROCTOTALS, LS_C_PROCTOTALS_FROM, TIME_OR_NONE },
+        { LS_REC_PROCTOTALS, LS_C_PROCTOTALS_TO, TIME_OR_NONE },
         { LS_REC_REGION, LS_C_REGION_THREAD, THREAD }, { LS_REC_REGION, LS_C_REGION_TIME, TIME },
         { LS_REC_REGION, LS_C_REGION_NAME, STRING },
         { LS_REC_NOTICE, LS_C_NOTICE_STR, STRING },
@@ -313,8 +316,8 @@ static const struct { uint8_t kind, column, how; } changes[] = {
         { LS_REC_SPAN, LS_C_SPAN_NAME, STRING },
         { LS_REC_LINECOUNT, LS_C_LINECOUNT_FUNCTION, FUNCTION },
 };
-static const uint8_t copied[] = { LS_REC_IRNAMES, LS_REC_EVENT, LS_REC_CLOCKS, LS_REC_THREADCPU, LS_REC_REGION,
-                                  LS_REC_NOTICE, LS_REC_AGGREGATE, LS_REC_SPAN, LS_REC_LINECOUNT };
+static const uint8_t copied[] = { LS_REC_IRNAMES, LS_REC_EVENT, LS_REC_CLOCKS, LS_REC_THREADCPU, LS_REC_PROCTOTALS,
+                                  LS_REC_REGION, LS_REC_NOTICE, LS_REC_AGGREGATE, LS_REC_SPAN, LS_REC_LINECOUNT };
 
 static uint64_t change(const struct ls_merge_ids *ids, enum how how, uint64_t v)
 {
@@ -327,6 +330,8 @@ static uint64_t change(const struct ls_merge_ids *ids, enum how how, uint64_t v)
                 return ls_merge_id(ids->stacks, p->n_stacks, v);
         case ZONE:
                 return ls_merge_id(ids->zones, p->n_zones, v);
+        case PROCESS:
+                return ls_merge_id(ids->processes, p->n_processes, v);
         case THREAD:
                 return ls_merge_id(ids->threads, p->n_threads, v);
         case VM:
@@ -337,6 +342,10 @@ static uint64_t change(const struct ls_merge_ids *ids, enum how how, uint64_t v)
                 return str(ids, ls_reader_str(ids->r, v));
         case TIME:
                 return v + ids->in->shift_ns;
+        case TIME_OR_NONE:              /* 0 = not known */
+                return v ? v + ids->in->shift_ns : 0;
+        case TICKS:
+                return v * ids->in->scale;
         case PERIOD:                    /* of events that count ticks of the interval */
                 return v == p->interval_ns ? ids->m->interval_ns : v;
         }

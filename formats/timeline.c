@@ -48,7 +48,8 @@ static int give_rows(void *ctx, const struct ls_sample_block *b, const uint8_t *
 
         for (uint32_t i = 0; !r && i < b->n; i++) {
                 struct ls_timeline_sample s = { .thread = b->thread[i], .stack = b->stack[i], .zone = b->zone[i],
-                                                .ticks = b->weight[i], .vmstate = b->vmstate[i] };
+                                                .ticks = b->weight[i], .vmstate = b->vmstate[i],
+                                                .label = b->label[i] };
 
                 if (!wanted[i] || !s.ticks)
                         continue;
@@ -188,6 +189,105 @@ int ls_timeline_zones(const struct ls_timeline *t, uint32_t from, uint32_t to, l
         return r;
 }
 
+/* By key, then value, then place in the table. */
+static int compare_str(struct ls_str a, struct ls_str b)
+{
+        int c = memcmp(a.s, b.s, a.len < b.len ? a.len : b.len);
+
+        return c ? c : a.len < b.len ? -1 : a.len > b.len;
+}
+
+static int by_key_and_value(const void *a, const void *b, void *ctx)
+{
+        const struct ls_sample_label *all = ctx;
+        uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+        int c = compare_str(all[i].key, all[k].key);
+
+        if (!c)
+                c = compare_str(all[i].value, all[k].value);
+        return c ? c : i < k ? -1 : i > k;
+}
+
+static int find_equal_labels(struct ls_timeline *t)
+{
+        struct ls_sample_label *all = t->p->sample_labels;
+        uint32_t n = t->p->n_sample_labels;
+        uint32_t *sorted = calloc((size_t)n + 1, sizeof(*sorted));
+
+        t->labels = calloc((size_t)n + 1, sizeof(*t->labels));
+        if (!sorted || !t->labels) {
+                free(sorted);
+                return -ENOMEM;
+        }
+        for (uint32_t i = 0; i < n; i++)
+                sorted[i] = i;
+        if (n)
+                qsort_r(sorted, n, sizeof(*sorted), by_key_and_value, all);
+        for (uint32_t i = 0; i < n; i++) {
+                struct ls_timeline_label *own = &t->labels[sorted[i]];
+                const struct ls_timeline_label *last = i ? &t->labels[sorted[i - 1]] : NULL;
+                int same_key = last && !compare_str(all[last->key].key, all[sorted[i]].key);
+
+                own->key = same_key ? last->key : sorted[i];
+                own->same = same_key && !compare_str(all[last->same].value, all[sorted[i]].value) ? last->same : sorted[i];
+        }
+        free(sorted);
+        return 0;
+}
+
+/* What holds with a label: of each key the innermost. Returns their number. */
+static unsigned labels_of(const struct ls_timeline *t, uint32_t label, uint32_t *set)
+{
+        unsigned n = 0;
+
+        for (unsigned steps = 0; label && steps < LS_TIMELINE_LABELS; label = t->p->sample_labels[label].parent, steps++) {
+                unsigned i = 0;
+
+                while (i < n && t->labels[set[i]].key != t->labels[label].key)
+                        i++;
+                if (i == n)
+                        set[n++] = t->labels[label].same;
+        }
+        return n;
+}
+
+static int has_label(const uint32_t *set, unsigned n, uint32_t label)
+{
+        for (unsigned i = 0; i < n; i++)
+                if (set[i] == label)
+                        return 1;
+        return 0;
+}
+
+int ls_timeline_labels(const struct ls_timeline *t, uint32_t from, uint32_t to, ls_timeline_label_fn fn, void *ctx)
+{
+        uint32_t before[LS_TIMELINE_LABELS], after[LS_TIMELINE_LABELS];
+        unsigned n_before = labels_of(t, from, before), n_after = labels_of(t, to, after);
+        int r = 0;
+
+        for (unsigned i = 0; !r && i < n_before; i++)
+                if (!has_label(after, n_after, before[i]))
+                        r = fn(ctx, before[i], 0);
+        for (unsigned i = 0; !r && i < n_after; i++)
+                if (!has_label(before, n_before, after[i]))
+                        r = fn(ctx, after[i], 1);
+        return r;
+}
+
+int ls_timeline_marks(const struct ls_timeline *t, ls_timeline_mark_fn fn, void *ctx)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; !r && i < t->p->n_marks; i++) {
+                const struct ls_mark *mark = &t->p->marks[i];
+
+                if (t->threads[mark->thread].rows && !(t->in->from_ns && mark->time_ns < t->in->from_ns) &&
+                    !(t->in->to_ns && mark->time_ns > t->in->to_ns))
+                        r = fn(ctx, i);
+        }
+        return r;
+}
+
 static int give_region(const struct ls_timeline *t, uint32_t region, uint64_t to_ns, ls_timeline_region_fn fn, void *ctx)
 {
         const struct ls_region *begin = &t->p->regions[region];
@@ -251,6 +351,8 @@ int ls_timeline_new(const struct ls_export *in, struct ls_timeline **ret)
                 r = describe_frames(t);
         if (!r)
                 r = find_zone_levels(t);
+        if (!r)
+                r = find_equal_labels(t);
         free(sums.self);
         if (r) {
                 ls_timeline_free(t);
@@ -270,6 +372,7 @@ void ls_timeline_free(struct ls_timeline *t)
         free(t->frames);
         free(t->frame_of_number);
         free(t->zone_level);
+        free(t->labels);
         free(t);
 }
 

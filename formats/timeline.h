@@ -22,6 +22,11 @@ struct ls_timeline_frame {
         uint32_t line;                  /* first line of its function, or the frame's own; 0 = none */
 };
 
+struct ls_timeline_label {              /* equal ones may stand in the trace several times, below others */
+        uint32_t same;                  /* the first of this key and value */
+        uint32_t key;                   /* the first of this key */
+};
+
 struct ls_timeline {
         const struct ls_export *in;
         const struct ls_profile *p;
@@ -30,6 +35,7 @@ struct ls_timeline {
         struct ls_timeline_frame *frames;       /* [n_frames] of the export */
         uint32_t *frame_of_number;      /* [n_frames] the frame of number i + 1 */
         uint8_t *zone_level;            /* [n_zones] from 1, LS_TIMELINE_ZONES + 1 = too deep */
+        struct ls_timeline_label *labels;       /* [n_sample_labels] */
         uint32_t n_threads, n_frames;   /* that have samples, that are in stacks */
         uint64_t ticks;                 /* of all */
         uint64_t zero_ns;               /* start of the recording, or of the first sample: CLOCK_MONOTONIC */
@@ -38,7 +44,7 @@ struct ls_timeline {
 };
 
 struct ls_timeline_sample {
-        uint32_t thread, stack, zone, ticks;
+        uint32_t thread, stack, zone, label, ticks;
         uint32_t node;                  /* of the tree, never 0 */
         uint8_t vmstate;
         uint8_t first;                  /* of its thread */
@@ -70,6 +76,13 @@ char *ls_timeline_thread_name(const struct ls_timeline *t, uint32_t thread);
 #define LS_TIMELINE_ZONES 64
 typedef int (*ls_timeline_zone_fn)(void *ctx, uint32_t zone, unsigned level, int begins);
 int ls_timeline_zones(const struct ls_timeline *t, uint32_t from, uint32_t to, ls_timeline_zone_fn fn, void *ctx);
+/* The same for the labels of a thread, each by the first that is equal; one value a key, at most LS_TIMELINE_LABELS. */
+#define LS_TIMELINE_LABELS 64
+typedef int (*ls_timeline_label_fn)(void *ctx, uint32_t label, int begins);
+int ls_timeline_labels(const struct ls_timeline *t, uint32_t from, uint32_t to, ls_timeline_label_fn fn, void *ctx);
+/* Marks of threads that have samples, in the time that is shown. */
+typedef int (*ls_timeline_mark_fn)(void *ctx, uint32_t mark);
+int ls_timeline_marks(const struct ls_timeline *t, ls_timeline_mark_fn fn, void *ctx);
 /* Regions of threads that have samples, cut to the time of the samples; in the order in which they end. */
 /* region: where it begins, of the profile's regions. */
 typedef int (*ls_timeline_region_fn)(void *ctx, uint32_t region, uint64_t from_ns, uint64_t to_ns);

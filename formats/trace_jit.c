@@ -1,6 +1,7 @@
 /* Stacks with a frame in the machine code of a JIT trace: the place in the code becomes the frames that stand there, by the
- * map of the trace. Each distinct place and each trace is looked at once, when the file is opened; samples are then moved from
- * the stack that the file has to the one that is meant, in one step a row. Called by trace_resolve.c and trace_samples.c. */
+ * map of the trace. Each distinct place and each trace is looked at once, when the file is opened; samples are then moved
+ * from the stack that the file has to the one that is meant, in one step a row. Called by trace_resolve.c and
+ * trace_samples.c. */
 #include "formats/jit_map.h"
 #include "formats/reader.h"
 

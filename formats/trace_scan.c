@@ -203,7 +203,8 @@ static int scan_header(struct ls_reader *r)
         if (len < sizeof(h))
                 return 0;
         memcpy(&h, p, sizeof(h));
-        if (memcmp(h.magic, LS_FILE_MAGIC, sizeof(h.magic)) || h.check != ls_hash(&h, offsetof(struct ls_file_header, check)))
+        if (memcmp(h.magic, LS_FILE_MAGIC, sizeof(h.magic)) ||
+            h.check != ls_hash(&h, offsetof(struct ls_file_header, check)))
                 return 0;
         if (h.major > LS_TRACE_MAJOR)
                 return -EPROTONOSUPPORT;

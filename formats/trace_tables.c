@@ -234,7 +234,8 @@ static int add_maps(struct ls_reader *r, const struct ls_record *rec)
                 if (len)
                         memcpy(bytes, p, len);
                 r->maps[r->n_maps++] = (struct ls_map_piece){
-                        c[LS_C_JITMAP_FUNCTION][i] > UINT32_MAX ? 0 : (uint32_t)c[LS_C_JITMAP_FUNCTION][i], (uint32_t)len, bytes };
+                        c[LS_C_JITMAP_FUNCTION][i] > UINT32_MAX ? 0 : (uint32_t)c[LS_C_JITMAP_FUNCTION][i],
+                        (uint32_t)len, bytes };
         }
         return e;
 }

@@ -223,7 +223,7 @@ static int beside_json(const struct ls_report *r, yajl_gen g)
 
 static int beside_chosen(const struct ls_report_options *o)
 {
-        return o->events.n == LS_EVENTS_SHOWN;
+        return o->want.events.n == LS_EVENTS_SHOWN;
 }
 
 const struct ls_view ls_view_beside = {

@@ -29,7 +29,7 @@ static const struct poptOption options[] = {
         { "tree", 0, FLAG(tree, "compare call paths: one call tree of all recordings") },
         { "inverse", 0, FLAG(inverse, "with --tree: callees as roots") },
         { "normalize", 0, TEXT(normalize, "share|time|none",
-                               "compare shares of the samples, CPU seconds of a run, or ticks (share)") },
+                               "compare shares of the samples, seconds of a run, or ticks (share)") },
         { "test", 0, TEXT(test, "auto|counts|welch|mann-whitney",
                           "how chance is told apart (auto: counts of samples; welch with two runs or more on each side)") },
         { "alpha", 0, TEXT(alpha, "PERCENT", "rate of false discoveries among the marked rows (5%)") },
@@ -78,7 +78,7 @@ static int read_values(struct ls_diff_options *o)
         if (read_words(o))
                 return -EINVAL;
         o->o.min = o->format == LS_DIFF_TEXT || o->format == LS_DIFF_MARKDOWN ? 1 : 0;
-        if ((raw.by && ls_options_by(raw.by, &o->o)) || ls_options_filters(&o->o) ||
+        if ((raw.by && ls_options_by(raw.by, &o->o)) || ls_options_filters(&o->o.want) ||
             (raw.min && ls_options_percent("--min", raw.min, &o->o.min)) ||
             (raw.alpha && ls_options_percent("--alpha", raw.alpha, &alpha)) ||
             (raw.fail_above && ls_options_percent("--fail-above", raw.fail_above, &o->fail_above)))
@@ -101,6 +101,8 @@ static int settle(const struct ls_diff_options *o)
 
         if (o->o.by[1])
                 wrong = "--by takes one level here";
+        else if (o->o.want.events.n > 1)
+                wrong = "--event: one event at a time here";
         else if ((o->total || o->o.tree) && !o->o.by[0]->is_frame)
                 wrong = "--total and --tree follow calls: give --by one of function, module-function, line or module";
         else if (o->total && o->o.tree)

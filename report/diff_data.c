@@ -23,6 +23,7 @@ static void put_runs(const struct ls_diff *d, yajl_gen g, int side)
                 ls_json_str(g, "file", run->path);
                 ls_json_text(g, "command", ls_profile_str(run->profile, "command"));
                 ls_json_u64(g, "interval_ns", run->profile->interval_ns);
+                ls_json_str(g, "event", ls_event_name(run->filter.choice.id[0]));
                 ls_json_u64(g, "ticks", run->aggregate->ticks);
                 ls_json_u64(g, "samples", run->aggregate->samples);
                 ls_json_double(g, "effective_samples", run->aggregate->effective);
@@ -91,7 +92,7 @@ static int is_shown(const struct ls_diff *d, uint32_t i)
 int ls_diff_json(const struct ls_diff *d, FILE *out)
 {
         yajl_gen g = ls_json_begin(out);
-        char *filters = ls_filter_text(&d->o->o);
+        char *filters = ls_filter_text(&d->o->o.want);
 
         if (!g) {
                 free(filters);

@@ -11,7 +11,7 @@ int ls_diff_load(struct ls_diff_run *run, const struct ls_report_options *o)
         int r = ls_labels_new(run->profile, o->full_path, &run->labels);
 
         if (!r)
-                r = ls_filter_init(&run->filter, run->profile, run->labels, o);
+                r = ls_filter_init(&run->filter, run->profile, run->labels, &o->want);
         if (!r)
                 r = ls_aggregate_new(run->profile, &run->filter, o->by[0]->dims, &run->aggregate);
         if (!r)

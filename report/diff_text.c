@@ -217,13 +217,14 @@ static void put_titles(const struct table *t)
 
 static void put_run(const struct table *t, const struct ls_diff_run *run)
 {
-        char *path = ls_visible(run->path, strlen(run->path)), cpu[32];
+        char *path = ls_visible(run->path, strlen(run->path)), time[32];
         struct ls_str s = ls_profile_str(run->profile, "command");
         char *command = ls_visible(s.s, s.len);
         uint64_t ns = (uint64_t)((double)run->aggregate->ticks * (double)run->profile->interval_ns);
 
-        fprintf(t->out, "# %-9s %s: %" PRIu64 " samples, %s of CPU%s", run->side ? "After:" : "Before:", path ? path : "",
-                run->aggregate->samples, ls_duration_text(ns, cpu, sizeof(cpu)), command && *command ? ": " : "");
+        fprintf(t->out, "# %-9s %s: %" PRIu64 " samples, %s of %s time%s", run->side ? "After:" : "Before:",
+                path ? path : "", run->aggregate->samples, ls_duration_text(ns, time, sizeof(time)),
+                ls_event_name(run->filter.choice.id[0]), command && *command ? ": " : "");
         if (command)
                 ls_put_fit(t->out, command, t->paint.width > 60 ? t->paint.width - 50 : 0, 0);
         fputc('\n', t->out);
@@ -233,9 +234,9 @@ static void put_run(const struct table *t, const struct ls_diff_run *run)
 
 static void put_header(const struct table *t)
 {
-        static const char *const norms[] = { "shares of the samples", "CPU seconds of a run", "ticks of a run" };
+        static const char *const norms[] = { "shares of the samples", "seconds of a run", "ticks of a run" };
         const struct ls_diff *d = t->d;
-        char *filters = ls_filter_text(&d->o->o);
+        char *filters = ls_filter_text(&d->o->o.want);
 
         fputs(ls_dim(&t->paint), t->out);
         for (unsigned k = 0; k < d->n_runs; k++)

@@ -43,7 +43,7 @@ const char *ls_events_parse(const char *text, struct ls_event_choice *ret)
         }
 }
 
-static int has(const struct ls_profile *p, uint8_t id)
+int ls_events_have(const struct ls_profile *p, uint8_t id)
 {
         for (uint32_t i = 0; i < p->n_events; i++)
                 if (p->events[i].id == id)
@@ -54,11 +54,13 @@ static int has(const struct ls_profile *p, uint8_t id)
 const char *ls_events_settle(const struct ls_profile *p, struct ls_event_choice *c)
 {
         for (unsigned i = 0; i < c->n; i++)
-                if (!has(p, c->id[i]))
+                if (!ls_events_have(p, c->id[i]))
                         return ls_event_name(c->id[i]);
         if (!c->n) {
+                int only_wall = !ls_events_have(p, LS_EVENT_CPU) && ls_events_have(p, LS_EVENT_WALL);
+
                 c->n = 1;
-                c->id[0] = !has(p, LS_EVENT_CPU) && has(p, LS_EVENT_WALL) ? LS_EVENT_WALL : LS_EVENT_CPU;
+                c->id[0] = only_wall ? LS_EVENT_WALL : LS_EVENT_CPU;
         }
         return NULL;
 }

@@ -19,6 +19,7 @@ const char *ls_events_parse(const char *text, struct ls_event_choice *ret);
 const char *ls_events_settle(const struct ls_profile *p, struct ls_event_choice *choice);
 
 const char *ls_event_name(uint8_t id);
+int ls_events_have(const struct ls_profile *p, uint8_t id);
 
 /* rows[e] = 1: a row of event e counts for this event. The time on a CPU is wall time too, and stands in a trace once. */
 void ls_event_rows(uint8_t id, uint8_t rows[256]);

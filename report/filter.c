@@ -157,7 +157,7 @@ static int function_matches(const char *const *patterns, unsigned n, const struc
 /* Stacks with a wanted function and without an excluded one. Callers come before callees in the table, so one pass
  * will do. */
 static int init_stacks(struct ls_filter *f, const struct ls_profile *p, const struct ls_labels *labels,
-                       const struct ls_report_options *o)
+                       const struct ls_filter_options *want)
 {
         uint8_t *functions = new_map(p->n_functions);
         int r = -ENOMEM;
@@ -167,9 +167,9 @@ static int init_stacks(struct ls_filter *f, const struct ls_profile *p, const st
                 goto out;
         enum { WANTED = 1, EXCLUDED = 2 };
         for (uint32_t i = 0; i < p->n_functions; i++) {
-                if (function_matches(o->functions, o->n_functions, labels, p, i))
+                if (function_matches(want->functions, want->n_functions, labels, p, i))
                         functions[i] |= WANTED;
-                if (function_matches(o->excludes, o->n_excludes, labels, p, i))
+                if (function_matches(want->excludes, want->n_excludes, labels, p, i))
                         functions[i] |= EXCLUDED;
         }
         for (uint32_t i = 1; i < p->n_stacks; i++) {
@@ -178,7 +178,7 @@ static int init_stacks(struct ls_filter *f, const struct ls_profile *p, const st
                         f->stacks[i] |= f->stacks[p->stacks[i].parent];
         }
         for (uint32_t i = 0; i < p->n_stacks; i++)
-                f->stacks[i] = !(f->stacks[i] & EXCLUDED) && (!o->n_functions || (f->stacks[i] & WANTED));
+                f->stacks[i] = !(f->stacks[i] & EXCLUDED) && (!want->n_functions || (f->stacks[i] & WANTED));
         r = 0;
 out:
         free(functions);
@@ -231,13 +231,14 @@ static uint64_t bound_ns(const struct ls_time_bound *b, uint64_t start, uint64_t
         return after > UINT64_MAX - start ? UINT64_MAX : start + after;
 }
 
-static int init_time(struct ls_filter *f, struct ls_profile *p, const struct ls_report_options *o)
+static int init_time(struct ls_filter *f, struct ls_profile *p, const struct ls_filter_options *want)
 {
         uint64_t start = 0, elapsed = 0;
-        int r = ls_filter_times(p, o->from.kind == LS_BOUND_PERCENT || o->to.kind == LS_BOUND_PERCENT, &start, &elapsed);
+        int percent = want->from.kind == LS_BOUND_PERCENT || want->to.kind == LS_BOUND_PERCENT;
+        int r = ls_filter_times(p, percent, &start, &elapsed);
 
-        f->from_ns = bound_ns(&o->from, start, elapsed, 0);
-        f->to_ns = bound_ns(&o->to, start, elapsed, UINT64_MAX);
+        f->from_ns = bound_ns(&want->from, start, elapsed, 0);
+        f->to_ns = bound_ns(&want->to, start, elapsed, UINT64_MAX);
         f->has_time = 1;
         f->columns |= LS_COL_TIME;
         return r;
@@ -348,59 +349,70 @@ int ls_filter_any(const struct ls_filter *f)
                f->has_time || f->by_region;
 }
 
-static int any(const uint8_t *map, uint32_t n)
+/* A filter that can match nothing is a mistake, or of another trace. */
+static void warn(const char *option, const char *pattern, const uint8_t *map, uint32_t n)
 {
-        return memchr(map, 1, n) != NULL;
+        if (pattern && !memchr(map, 1, n))
+                ls_warning("--%s '%s': no such %s in this trace", option, pattern, strcmp(option, "vm") ? option : "VM");
+}
+
+static void warn_of_all(const struct ls_filter *f, const struct ls_profile *p, const struct ls_filter_options *want)
+{
+        warn("zone", want->zone, f->zones, p->n_zones);
+        warn("label", want->label, f->labels, p->n_sample_labels);
+        warn("process", want->process, f->processes, p->n_processes);
+        warn("thread", want->thread, f->threads, p->n_threads);
+        warn("vm", want->vm, f->vms, p->n_vms);
+        if (want->region && !f->n_spans)
+                ls_warning("--region '%s': no such region in this trace", want->region);
+}
+
+static int init_all(struct ls_filter *f, struct ls_profile *p, const struct ls_labels *labels,
+                    const struct ls_filter_options *want)
+{
+        const struct {
+                const char *pattern;
+                int (*init)(struct ls_filter *f, const struct ls_profile *p, const char *pattern);
+        } maps[] = {                    /* --thread narrows what --process has chosen */
+                { want->zone, init_zones }, { want->label, init_labels }, { want->process, init_processes },
+                { want->thread, init_threads }, { want->vm, init_vms }, { want->region, init_region },
+        };
+        int r = 0;
+
+        for (size_t i = 0; !r && i < sizeof(maps) / sizeof(maps[0]); i++) {
+                if (maps[i].pattern) {
+                        f->active = 1;
+                        r = maps[i].init(f, p, maps[i].pattern);
+                }
+        }
+        if (!r && (want->n_functions || want->n_excludes))
+                r = init_stacks(f, p, labels, want);
+        if (!r && want->time)
+                r = init_time(f, p, want);
+        f->active |= want->vmstate || want->time || want->n_functions || want->n_excludes;
+        return r;
 }
 
 int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_labels *labels,
-                   const struct ls_report_options *o)
+                   const struct ls_filter_options *want)
 {
-        int r = 0;
-
         const char *missing;
+        int r;
 
         memset(f, 0, sizeof(*f));
-        f->choice = o->events;
+        f->choice = want->events;
         missing = ls_events_settle(p, &f->choice);
         if (missing) {
                 ls_error("--event %s: this trace has no such event; record it with -e %s", missing, missing);
                 return -EINVAL;
         }
         ls_event_rows(f->choice.id[0], f->events);
-        f->vmstates = o->vmstates;
-        f->active = o->zone || o->label || o->vmstate || o->process || o->thread || o->vm ||
-                    o->time_text || o->n_functions || o->n_excludes || o->region;
-        if (o->zone)
-                r = init_zones(f, p, o->zone);
-        if (!r && o->label)
-                r = init_labels(f, p, o->label);
-        if (!r && o->process)
-                r = init_processes(f, p, o->process);
-        if (!r && o->thread)
-                r = init_threads(f, p, o->thread);
-        if (!r && o->vm)
-                r = init_vms(f, p, o->vm);
-        if (!r && (o->n_functions || o->n_excludes))
-                r = init_stacks(f, p, labels, o);
-        if (!r && o->time_text)
-                r = init_time(f, p, o);
-        if (!r && o->region)
-                r = init_region(f, p, o->region);
+        f->vmstates = want->vmstates;
+        r = init_all(f, p, labels, want);
         /* A tick may be seen late: the agent's flag says on which side of the mark it fell. */
-        f->need_region_flag = o->region || (p->n_regions && !o->no_regions);
-        if (!r && o->zone && !any(f->zones, p->n_zones))
-                ls_warning("--zone '%s': no such zone in this trace", o->zone);
-        if (!r && o->label && !any(f->labels, p->n_sample_labels))
-                ls_warning("--label '%s': no such label in this trace", o->label);
-        if (!r && o->process && !any(f->processes, p->n_processes))
-                ls_warning("--process '%s': no such process in this trace", o->process);
-        if (!r && o->thread && !any(f->threads, p->n_threads))
-                ls_warning("--thread '%s': no such thread in this trace", o->thread);
-        if (!r && o->vm && !any(f->vms, p->n_vms))
-                ls_warning("--vm '%s': no such VM in this trace", o->vm);
-        if (!r && o->region && !f->n_spans)
-                ls_warning("--region '%s': no such region in this trace", o->region);
+        f->need_region_flag = want->region || (p->n_regions && !want->no_regions);
+        if (!r)
+                warn_of_all(f, p, want);
         return r;
 }
 
@@ -414,96 +426,4 @@ void ls_filter_done(struct ls_filter *f)
         free(f->vms);
         free(f->spans);
         memset(f, 0, sizeof(*f));
-}
-
-static void put(FILE *f, const char *option, const char *value)
-{
-        char *visible = value ? ls_visible(value, strlen(value)) : NULL;
-
-        if (visible)
-                fprintf(f, "%s%s %s", ftell(f) > 0 ? " " : "", option, visible);
-        free(visible);
-}
-
-char *ls_filter_text(const struct ls_report_options *o)
-{
-        char *text = NULL;
-        size_t size = 0;
-        FILE *f = open_memstream(&text, &size);
-
-        if (!f)
-                return NULL;
-        put(f, "--zone", o->zone);
-        put(f, "--label", o->label);
-        put(f, "--vmstate", o->vmstate);
-        put(f, "--process", o->process);
-        put(f, "--thread", o->thread);
-        put(f, "--vm", o->vm);
-        put(f, "--time", o->time_text);
-        put(f, "--region", o->region);
-        for (unsigned i = 0; i < o->n_functions; i++)
-                put(f, "--function", o->functions[i]);
-        for (unsigned i = 0; i < o->n_excludes; i++)
-                put(f, "--exclude", o->excludes[i]);
-        fclose(f);
-        if (text && !*text) {
-                free(text);
-                return NULL;
-        }
-        return text;
-}
-
-/* A value as popt's splitting of a line takes it back. */
-static void put_word(FILE *f, const char *option, const char *value)
-{
-        if (!value)
-                return;
-        fprintf(f, "%s%s ", ftell(f) > 0 ? " " : "", option);
-        if (*value && !strpbrk(value, " \t\n'\"\\")) {
-                fputs(value, f);
-                return;
-        }
-        fputc('\'', f);
-        for (; *value; value++)
-                fprintf(f, *value == '\'' ? "\\%c" : "%c", *value);
-        fputc('\'', f);
-}
-
-char *ls_filter_line(const struct ls_report_options *o)
-{
-        char *text = NULL;
-        size_t size = 0;
-        FILE *f = open_memstream(&text, &size);
-
-        if (!f)
-                return NULL;
-        put_word(f, "--zone", o->zone);
-        put_word(f, "--label", o->label);
-        put_word(f, "--vmstate", o->vmstate);
-        put_word(f, "--thread", o->thread);
-        put_word(f, "--vm", o->vm);
-        put_word(f, "--time", o->time_text);
-        put_word(f, "--region", o->region);
-        for (unsigned i = 0; i < o->n_functions; i++)
-                put_word(f, "--function", o->functions[i]);
-        for (unsigned i = 0; i < o->n_excludes; i++)
-                put_word(f, "--exclude", o->excludes[i]);
-        if (o->no_regions)
-                fprintf(f, "%s--no-regions", ftell(f) > 0 ? " " : "");
-        fclose(f);
-        return text;
-}
-
-char *ls_filter_literal(const char *text)
-{
-        char *pattern = malloc(strlen(text) * 2 + 1), *p = pattern;
-
-        for (; p && *text; text++) {
-                if (strchr("*?[\\", *text))
-                        *p++ = '\\';
-                *p++ = *text;
-        }
-        if (p)
-                *p = '\0';
-        return pattern;
 }

@@ -30,7 +30,7 @@ struct ls_filter {
 
 /* Returns 0 or -errno; an error that is the user's was said (-EINVAL). */
 int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_labels *labels,
-                   const struct ls_report_options *o);
+                   const struct ls_filter_options *want);
 void ls_filter_done(struct ls_filter *f);
 
 /* When the recording began and how long it was, which --time counts from. A trace that still grows does not say: then the
@@ -46,10 +46,10 @@ int ls_filter_any(const struct ls_filter *f);
 /* Whether a thread was in a region of --region at that time. */
 int ls_filter_in_spans(const struct ls_filter *f, uint32_t thread, uint64_t time_ns);
 
-/* The filters as the user wrote them: "--zone render --vmstate gc". To be freed; NULL = none or no memory. */
-char *ls_filter_text(const struct ls_report_options *o);
+/* filter_text.c. The filters as the user wrote them: "--zone render --vmstate gc". To be freed; NULL = none or no memory. */
+char *ls_filter_text(const struct ls_filter_options *want);
 /* The same as a line for ls_filter_options_read, byte for byte. To be freed; empty = no filters; NULL = no memory. */
-char *ls_filter_line(const struct ls_report_options *o);
+char *ls_filter_line(const struct ls_filter_options *want);
 /* The pattern that matches this text alone. To be freed; NULL = no memory. */
 char *ls_filter_literal(const char *text);
 

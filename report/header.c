@@ -5,25 +5,15 @@
 #include "report/json.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MARKS_SHOWN 8
 
-static void put_line(const struct ls_report *r, const char *head, const char *fmt, ...)
-        __attribute__((format(printf, 3, 4)));
-
-static void put_line(const struct ls_report *r, const char *head, const char *fmt, ...)
+/* Takes text; NULL = no memory. */
+static void put_text(const struct ls_report *r, const char *head, char *text)
 {
-        char *text;
-        va_list ap;
-        int n;
-
-        va_start(ap, fmt);
-        n = vasprintf(&text, fmt, ap);
-        va_end(ap);
-        if (n < 0)
+        if (!text)
                 return;
         fprintf(r->out, "# %-9s ", head);
         ls_put_fit(r->out, text, r->width > 20 ? r->width - 12 : 0, 0);
@@ -31,14 +21,13 @@ static void put_line(const struct ls_report *r, const char *head, const char *fm
         free(text);
 }
 
+#define put_line(r, head, ...) put_text(r, head, ls_print(__VA_ARGS__))
+
 static void put_info(const struct ls_report *r, const char *head, const char *key)
 {
         struct ls_str s = ls_profile_str(r->profile, key);
-        char *text = s.len ? ls_visible(s.s, s.len) : NULL;
 
-        if (text)
-                put_line(r, head, "%s", text);
-        free(text);
+        put_text(r, head, s.len ? ls_visible(s.s, s.len) : NULL);
 }
 
 static char *info_text(const struct ls_profile *p, const char *key, const char *fallback)
@@ -89,6 +78,7 @@ static void put_losses(const struct ls_report *r, const struct ls_facts *f)
 
         for (unsigned i = 0; i < f->n_losses; i++) {
                 const struct ls_loss_fact *l = &f->losses[i];
+                char one[160];
 
                 if (!l->count)
                         continue;
@@ -96,9 +86,11 @@ static void put_losses(const struct ls_report *r, const struct ls_facts *f)
                         put_line(r, "Lost:", "%" PRIu64 " tick%s (%.1f%%): %s", l->count, l->count == 1 ? "" : "s",
                                  100 * ls_share(l->count, whole), l->label);
                 else if (l->is_stack)
-                        put_line(r, "Note:", "%" PRIu64 " %s (%.2f%%)", l->count, l->label, 100 * l->share);
+                        put_line(r, "Note:", "%" PRIu64 " %s (%.2f%%)", l->count,
+                                 ls_counted_text(l->count, l->label, one, sizeof(one)), 100 * l->share);
                 else
-                        put_line(r, "Note:", "%" PRIu64 " %s", l->count, l->label);
+                        put_line(r, "Note:", "%" PRIu64 " %s", l->count,
+                                 ls_counted_text(l->count, l->label, one, sizeof(one)));
         }
         if (r->profile->lost_ticks)
                 put_line(r, "Lost:", "the stacks of %" PRIu64 " ticks (%.1f%%): their definitions were in damaged chunks",
@@ -111,8 +103,8 @@ static void put_jit(const struct ls_report *r)
         const struct ls_profile *p = r->profile;
 
         if (p->jit_approximate_ticks || p->jit_unknown_ticks)
-                put_line(r, "Note:", "of the ticks in compiled code %.2f%% have approximate lines, %.2f%% only the function that "
-                         "the root trace starts in", 100 * ls_share(p->jit_approximate_ticks, p->jit_ticks),
+                put_line(r, "Note:", "of the ticks in compiled code %.2f%% have approximate lines, %.2f%% only the function "
+                         "that the root trace starts in", 100 * ls_share(p->jit_approximate_ticks, p->jit_ticks),
                          100 * ls_share(p->jit_unknown_ticks, p->jit_ticks));
         if (ls_profile_u64(p, "threads_unrecorded", 0))
                 put_line(r, "Note:", "%" PRIu64 " threads were not recorded: too many ran at one time",
@@ -146,10 +138,11 @@ static unsigned count_regions(const struct ls_profile *p)
 
 static void put_scope(const struct ls_report *r)
 {
-        char *filters = ls_filter_text(r->o);
+        char *filters = ls_filter_text(&r->o->want);
 
-        if (r->filter->need_region_flag && !r->o->region)
-                put_line(r, "Regions:", "only samples in regions that the program marked, %u in all (--no-regions shows all)",
+        if (r->filter->need_region_flag && !r->o->want.region)
+                put_line(r, "Regions:",
+                         "only samples in regions that the program marked, %u in all (--no-regions shows all)",
                          count_regions(r->profile));
         if (filters)
                 put_line(r, "Filters:", "%s", filters);
@@ -160,47 +153,36 @@ static void put_scope(const struct ls_report *r)
         free(filters);
 }
 
-static int is_shown(const struct ls_report *r, uint8_t event)
-{
-        for (unsigned i = 0; i < r->filter->choice.n; i++)
-                if (r->filter->choice.id[i] == event)
-                        return 1;
-        return 0;
-}
-
-/* Which time is shown, when it is not that on a CPU alone. */
+/* Which time is shown, when there is more than that on a CPU. */
 static void put_event(const struct ls_report *r)
 {
         const struct ls_event_choice *c = &r->filter->choice;
         const struct ls_aggregate *a[LS_EVENTS_SHOWN] = { r->aggregate, r->beside };
+        int only_cpu = c->n == 1 && c->id[0] == LS_EVENT_CPU;
         char text[2][64], time[32];
 
-        if (c->n == 1 && c->id[0] == LS_EVENT_CPU)
+        if (only_cpu && !ls_events_have(r->profile, LS_EVENT_WALL))
                 return;
         for (unsigned i = 0; i < c->n; i++)
                 snprintf(text[i], sizeof(text[i]), "%s %" PRIu64 " ticks (%s)", ls_event_name(c->id[i]), a[i]->ticks,
                          ls_duration_text(a[i]->ticks * r->profile->interval_ns, time, sizeof(time)));
-        put_line(r, "Event:", "%s%s%s", text[0], c->n > 1 ? ", " : "", c->n > 1 ? text[1] : "");
+        put_line(r, "Event:", "%s%s%s", text[0], c->n > 1 ? ", " : "",
+                 c->n > 1 ? text[1] : only_cpu ? "; -e wall shows the wall time, which was recorded too" : "");
 }
 
 static void put_notices(const struct ls_report *r)
 {
         const struct ls_profile *p = r->profile;
 
-        for (uint32_t i = 0; i < p->n_notices && i < 10; i++) {
-                char *text = ls_visible(p->notices[i].s, p->notices[i].len);
-
-                if (text)
-                        put_line(r, "Note:", "%s", text);
-                free(text);
-        }
+        for (uint32_t i = 0; i < p->n_notices && i < 10; i++)
+                put_text(r, "Note:", ls_visible(p->notices[i].s, p->notices[i].len));
         if (p->n_notices > 10)
                 put_line(r, "Note:", "%u more notices (luasample info lists all)", p->n_notices - 10);
         for (uint32_t i = 0; i < p->n_events; i++) {
                 char *name;
 
-                if (p->events[i].id == LS_EVENT_CPU || p->events[i].id == LS_EVENT_MARK || !p->events[i].rows ||
-                    is_shown(r, (uint8_t)p->events[i].id))
+                if (p->events[i].id == LS_EVENT_CPU || p->events[i].id == LS_EVENT_WALL ||
+                    p->events[i].id == LS_EVENT_MARK || !p->events[i].rows)
                         continue;
                 name = ls_visible(p->events[i].name.s, p->events[i].name.len);
                 if (name)
@@ -232,9 +214,7 @@ static void put_marks(const struct ls_report *r)
         if (p->n_marks > MARKS_SHOWN)
                 fprintf(f, ", and %u more (luasample dump lists all)", p->n_marks - MARKS_SHOWN);
         fclose(f);
-        if (text)
-                put_line(r, "Marks:", "%s", text);
-        free(text);
+        put_text(r, "Marks:", text);
 }
 
 /* Of luasample stack: nothing was recorded, a process was looked at. */
@@ -242,14 +222,16 @@ static void put_stopped(const struct ls_report *r)
 {
         char *name = info_text(r->profile, "command", "?"), *runtime = info_text(r->profile, "runtime", "LuaJIT");
         char took[32], *core = ls_profile_str(r->profile, "core_file").len ? info_text(r->profile, "core_file", "?") : NULL;
+        uint64_t pid = ls_profile_u64(r->profile, "pid", 0);
 
         fputs(ls_dim(r), r->out);
         if (core)
-                put_line(r, "Process:", "%" PRIu64 " (%s), %s, from %s", ls_profile_u64(r->profile, "pid", 0), name ? name : "?",
-                         runtime ? runtime : "", core);
+                put_line(r, "Process:", "%" PRIu64 " (%s), %s, from %s", pid, name ? name : "?", runtime ? runtime : "",
+                         core);
         else
-                put_line(r, "Process:", "%" PRIu64 " (%s), %s, stopped for %s", ls_profile_u64(r->profile, "pid", 0), name ? name : "?",
-                 runtime ? runtime : "", ls_duration_text(ls_profile_u64(r->profile, "stopped_ns", 0), took, sizeof(took)));
+                put_line(r, "Process:", "%" PRIu64 " (%s), %s, stopped for %s", pid, name ? name : "?",
+                         runtime ? runtime : "",
+                         ls_duration_text(ls_profile_u64(r->profile, "stopped_ns", 0), took, sizeof(took)));
         put_damage(r);
         put_notices(r);
         fprintf(r->out, "#%s\n", ls_plain(r));
@@ -284,7 +266,7 @@ void ls_header_text(const struct ls_report *r)
 void ls_header_json(const struct ls_report *r, yajl_gen g)
 {
         struct ls_facts f;
-        char *filters = ls_filter_text(r->o);
+        char *filters = ls_filter_text(&r->o->want);
 
         ls_facts_init(&f, r->profile);
         ls_json_text(g, "command", ls_profile_str(r->profile, "command"));
@@ -317,7 +299,7 @@ void ls_header_json(const struct ls_report *r, yajl_gen g)
 
 void ls_say_no_samples(const struct ls_report *r)
 {
-        char *filters = ls_filter_text(r->o);
+        char *filters = ls_filter_text(&r->o->want);
 
         if (!r->aggregate->all_ticks)
                 fprintf(r->out, "[No samples collected]\n");

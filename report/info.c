@@ -118,7 +118,8 @@ static void put_infos(FILE *out, const struct ls_profile *p)
 static void put_jit_share(FILE *out, const char *key, uint64_t part, uint64_t whole, const char *what)
 {
         if (part)
-                fprintf(out, "  %-20s %" PRIu64 " ticks (%.2f%%): %s\n", key, part, 100 * (double)part / (double)whole, what);
+                fprintf(out, "  %-20s %" PRIu64 " ticks (%.2f%%): %s\n", key, part, 100 * (double)part / (double)whole,
+                        what);
 }
 
 static void put_jit(FILE *out, const struct ls_profile *p)
@@ -126,13 +127,14 @@ static void put_jit(FILE *out, const struct ls_profile *p)
         if (!p->jit_ticks)
                 return;
         fprintf(out, "%-22s %" PRIu64 " ticks in traces that are known by number\n", "compiled code", p->jit_ticks);
-        put_jit_share(out, "approximate", p->jit_approximate_ticks, p->jit_ticks, "the line, and who inlined it, may be off");
+        put_jit_share(out, "approximate", p->jit_approximate_ticks, p->jit_ticks,
+                      "the line, and who inlined it, may be off");
         put_jit_share(out, "no map", p->jit_unknown_ticks, p->jit_ticks, "only the function that the root trace starts in");
 }
 
 static void put_quality(FILE *out, const struct ls_profile *p, const struct ls_facts *f)
 {
-        char buf[32];
+        char buf[32], one[160];
 
         fprintf(out, "\nRate and losses\n");
         fprintf(out, "%-22s every %s\n", "asked", ls_duration_text(f->asked_ns, buf, sizeof(buf)));
@@ -153,7 +155,8 @@ static void put_quality(FILE *out, const struct ls_profile *p, const struct ls_f
         put_jit(out, p);
         for (unsigned i = 0; i < f->n_losses; i++)
                 if (f->losses[i].count && !f->losses[i].is_ticks && !f->losses[i].is_stack)
-                        fprintf(out, "%-22s %" PRIu64 " %s\n", f->losses[i].key, f->losses[i].count, f->losses[i].label);
+                        fprintf(out, "%-22s %" PRIu64 " %s\n", f->losses[i].key, f->losses[i].count,
+                                ls_counted_text(f->losses[i].count, f->losses[i].label, one, sizeof(one)));
         for (uint32_t i = 0; i < p->n_damages; i++)
                 fprintf(out, "%-22s chunk %" PRIu64 " at byte %" PRIu64 " (%" PRIu64 " bytes): %s\n", "damage",
                         p->damages[i].chunk, p->damages[i].offset, p->damages[i].bytes, p->damages[i].why);

@@ -52,6 +52,13 @@ const struct ls_key *ls_key_find(const char *name, uint32_t len);
 /* The value of a sample's label of this key, NULL = it has none. */
 const struct ls_str *ls_label_value(const struct ls_profile *p, uint32_t label, const char *key, size_t len);
 
+/* The keys of the labels of samples, those with the most ticks first. ticks: [n_sample_labels] of the samples that have
+ * each, NULL = one each. *ret_keys is to be freed. Returns 0 or -errno. */
+struct ls_label_key { uint64_t ticks; uint32_t label; };        /* one of the labels of this key */
+int ls_label_keys(const struct ls_profile *p, const uint64_t *ticks, struct ls_label_key **ret_keys, uint32_t *ret_n);
+/* The key label:KEY of a label; NULL = it has no name that an option could have, or no memory. */
+const struct ls_key *ls_label_key(const struct ls_profile *p, uint32_t label);
+
 int ls_grouping_new(const struct ls_key *key, const struct ls_profile *p, const struct ls_labels *labels,
                     struct ls_grouping **ret);
 void ls_grouping_free(struct ls_grouping *g);   /* takes NULL */

@@ -1,4 +1,4 @@
-/* Keys label and label:KEY: what labels a sample has, and the values of one of them. Used by keys.c and filter.c. */
+/* Keys label and label:KEY: what labels a sample has, and the values of one of them. Used by keys.c, filter.c, the page and the browser. */
 #include "report/keys_private.h"
 #include "formats/escape.h"
 
@@ -127,4 +127,74 @@ const char *ls_text_label(const struct ls_grouping *g, uint32_t group)
         if (!g->texts[group])
                 g->texts[group] = label_text(g, g->sample_of[group]);
         return g->texts[group] ? g->texts[group] : "[out of memory]";
+}
+
+static int by_key(const void *a, const void *b, void *ctx)
+{
+        const struct ls_sample_label *all = ctx, *x = &all[*(const uint32_t *)a], *y = &all[*(const uint32_t *)b];
+        int c = memcmp(x->key.s, y->key.s, x->key.len < y->key.len ? x->key.len : y->key.len);
+
+        return c ? c : x->key.len < y->key.len ? -1 : x->key.len > y->key.len;
+}
+
+static int by_ticks(const void *a, const void *b)
+{
+        const struct ls_label_key *x = a, *y = b;
+
+        if (x->ticks != y->ticks)
+                return x->ticks > y->ticks ? -1 : 1;
+        return x->label < y->label ? -1 : x->label > y->label;
+}
+
+/* Rows of one key become one. sum: [n_sample_labels]. */
+static void join_keys(const struct ls_profile *p, const uint64_t *sum, uint32_t *rows, struct ls_label_key *keys,
+                      uint32_t *ret_n)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 1; i < p->n_sample_labels; i++)
+                if (sum[i] && p->sample_labels[i].key.len)
+                        rows[n++] = i;
+        if (n)
+                qsort_r(rows, n, sizeof(*rows), by_key, p->sample_labels);
+        *ret_n = 0;
+        for (uint32_t i = 0; i < n; i++) {
+                if (!i || by_key(&rows[i - 1], &rows[i], p->sample_labels))
+                        keys[(*ret_n)++].label = rows[i];
+                keys[*ret_n - 1].ticks += sum[rows[i]];
+        }
+        qsort(keys, *ret_n, sizeof(*keys), by_ticks);
+}
+
+int ls_label_keys(const struct ls_profile *p, const uint64_t *ticks, struct ls_label_key **ret_keys, uint32_t *ret_n)
+{
+        size_t n = (size_t)p->n_sample_labels + 1;
+        uint64_t *sum = calloc(n, sizeof(*sum));
+        uint32_t *rows = calloc(n, sizeof(*rows));
+        struct ls_label_key *keys = calloc(n, sizeof(*keys));
+        int ok = sum && rows && keys;
+
+        for (uint32_t i = 0; ok && i < p->n_sample_labels; i++)
+                sum[i] = ticks ? ticks[i] : 1;
+        for (uint32_t i = p->n_sample_labels; ok && i-- > 1;)   /* a parent's number is the smaller */
+                sum[p->sample_labels[i].parent] += sum[i];
+        if (ok) {
+                join_keys(p, sum, rows, keys, ret_n);
+                *ret_keys = keys;
+        } else {
+                free(keys);
+        }
+        free(sum);
+        free(rows);
+        return ok ? 0 : -ENOMEM;
+}
+
+const struct ls_key *ls_label_key(const struct ls_profile *p, uint32_t label)
+{
+        const struct ls_str *name = &p->sample_labels[label].key;
+        char *text = strlen(name->s) == name->len ? ls_print("label:%s", name->s) : NULL;
+        const struct ls_key *key = text ? ls_key_find(text, (uint32_t)strlen(text)) : NULL;
+
+        free(text);
+        return key;
 }

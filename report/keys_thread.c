@@ -1,9 +1,8 @@
-/* Keys of what ran: processes, threads, VMs, coroutines and traces of the JIT compiler. See keys.h; the table is in keys.c. */
+/* Keys of what ran: processes, threads, VMs, coroutines, traces of the JIT compiler. See keys.h; the table is in keys.c. */
 #include "report/keys_private.h"
 #include "formats/escape.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,20 +31,6 @@ static const char *cached(const struct ls_grouping *g, uint32_t group, char *(*m
         if (!g->texts[group])
                 g->texts[group] = make(g, g->sample_of[group]);
         return g->texts[group] ? g->texts[group] : "[out of memory]";
-}
-
-static char *print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-static char *print(const char *fmt, ...)
-{
-        char *text;
-        va_list ap;
-        int n;
-
-        va_start(ap, fmt);
-        n = vasprintf(&text, fmt, ap);
-        va_end(ap);
-        return n < 0 ? NULL : text;
 }
 
 /* Whether a number needs its process beside it. */
@@ -77,7 +62,7 @@ static char *make_thread(const struct ls_grouping *g, uint32_t id)
 
         if (!name)
                 return NULL;
-        text = *name ? print("%s (%u)", name, t->tid) : print("%u", t->tid);
+        text = *name ? ls_print("%s (%u)", name, t->tid) : ls_print("%u", t->tid);
         free(name);
         return text;
 }
@@ -115,7 +100,7 @@ static char *make_process(const struct ls_grouping *g, uint32_t thread)
 
         if (!name)
                 return NULL;
-        text = *name ? print("%u %s", p->pid, name) : print("%u", p->pid);
+        text = *name ? ls_print("%u %s", p->pid, name) : ls_print("%u", p->pid);
         free(name);
         return text;
 }
@@ -151,8 +136,9 @@ static char *make_vm(const struct ls_grouping *g, uint32_t id)
 {
         const struct ls_vm *vm = &g->profile->vms[id];
 
-        return many_processes(g->profile) ? print("VM %u of process %u", vm->number, g->profile->processes[vm->process].pid)
-                                          : print("VM %u", vm->number);
+        if (!many_processes(g->profile))
+                return ls_print("VM %u", vm->number);
+        return ls_print("VM %u of process %u", vm->number, g->profile->processes[vm->process].pid);
 }
 
 const char *ls_text_vm(const struct ls_grouping *g, uint32_t group)
@@ -188,7 +174,7 @@ static char *make_coroutine(const struct ls_grouping *g, uint32_t id)
         const struct ls_coroutine *c = &g->profile->coroutines[id];
         const char *body = g->labels->function[c->function];
 
-        return c->generation ? print("%s #%u", body, c->generation) : print("%s (many)", body);
+        return c->generation ? ls_print("%s #%u", body, c->generation) : ls_print("%s (many)", body);
 }
 
 const char *ls_text_coroutine(const struct ls_grouping *g, uint32_t group)
@@ -225,14 +211,15 @@ static char *make_trace(const struct ls_grouping *g, uint32_t id)
         char vm[40] = "", kind[40] = "root", *place, *text;
 
         if (!t->number)
-                return print("trace not recorded (%llu)", (unsigned long long)p->functions[t->function].offset);
+                return ls_print("trace not recorded (%llu)", (unsigned long long)p->functions[t->function].offset);
         if (p->n_vms > 2)
                 snprintf(vm, sizeof(vm), " of VM %u", p->vms[t->vm].number);
         if (t->root)
                 snprintf(kind, sizeof(kind), "side of %u", parent);
-        place = !t->start ? print("?") : start->line ? print("%s:%u", g->labels->function[start->function], start->line)
-                                                     : print("%s", g->labels->function[start->function]);
-        text = place ? print("trace %u%s, %s, %s", t->number, vm, kind, place) : NULL;
+        place = !t->start ? ls_print("?")
+                : start->line ? ls_print("%s:%u", g->labels->function[start->function], start->line)
+                              : ls_print("%s", g->labels->function[start->function]);
+        text = place ? ls_print("trace %u%s, %s, %s", t->number, vm, kind, place) : NULL;
         free(place);
         return text;
 }

@@ -1,5 +1,5 @@
-/* The option tables of luasample report and export, and what their values mean. Called by report/report.c and
- * report/export_command.c. */
+/* The option tables of luasample report, tui and export, and what their values mean; filters are in options_filter.c. Called
+ * by the commands. */
 #include "report/options.h"
 #include "cli/suggest.h"
 
@@ -9,41 +9,20 @@
 #include <unistd.h>
 
 enum {                                  /* options that may come several times, or that need more than a store */
-        VAL_SOURCE_DIR = 1, VAL_FUNCTION, VAL_EXCLUDE, VAL_SPLIT, VAL_ANNOTATE,
+        VAL_SOURCE_DIR = LS_VAL_REPORT, VAL_SPLIT, VAL_ANNOTATE,
 };
 
 /* popt stores here. */
 static struct raw {
         char *input, *output, *by, *depth, *format, *min, *sort, *color;
-        char *event, *zone, *label, *vmstate, *process, *thread, *vm, *time, *region;
         char *words[64];                /* arguments of the VAL_ options: they live as long as the process */
         unsigned n_words;
-        int tree, stacks, inverse, whole_file, raw, full_path, json, html, no_pager, no_regions, tui, list_keys;
+        int tree, stacks, inverse, whole_file, raw, full_path, json, html, no_pager, tui, list_keys, no_mouse;
         int list, per_thread, experimental;
 } raw;
 
 #define FLAG(name, help) POPT_ARG_NONE, &raw.name, 0, help, NULL
 #define TEXT(name, arg, help) POPT_ARG_STRING, &raw.name, 0, help, arg
-
-const struct poptOption ls_filter_option_table[] = {
-        { "event", 'e', TEXT(event, "EVENT,...",
-                             "cpu or wall (default: cpu if it was recorded); both side by side with a comma") },
-        { "label", 0, TEXT(label, "KEY=PATTERN", "only samples whose label KEY has a matching value; KEY alone: any") },
-        { "zone", 0, TEXT(zone, "PATTERN", "only samples in zones that match, with the zones inside them") },
-        { "vmstate", 0, TEXT(vmstate, "STATE,...",
-                             "only these: native, interpreted, c, gc, jit, or the letters N I C G J") },
-        { "process", 0, TEXT(process, "PID|PATTERN", "only processes of this number or with a matching name") },
-        { "thread", 0, TEXT(thread, "TID|PATTERN", "only threads of this number or with a matching name") },
-        { "vm", 0, TEXT(vm, "N", "only the Lua VM of this number") },
-        { "time", 0, TEXT(time, "FROM,TO", "only this part: seconds, durations (1.5s,200ms) or 10%,50% from the start") },
-        { "function", 0, POPT_ARG_STRING, NULL, VAL_FUNCTION, "only stacks with a matching function (several: any)",
-          "PATTERN" },
-        { "exclude", 0, POPT_ARG_STRING, NULL, VAL_EXCLUDE, "no stacks with a matching function (several: any)",
-          "PATTERN" },
-        { "region", 0, TEXT(region, "PATTERN", "only regions that the program marked with a matching name") },
-        { "no-regions", 0, FLAG(no_regions, "all samples, though the program marked regions") },
-        POPT_TABLEEND
-};
 
 #define BY_OPTION \
         { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|process|thread|vm|coroutine|" \
@@ -84,6 +63,7 @@ const struct poptOption ls_report_option_table[] = {
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
         { "tui", 't', FLAG(tui, "browse on the terminal, as luasample tui does") },
+        { "no-mouse", 0, FLAG(no_mouse, "with --tui: leave the mouse to the terminal") },
         FILTER_OPTIONS,
         { "color", 0, TEXT(color, "auto|always|never", "colour (auto: on a terminal, unless NO_COLOR is set)") },
         { "no-pager", 0, FLAG(no_pager, "no pager") },
@@ -99,7 +79,8 @@ const struct poptOption ls_report_option_table[] = {
         { "raw", 0, FLAG(raw, "ticks in place of shares") }, \
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") }, \
         FILTER_OPTIONS, \
-        { "color", 0, TEXT(color, "auto|always|never", "colour (auto: unless NO_COLOR is set)") }
+        { "color", 0, TEXT(color, "auto|always|never", "colour (auto: unless NO_COLOR is set)") }, \
+        { "no-mouse", 0, FLAG(no_mouse, "leave the mouse to the terminal, which selects text with it") }
 
 const struct poptOption ls_tui_option_table[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
@@ -135,11 +116,18 @@ const struct poptOption ls_export_option_table[] = {
 
 static const char *command = "report";  /* whose line is read */
 
-/* Says what is wrong with the value of an option. Always -EINVAL, so that callers can return it. */
-static int bad(const char *option, const char *value, const char *what)
+int ls_options_bad(const char *option, const char *value, const char *what)
 {
         ls_error("%s: %s '%s': %s", command, option, value, what);
         return -EINVAL;
+}
+
+int ls_options_add(const char **list, unsigned *n, unsigned max, const char *option, char *value)
+{
+        if (*n == max)
+                return ls_options_bad(option, value, "given too often");
+        list[(*n)++] = value;
+        return 0;
 }
 
 /* The place of text in words, which ends with NULL, or -1. */
@@ -187,9 +175,9 @@ int ls_options_by(const char *text, struct ls_report_options *o)
                 int at;
 
                 if (level == 2)
-                        return bad("--by", text, "two levels at most");
+                        return ls_options_bad("--by", text, "two levels at most");
                 if (len >= sizeof(word))
-                        return bad("--by", text, "not known (see --help)");
+                        return ls_options_bad("--by", text, "not known (see --help)");
                 memcpy(word, text, len);
                 word[len] = '\0';
                 if (strncmp(word, "label:", 6)) {
@@ -197,10 +185,10 @@ int ls_options_by(const char *text, struct ls_report_options *o)
                                 return -EINVAL;
                         key = &ls_keys[at];
                 } else if (!(key = ls_key_find(word, (uint32_t)len))) {
-                        return bad("--by", text, "give a key after label:, such as label:route");
+                        return ls_options_bad("--by", text, "give a key after label:, such as label:route");
                 }
                 if (level && o->by[0] == key)
-                        return bad("--by", text, "named twice");
+                        return ls_options_bad("--by", text, "named twice");
                 o->by[level] = key;
                 if (!text[len])
                         return 0;
@@ -216,7 +204,7 @@ int ls_options_percent(const char *option, const char *text, double *ret)
         if (*end == '%')
                 end++;
         if (end == text || *end || !(v >= 0 && v <= 100))
-                return bad(option, text, "give a share from 0 to 100, such as 3%");
+                return ls_options_bad(option, text, "give a share from 0 to 100, such as 3%");
         *ret = v;
         return 0;
 }
@@ -227,78 +215,9 @@ static int read_depth(const char *text, int *ret)
         long v = strtol(text, &end, 10);
 
         if (end == text || *end || v < 1 || v > 100000)
-                return bad("--depth", text, "give a number of frames from 1 to 100000");
+                return ls_options_bad("--depth", text, "give a number of frames from 1 to 100000");
         *ret = (int)v;
         return 0;
-}
-
-static int read_bound(const char *text, struct ls_time_bound *ret)
-{
-        size_t n = strlen(text);
-
-        ret->kind = LS_BOUND_OPEN;
-        if (n == 0)
-                return 0;
-        if (text[n - 1] == '%') {
-                char *end;
-
-                ret->percent = strtod(text, &end);
-                if (end != text + n - 1 || !(ret->percent >= 0 && ret->percent <= 100))
-                        return -EINVAL;
-                ret->kind = LS_BOUND_PERCENT;
-                return 0;
-        }
-        ret->kind = LS_BOUND_NS;
-        return ls_parse_duration(text, "s", &ret->ns);
-}
-
-static int read_time(const char *text, struct ls_report_options *o)
-{
-        char *copy = strdup(text), *comma = copy ? strchr(copy, ',') : NULL;
-        int r = -EINVAL;
-
-        if (comma && !strchr(comma + 1, ',')) {
-                *comma = '\0';
-                r = read_bound(copy, &o->from) || read_bound(comma + 1, &o->to) ? -EINVAL : 0;
-        }
-        if (!r && o->from.kind == LS_BOUND_NS && o->to.kind == LS_BOUND_NS && o->from.ns > o->to.ns)
-                r = -EINVAL;
-        free(copy);
-        return r ? bad("--time", text, "give FROM,TO, such as 1.5,3 or 200ms, or 10%,50%") : 0;
-}
-
-static int read_vmstates(const char *text, unsigned *ret)
-{
-        static const struct { char letter; const char *name, *label; } states[] = {
-#define LS_VMSTATE(letter, NAME, name, label) { letter, name, label },
-#include "formats/wire/vmstates.def"
-#undef LS_VMSTATE
-        };
-
-        for (const char *p = text;;) {
-                size_t len = strcspn(p, ","), i;
-
-                for (i = 0; i < LS_NVMSTATES; i++) {
-                        if ((len == 1 && *p == states[i].letter) ||
-                            (strlen(states[i].name) == len && !strncasecmp(states[i].name, p, len)) ||
-                            (strlen(states[i].label) == len && !strncasecmp(states[i].label, p, len)) ||
-                            (i == LS_VMSTATE_NATIVE && len == 8 && !strncasecmp("compiled", p, len)))
-                                break;
-                }
-                if (i == LS_NVMSTATES)
-                        return bad("--vmstate", text, "the states are native, interpreted, c, gc and jit");
-                *ret |= 1u << i;
-                if (!p[len])
-                        return 0;
-                p += len + 1;
-        }
-}
-
-static int read_vm(const char *text)
-{
-        size_t n = strlen(text);
-
-        return n && n < 10 && strspn(text, "0123456789") == n ? 0 : bad("--vm", text, "give the number of a VM, such as 1");
 }
 
 static int read_format(const char *text, struct ls_report_options *o, int is_export)
@@ -318,18 +237,10 @@ static int read_format(const char *text, struct ls_report_options *o, int is_exp
         if (at < 0 && ls_suggest(text, words))
                 return ls_options_one_of("--format", text, words, &at);
         if (at < 0)
-                return bad("--format", text, "not known (luasample export --list shows all)");
+                return ls_options_bad("--format", text, "not known (luasample export --list shows all)");
         if ((unsigned)at >= first)
                 o->exporter = ls_exporters[(unsigned)at - first];
         o->json |= !is_export && at == 1;
-        return 0;
-}
-
-static int add(const char **list, unsigned *n, unsigned max, const char *option, char *value)
-{
-        if (*n == max)
-                return bad(option, value, "given too often");
-        list[(*n)++] = value;
         return 0;
 }
 
@@ -344,11 +255,7 @@ int ls_options_value(struct ls_report_options *o, int val, char *arg)
         raw.words[raw.n_words++] = arg;
         switch (val) {
         case VAL_SOURCE_DIR:
-                return add(o->source_dir, &o->n_source_dirs, 16, "--source-dir", arg);
-        case VAL_FUNCTION:
-                return add(o->functions, &o->n_functions, 16, "--function", arg);
-        case VAL_EXCLUDE:
-                return add(o->excludes, &o->n_excludes, 16, "--exclude", arg);
+                return ls_options_add(o->source_dir, &o->n_source_dirs, 16, "--source-dir", arg);
         case VAL_SPLIT:
                 o->split = 1;
                 return arg && *arg ? ls_options_one_of("--split", arg, sides, &o->callees) : 0;
@@ -357,28 +264,7 @@ int ls_options_value(struct ls_report_options *o, int val, char *arg)
                 o->annotate_what = arg && *arg ? arg : NULL;
                 return 0;
         }
-        return 0;
-}
-
-int ls_options_filters(struct ls_report_options *o)
-{
-        const char *wrong = raw.event ? ls_events_parse(raw.event, &o->events) : NULL;
-
-        if (wrong)
-                return bad("--event", raw.event, wrong);
-        if ((raw.time && read_time(raw.time, o)) || (raw.vmstate && read_vmstates(raw.vmstate, &o->vmstates)) ||
-            (raw.vm && read_vm(raw.vm)))
-                return -EINVAL;
-        o->zone = raw.zone;
-        o->label = raw.label;
-        o->vmstate = raw.vmstate;
-        o->process = raw.process;
-        o->thread = raw.thread;
-        o->vm = raw.vm;
-        o->time_text = raw.time;
-        o->region = raw.region;
-        o->no_regions = raw.no_regions;
-        return 0;
+        return ls_options_filter_value(&o->want, val, arg);
 }
 
 static int read_values(struct ls_report_options *o, int is_export)
@@ -391,12 +277,12 @@ static int read_values(struct ls_report_options *o, int is_export)
         o->depth = 1;
         o->min = -1;
         if ((raw.by && ls_options_by(raw.by, o)) || (raw.min && ls_options_percent("--min", raw.min, &o->min)) ||
-            (raw.depth && read_depth(raw.depth, &o->depth)) || ls_options_filters(o) ||
+            (raw.depth && read_depth(raw.depth, &o->depth)) || ls_options_filters(&o->want) ||
             (raw.format && read_format(raw.format, o, is_export)) ||
             (raw.sort && ls_options_one_of("--sort", raw.sort, sorts, &sort)))
                 return -EINVAL;
         if (raw.color && ls_parse_color(raw.color, &o->color))
-                return bad("--color", raw.color, "give auto, always or never");
+                return ls_options_bad("--color", raw.color, "give auto, always or never");
         o->sort = (enum ls_sort)sort;
         o->sort_given = raw.sort != NULL;
         o->input = raw.input ? raw.input : "luasample.data";
@@ -411,6 +297,7 @@ static int read_values(struct ls_report_options *o, int is_export)
         o->html = raw.html;
         o->no_pager = raw.no_pager;
         o->tui = raw.tui;
+        o->no_mouse = raw.no_mouse;
         o->list_keys = raw.list_keys;
         o->list = raw.list;
         o->per_thread = raw.per_thread;
@@ -457,7 +344,7 @@ static int settle(struct ls_report_options *o)
 
         if (o->exporter && settle_exporter(o))
                 return -EINVAL;
-        if (o->events.n > 1 && (o->tui || !strcmp(command, "tui") || !strcmp(command, "top"))) {
+        if (o->want.events.n > 1 && (o->tui || !strcmp(command, "tui") || !strcmp(command, "top"))) {
                 ls_error("%s: --event: one event at a time on the terminal", command);
                 return -EINVAL;
         }
@@ -465,7 +352,7 @@ static int settle(struct ls_report_options *o)
                 ls_error("%s: one view at a time: --split, --tree, --stacks, --annotate, --html or --format", command);
                 return -EINVAL;
         }
-        if (o->events.n > 1 && (views || o->by[1] || o->depth > 1)) {
+        if (o->want.events.n > 1 && (views || o->by[1] || o->depth > 1)) {
                 ls_error("%s: --event with two events goes with the flat view, of one level", command);
                 return -EINVAL;
         }
@@ -479,7 +366,8 @@ static int settle(struct ls_report_options *o)
                 return -EINVAL;
         }
         if (o->html && (!o->output || !strcmp(o->output, "-")) && isatty(STDOUT_FILENO)) {
-                ls_error("%s: --html writes a page, and stdout is a terminal: name a file, such as -o profile.html", command);
+                ls_error("%s: --html writes a page, and stdout is a terminal: name a file, such as -o profile.html",
+                         command);
                 return -EINVAL;
         }
         if ((o->split || o->tree) && (o->by[1] || !frames)) {
@@ -493,6 +381,10 @@ static int settle(struct ls_report_options *o)
         }
         if (o->tui && (o->json || o->exporter || o->output)) {
                 ls_error("%s: --tui shows on the terminal: give neither --json, --format nor -o", command);
+                return -EINVAL;
+        }
+        if (o->no_mouse && !o->tui && !strcmp(command, "report")) {
+                ls_error("%s: --no-mouse goes with --tui", command);
                 return -EINVAL;
         }
         if (o->whole_file && !o->annotate) {
@@ -583,83 +475,4 @@ int ls_report_options_read_rest(const struct ls_command *cmd, int argc, const ch
                                 const char ***ret_rest)
 {
         return read_line(cmd, argc, argv, ret, ret_rest);
-}
-
-static void take_filters(struct ls_report_options *o, const struct ls_report_options *from)
-{
-        o->zone = from->zone;
-        o->label = from->label;
-        o->vmstate = from->vmstate;
-        o->process = from->process;
-        o->events = from->events;
-        o->thread = from->thread;
-        o->vm = from->vm;
-        o->time_text = from->time_text;
-        o->region = from->region;
-        o->from = from->from;
-        o->to = from->to;
-        o->vmstates = from->vmstates;
-        o->no_regions = from->no_regions;
-        memcpy(o->functions, from->functions, sizeof(o->functions));
-        memcpy(o->excludes, from->excludes, sizeof(o->excludes));
-        o->n_functions = from->n_functions;
-        o->n_excludes = from->n_excludes;
-}
-
-static void free_raw(void)
-{
-        char *const texts[] = { raw.zone, raw.label, raw.vmstate, raw.process, raw.thread, raw.vm, raw.time, raw.region };
-
-        for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-                free(texts[i]);
-        while (raw.n_words)
-                free(raw.words[--raw.n_words]);
-}
-
-int ls_filter_options_read(const char *name, const char *line, struct ls_report_options *o)
-{
-        const struct ls_command typed = { .name = name, .options = ls_filter_option_table };
-        const struct raw before = raw;
-        struct ls_report_options read;
-        char *words = NULL;
-        const char **argv = NULL;
-        int argc = 0, r;
-
-        if (asprintf(&words, "%s %s", name, line) < 0)
-                return -ENOMEM;
-        r = poptParseArgvString(words, &argc, &argv);
-        free(words);
-        if (r) {
-                ls_error("%s: '%s': %s", name, line, poptStrerror(r));
-                return -EINVAL;
-        }
-        memset(&raw, 0, sizeof(raw));
-        r = ls_report_options_read(&typed, argc, argv, &read) ? -EINVAL : 0;
-        if (!r && read.events.n > 1) {
-                ls_error("%s: --event '%s': one event at a time here", name, raw.event);
-                r = -EINVAL;
-        }
-        free(raw.event);                /* its value was read */
-        raw.event = NULL;
-        if (!r)
-                take_filters(o, &read);
-        else
-                free_raw();
-        raw = before;
-        free(argv);
-        return r;
-}
-
-void ls_filter_options_forget(struct ls_report_options *o)
-{
-        const char *const texts[] = { o->zone, o->label, o->vmstate, o->process, o->thread, o->vm, o->time_text, o->region };
-        const struct ls_report_options none = { .input = NULL };
-
-        for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-                free((char *)(uintptr_t)texts[i]);
-        while (o->n_functions)
-                free((char *)(uintptr_t)o->functions[--o->n_functions]);
-        while (o->n_excludes)
-                free((char *)(uintptr_t)o->excludes[--o->n_excludes]);
-        take_filters(o, &none);
 }

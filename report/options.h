@@ -1,4 +1,4 @@
-/* What the user asked of luasample report. Filled by options.c, read by all views. */
+/* What the user asked of luasample report. Filled by options.c and options_filter.c, read by all views. */
 #ifndef LS_REPORT_OPTIONS_H
 #define LS_REPORT_OPTIONS_H
 
@@ -16,6 +16,18 @@ struct ls_time_bound {                  /* one end of --time */
         enum { LS_BOUND_OPEN, LS_BOUND_NS, LS_BOUND_PERCENT } kind;
         uint64_t ns;                    /* from the start */
         double percent;                 /* of the elapsed time */
+};
+
+struct ls_filter_options {              /* which samples; patterns are for fnmatch, NULL = all */
+#define LS_FILTER(field, name, argument, help) const char *field;
+#include "report/filters.def"
+#undef LS_FILTER
+        const char *functions[16], *excludes[16];
+        unsigned n_functions, n_excludes;
+        struct ls_time_bound from, to;
+        unsigned vmstates;              /* bits by enum ls_vmstate; 0 = all */
+        int no_regions;
+        struct ls_event_choice events;  /* --event */
 };
 
 struct ls_report_options {
@@ -41,14 +53,8 @@ struct ls_report_options {
         int sort_given;
         enum ls_color_when color;
         int no_pager;
-        /* filters; patterns are for fnmatch, NULL = all */
-        const char *zone, *label, *vmstate, *process, *thread, *vm, *time_text, *region;
-        const char *functions[16], *excludes[16];
-        unsigned n_functions, n_excludes;
-        struct ls_time_bound from, to;
-        unsigned vmstates;              /* bits by enum ls_vmstate; 0 = all */
-        int no_regions;
-        struct ls_event_choice events;  /* --event */
+        struct ls_filter_options want;
+        int no_mouse;                   /* of tui and top */
         int tui, list_keys;             /* of report: browse in place of text; of tui: print the keys */
 };
 
@@ -66,21 +72,31 @@ int ls_report_options_read_rest(const struct ls_command *cmd, int argc, const ch
                                 const char ***ret_rest);
 
 /* Reads a line of filters as the command line has them, "--zone render --vmstate gc", and puts them in the place of those
- * in o, whose strings stay allocated. Returns 0, or -errno after one line of what is wrong (name: of the command); then o is
- * as before. */
-int ls_filter_options_read(const char *name, const char *line, struct ls_report_options *o);
-/* Frees the filters of o: there are none then. */
-void ls_filter_options_forget(struct ls_report_options *o);
+ * in want, whose strings stay allocated; the event stays when the line names none. Returns 0, or -errno after one line of
+ * what is wrong (name: of the command); then want is as before. */
+int ls_filter_options_read(const char *name, const char *line, struct ls_filter_options *want);
+/* Frees the filters: there are none then, but for the event. */
+void ls_filter_options_forget(struct ls_filter_options *want);
 
 /* For commands whose table is their own but includes ls_filter_option_table. Errors are said in the name of the command that
  * ls_options_of was told, which lives as long as the process; the others return 0 or -EINVAL. */
 void ls_options_of(const char *name);
 int ls_options_value(struct ls_report_options *o, int val, char *arg);  /* for each val that popt returns: takes arg */
-int ls_options_filters(struct ls_report_options *o);                    /* after the last */
+int ls_options_filters(struct ls_filter_options *want);                 /* after the last */
 int ls_options_by(const char *text, struct ls_report_options *o);
 int ls_options_percent(const char *option, const char *text, double *ret);
 /* The place of text in words, which ends with NULL. */
 int ls_options_one_of(const char *option, const char *text, const char *const *words, int *ret);
 #define LS_OPTIONS_OWN 64               /* vals of a command's own table are from here on */
+
+/* What options.c and options_filter.c share. */
+/* Vals of popt: of the filters; of reports from the last on. */
+enum { LS_VAL_FUNCTION = 1, LS_VAL_EXCLUDE, LS_VAL_REPORT };
+/* For these vals of the filters: keeps arg in want. */
+int ls_options_filter_value(struct ls_filter_options *want, int val, char *arg);
+/* Says what is wrong with the value of an option. Always -EINVAL, so that callers can return it. */
+int ls_options_bad(const char *option, const char *value, const char *what);
+/* One more of what may come several times. */
+int ls_options_add(const char **list, unsigned *n, unsigned max, const char *option, char *value);
 
 #endif

@@ -142,14 +142,16 @@ static int put_data(const struct ls_page *page, const struct ls_page_tables *t, 
         ls_json_str(g, "title", page->title ? page->title : "");
         ls_json_u64(g, "interval_ns", r->profile->interval_ns);
         ls_json_str(g, "event", ls_event_name(r->filter->choice.id[0]));
+        ls_json_bool(g, "has_wall", ls_events_have(r->profile, LS_EVENT_WALL));
         ls_json_key(g, "header");
         yajl_gen_map_open(g);
         ls_header_json(r, g);
         yajl_gen_map_close(g);
-        ls_page_facts_json(page, g);
+        ls_page_facts_json(page, t[0].c, g);
         error = put_noline(r, g);
         if (!error)
                 error = put_time(t[0].c, g);
+        ls_page_marks_json(&t[0], g);
         if (!error)
                 error = ls_page_tables_json(t, n_tables, g);
         if (!error)

@@ -2,8 +2,8 @@
  * to compare with uses ls_page_write.
  *
  * The file is the template of report/page/ with one JSON object in it, which page/decode.js reads. Samples are in it as
- * ticks by (time bucket, stack, context); a context is a VM state, zone and thread. So sums of whole buckets are exact.
- * Long columns are varints in base64. */
+ * ticks by (time bucket, stack, context); a context is a VM state, zone, thread and labels. So sums of whole buckets are
+ * exact. Long columns are varints in base64. */
 #ifndef LS_REPORT_PAGE_H
 #define LS_REPORT_PAGE_H
 
@@ -29,7 +29,19 @@ int ls_page_write(const struct ls_page *page);
 
 struct ls_page_context {
         uint32_t zone, thread;          /* groups of the keys zone-path and thread */
+        uint32_t labels;                /* a set */
         uint8_t vmstate, noline;
+};
+
+#define LS_PAGE_KEYS 6u
+struct ls_page_labels {                 /* page_labels.c */
+        struct ls_grouping *keys[LS_PAGE_KEYS]; /* label:KEY */
+        uint32_t *values[LS_PAGE_KEYS]; /* [n_sample_labels] group of the key, or one for all others */
+        unsigned n_keys;
+        uint32_t *set_of;               /* [n_sample_labels] of those that samples have */
+        uint32_t *sample_of;            /* [n_sets] a label */
+        uint32_t n_sets;
+        uint32_t left_out;              /* keys that the page has not */
 };
 
 struct ls_page_cell {
@@ -47,6 +59,8 @@ struct ls_page_cells {                  /* page_cells.c */
         uint64_t *samples;              /* by bucket */
         double *squares;                /* by bucket: sum of the squared weights of samples */
         struct ls_grouping *zones, *threads;
+        struct ls_page_labels labels;
+        uint64_t start_ns;              /* of the recording: CLOCK_MONOTONIC */
         struct ls_page_context_entry *hash;
 };
 
@@ -64,7 +78,7 @@ struct ls_page_tables {                 /* page_tables.c: what the cells of one 
         const struct ls_report *r;
         const struct ls_page_cells *c;
         struct ls_page_ids stacks, locations, functions, sources, modules, zones, threads;
-        uint32_t first_context;
+        uint32_t first_context, first_set;
         struct ls_grouping *module;
 };
 
@@ -76,11 +90,19 @@ void ls_page_tables_done(struct ls_page_tables *t);
 /* Of both recordings, or of one. */
 int ls_page_tables_json(const struct ls_page_tables *t, unsigned n_tables, yajl_gen g);
 
+/* ticks: [n_sample_labels] of the samples that are shown. Returns 0 or -errno. */
+int ls_page_labels_init(struct ls_page_labels *l, const struct ls_report *r, const uint64_t *ticks);
+void ls_page_labels_done(struct ls_page_labels *l);
+/* The elements of an array: its sets. */
+void ls_page_labels_json(const struct ls_page_labels *l, yajl_gen g);
+
 /* page_source.c: member "sources": labels, and the text around the lines that are on a stack. */
 int ls_page_sources_json(const struct ls_page_tables *t, unsigned n_tables, yajl_gen g);
 
 /* page_facts.c: member "facts": what is known of the recording, in words. */
-void ls_page_facts_json(const struct ls_page *page, yajl_gen g);
+void ls_page_facts_json(const struct ls_page *page, const struct ls_page_cells *c, yajl_gen g);
+/* Member "marks": what the program marked, of the threads and the time that are shown. */
+void ls_page_marks_json(const struct ls_page_tables *t, yajl_gen g);
 
 /* page.c: a column of varints; frees the buffer. */
 int ls_page_column(yajl_gen g, const char *key, struct ls_buf *b);

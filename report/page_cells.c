@@ -28,6 +28,7 @@ struct pass {
         struct ls_page_cells *c;
         const struct ls_report *r;
         uint64_t start_ns;              /* of the recording */
+        uint64_t *label_ticks;          /* [n_sample_labels] */
         uint64_t first_ns, last_ns;     /* of the rows that pass the filters */
         struct ls_page_context_entry *last;
         uint32_t *recent;               /* [RECENT] 1 + index of a cell; 0 = none */
@@ -91,6 +92,7 @@ static int find_context(struct pass *s, const struct ls_cell *cell, uint32_t *re
         key.thread = c->threads->key->group(c->threads, cell);
         key.vmstate = cell->vmstate < LS_NVMSTATES ? cell->vmstate : LS_VMSTATE_INTERPRETED;
         key.noline = cell->noline;
+        key.labels = c->labels.set_of[cell->label];
         if (!e || memcmp(&e->key, &key, sizeof(key)))
                 HASH_FIND(hh, c->hash, &key, sizeof(key), e);
         if (!e) {
@@ -141,6 +143,7 @@ static int find_span(void *ctx, const struct ls_sample_block *b)
                         s->first_ns = first_tick(s, b, i);
                 if (b->time_ns[i] > s->last_ns)
                         s->last_ns = b->time_ns[i];
+                s->label_ticks[b->label[i]] += b->weight[i];
         }
         return 0;
 }
@@ -243,7 +246,7 @@ static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
         uint32_t bucket = bucket_of(s, b->time_ns[i]), context;
         int noline = (b->flags[i] & LS_SAMPLE_NO_LINE) && b->vmstate[i] == LS_VMSTATE_NATIVE;
         int error = find_context(s, &(struct ls_cell){ .zone = b->zone[i], .thread = b->thread[i], .vmstate = b->vmstate[i],
-                                                       .noline = (uint8_t)noline }, &context);
+                                                       .label = b->label[i], .noline = (uint8_t)noline }, &context);
 
         if (error)
                 return error;
@@ -290,15 +293,19 @@ int ls_page_cells_init(struct ls_page_cells *c, const struct ls_report *r, int o
 
         memset(c, 0, sizeof(*c));
         s.recent = calloc(RECENT, sizeof(*s.recent));
-        if (!s.recent)
-                return -ENOMEM;
-        error = ls_grouping_new(ls_key_find("zone-path", 9), r->profile, r->labels, &c->zones);
+        s.label_ticks = calloc((size_t)r->profile->n_sample_labels + 1, sizeof(*s.label_ticks));
+        error = s.recent && s.label_ticks ? 0 : -ENOMEM;
+        if (!error)
+                error = ls_grouping_new(ls_key_find("zone-path", 9), r->profile, r->labels, &c->zones);
         if (!error)
                 error = ls_grouping_new(ls_key_find("thread", 6), r->profile, r->labels, &c->threads);
         if (!error)
                 error = ls_filter_times(r->profile, 0, &s.start_ns, &elapsed);
+        c->start_ns = s.start_ns;
         if (!error)
                 error = ls_profile_samples(r->profile, columns, find_span, &s);
+        if (!error)
+                error = ls_page_labels_init(&c->labels, r, s.label_ticks);
         if (!error)
                 error = make_buckets(&s, one_bucket);
         if (!error && c->n_buckets)
@@ -306,6 +313,7 @@ int ls_page_cells_init(struct ls_page_cells *c, const struct ls_report *r, int o
         if (!error)
                 end_sample(&s);
         free(s.recent);
+        free(s.label_ticks);
         c->n_cells = merge(c->cells, c->n_cells);
         return error ? error : list_contexts(c);
 }
@@ -320,6 +328,7 @@ void ls_page_cells_done(struct ls_page_cells *c)
         }
         ls_grouping_free(c->zones);
         ls_grouping_free(c->threads);
+        ls_page_labels_done(&c->labels);
         free(c->cells);
         free(c->contexts);
         free(c->samples);

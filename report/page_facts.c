@@ -1,9 +1,13 @@
-/* What a page says of the recording: how well the rate was kept, what was lost, where it ran. Called by report/page.c. */
+/* What a page says of the recording: how well the rate was kept, what was lost, where it ran, what was marked. Called by
+ * report/page.c. */
 #include "report/page.h"
 #include "report/facts.h"
 #include "report/json.h"
 
+#include <inttypes.h>
 #include <string.h>
+
+#define MOST_MARKS 2000u                /* a program may mark each frame that it draws */
 
 static void put_infos(const struct ls_profile *p, yajl_gen g)
 {
@@ -35,11 +39,12 @@ static void put_losses(const struct ls_facts *f, const struct ls_profile *p, yaj
         yajl_gen_array_open(g);
         for (unsigned i = 0; i < f->n_losses; i++) {
                 const struct ls_loss_fact *l = &f->losses[i];
+                char one[160];
 
                 if (!l->count)
                         continue;
                 yajl_gen_array_open(g);
-                ls_json_str(g, NULL, l->label);
+                ls_json_str(g, NULL, l->is_ticks ? l->label : ls_counted_text(l->count, l->label, one, sizeof(one)));
                 ls_json_u64(g, NULL, l->count);
                 ls_json_double(g, NULL, l->share);
                 ls_json_u64(g, NULL, l->is_ticks ? 0 : l->is_stack ? 1 : 2);
@@ -56,7 +61,17 @@ static void put_losses(const struct ls_facts *f, const struct ls_profile *p, yaj
         yajl_gen_array_close(g);
 }
 
-static void put_notes(const struct ls_profile *p, yajl_gen g)
+static void put_note(yajl_gen g, uint32_t n, const char *what)
+{
+        char text[96];
+
+        if (!n)
+                return;
+        snprintf(text, sizeof(text), "%" PRIu32 " more %s", n, what);
+        ls_json_str(g, NULL, text);
+}
+
+static void put_notes(const struct ls_profile *p, const struct ls_page_cells *c, yajl_gen g)
 {
         ls_json_key(g, "notes");
         yajl_gen_array_open(g);
@@ -66,10 +81,13 @@ static void put_notes(const struct ls_profile *p, yajl_gen g)
                 ls_json_str(g, NULL, "the trace has no end: it is still being written, or was cut off");
         if (p->n_damages)
                 ls_json_str(g, NULL, "chunks of the trace are damaged: luasample info lists them");
+        put_note(g, c->labels.left_out, "keys of labels are not on the page: --label filters by them");
+        put_note(g, p->n_marks > MOST_MARKS ? p->n_marks - MOST_MARKS : 0,
+                 "marks are not on the page: luasample dump lists all");
         yajl_gen_array_close(g);
 }
 
-void ls_page_facts_json(const struct ls_page *page, yajl_gen g)
+void ls_page_facts_json(const struct ls_page *page, const struct ls_page_cells *c, yajl_gen g)
 {
         const struct ls_profile *p = page->report->profile;
         struct ls_facts f;
@@ -84,6 +102,30 @@ void ls_page_facts_json(const struct ls_page *page, yajl_gen g)
         ls_json_u64(g, "start_realtime_ns", ls_profile_u64(p, "start_realtime_ns", 0));
         put_infos(p, g);
         put_losses(&f, p, g);
-        put_notes(p, g);
+        put_notes(p, c, g);
         yajl_gen_map_close(g);
+}
+
+/* [ns after the start, thread of the page or -1, name] of each. */
+void ls_page_marks_json(const struct ls_page_tables *t, yajl_gen g)
+{
+        const struct ls_profile *p = t->r->profile;
+        const struct ls_filter *f = t->r->filter;
+
+        ls_json_key(g, "marks");
+        yajl_gen_array_open(g);
+        for (uint32_t i = 0; i < p->n_marks && i < MOST_MARKS; i++) {
+                const struct ls_mark *m = &p->marks[i];
+                uint32_t thread = t->c->threads->key->group(t->c->threads, &(struct ls_cell){ .thread = m->thread });
+
+                if ((f->threads && !f->threads[m->thread]) ||
+                    (f->has_time && (m->time_ns <= f->from_ns || m->time_ns > f->to_ns)))
+                        continue;
+                yajl_gen_array_open(g);
+                ls_json_u64(g, NULL, m->time_ns > t->c->start_ns ? m->time_ns - t->c->start_ns : 0);
+                yajl_gen_integer(g, t->threads.of[thread] == UINT32_MAX ? -1 : (long long)t->threads.of[thread]);
+                ls_json_text(g, NULL, m->name);
+                yajl_gen_array_close(g);
+        }
+        yajl_gen_array_close(g);
 }

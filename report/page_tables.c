@@ -1,4 +1,4 @@
-/* What the cells of a page refer to: stacks, locations, functions, zones and threads, with ids of the page's own, so
+/* What the cells of a page refer to: stacks, locations, functions, zones, threads and labels, with ids of the page's own, so
  * that nothing is in the file that no shown sample needs. Called by report/page.c. */
 #include "report/page.h"
 #include "report/json.h"
@@ -103,6 +103,7 @@ int ls_page_tables_init(struct ls_page_tables *t, const struct ls_report *r, con
         t->r = r;
         t->c = c;
         t->first_context = before ? before->c->n_contexts : 0;
+        t->first_set = before ? before->c->labels.n_sets : 0;
         if (error || (error = ids_init(&t->stacks, p->n_stacks, before ? &before->stacks : NULL)) ||
             (error = ids_init(&t->locations, p->n_locations, before ? &before->locations : NULL)) ||
             (error = ids_init(&t->functions, p->n_functions, before ? &before->functions : NULL)) ||
@@ -256,9 +257,14 @@ static void put_all_texts(const struct ls_page_tables *t, unsigned n_tables, yaj
         for (unsigned i = 0; i < n_tables; i++)
                 put_texts(&t[i].threads, t[i].c->threads, g);
         yajl_gen_array_close(g);
+        ls_json_key(g, "labels");
+        yajl_gen_array_open(g);
+        for (unsigned i = 0; i < n_tables; i++)
+                ls_page_labels_json(&t[i].c->labels, g);
+        yajl_gen_array_close(g);
 }
 
-/* [VM state, line not known, zone, thread] of each. */
+/* [VM state, line not known, zone, thread, labels] of each. */
 static void put_contexts(const struct ls_page_tables *t, unsigned n_tables, yajl_gen g)
 {
         ls_json_key(g, "contexts");
@@ -272,6 +278,7 @@ static void put_contexts(const struct ls_page_tables *t, unsigned n_tables, yajl
                         ls_json_u64(g, NULL, c->noline);
                         ls_json_u64(g, NULL, t[k].zones.of[c->zone]);
                         ls_json_u64(g, NULL, t[k].threads.of[c->thread]);
+                        ls_json_u64(g, NULL, t[k].first_set + c->labels);
                         yajl_gen_array_close(g);
                 }
         }

@@ -137,7 +137,7 @@ static int run_report(const struct ls_report_options *o, struct ls_profile *p)
         int error = ls_labels_new(p, o->full_path, &labels), status = LS_EXIT_FAIL;
 
         if (!error)
-                error = ls_filter_init(&filter, p, labels, o);
+                error = ls_filter_init(&filter, p, labels, &o->want);
         if (!error)
                 error = ls_aggregate_new(p, &filter, view ? view->dims(o) : ls_report_export_dims(o), &aggregate);
         if (!error && filter.choice.n > 1)

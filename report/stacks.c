@@ -1,4 +1,4 @@
-/* View "stacks": each stack of the trace by itself, as luasample stack shows where a process is. Equal ones are shown once. */
+/* View "stacks": each stack of the trace by itself, as luasample stack shows where a process is. Equal ones are one. */
 #include "report/view.h"
 #include "formats/escape.h"
 #include "report/json.h"
@@ -34,7 +34,8 @@ static const char *const states[] = {
 
 static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
 {
-        struct shown *e, key = { .key = { .stack = b->stack[i], .vm = b->vm[i], .zone = b->zone[i], .state = b->vmstate[i] } };
+        struct shown *e, key = { .key = { .stack = b->stack[i], .vm = b->vm[i], .zone = b->zone[i],
+                                           .state = b->vmstate[i] } };
 
         key.key.flags = b->flags[i] & (LS_SAMPLE_BLOCKED | LS_SAMPLE_SUSPENDED | LS_SAMPLE_OFF_CPU);
         if (!(key.key.flags & LS_SAMPLE_SUSPENDED))
@@ -99,8 +100,9 @@ static char *frame_place(const struct ls_report *r, uint32_t location)
 
 static const char *what(const struct shown *e)
 {
-        return e->key.flags & LS_SAMPLE_SUSPENDED ? "suspended" : e->key.flags & (LS_SAMPLE_BLOCKED | LS_SAMPLE_OFF_CPU) ? "blocked"
-               : states[e->key.state];
+        if (e->key.flags & LS_SAMPLE_SUSPENDED)
+                return "suspended";
+        return e->key.flags & (LS_SAMPLE_BLOCKED | LS_SAMPLE_OFF_CPU) ? "blocked" : states[e->key.state];
 }
 
 static void put_head(const struct ls_report *r, const struct shown *e)

@@ -40,6 +40,7 @@ static const struct poptOption option_table[] = {
 struct top {
         const char **command;           /* of the program; ended by NULL; none with --pid */
         char *dir, *trace;              /* private; dir NULL = --output */
+        int wall;                       /* wall time is to be shown: it is recorded beside that on a CPU */
         pid_t recorder;
         int err_fd, log_fd;
         int ended, status;              /* as waitpid has it */
@@ -113,6 +114,10 @@ static const char **recorder_words(const struct top *s, int n_more, const char *
         if (raw.freq) {
                 words[n++] = "-F";
                 words[n++] = raw.freq;
+        }
+        if (s->wall) {
+                words[n++] = "-e";
+                words[n++] = "cpu,wall";
         }
         for (int i = 0; i < n_more; i++)
                 words[n++] = more[i];
@@ -369,7 +374,10 @@ static int top_run(int argc, const char **argv)
         struct ls_report_options o;
         int status = ls_report_options_read_rest(&ls_cmd_top, argc, argv, &o, &s.command);
 
-        return status ? status - 1 : run_top(&s, &o);
+        if (status)
+                return status - 1;
+        s.wall = o.want.events.n && o.want.events.id[0] == LS_EVENT_WALL;
+        return run_top(&s, &o);
 }
 
 const struct ls_command ls_cmd_top = {

@@ -80,7 +80,8 @@ static void put_node(struct tree *t, const struct text_ctx *ctx, uint32_t at)
         ls_put_number(r, last->self, r->aggregate->ticks);
         fprintf(r->out, "  %*s", (int)indent, "");
         put_dim(r, level);
-        ls_put_fit(r->out, ls_group_text(t->grouping, last->label), !r->width ? 0 : r->width > used ? r->width - used : 1, 0);
+        ls_put_fit(r->out, ls_group_text(t->grouping, last->label),
+                   !r->width ? 0 : r->width > used ? r->width - used : 1, 0);
         put_dim(r, times);
         fputc('\n', r->out);
 }

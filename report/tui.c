@@ -138,7 +138,7 @@ static int load(const struct ls_tui *t, struct ls_profile *p, struct ls_labels *
         int r = labels ? 0 : ls_labels_new(p, t->o->full_path, &ret->labels);
 
         if (!r)
-                r = ls_filter_init(&ret->filter, p, labels ? labels : ret->labels, t->o);
+                r = ls_filter_init(&ret->filter, p, labels ? labels : ret->labels, &t->o->want);
         if (!r)
                 r = ls_aggregate_new(p, &ret->filter, dims, &ret->aggregate);
         if (r)
@@ -365,7 +365,7 @@ int ls_tui_run(const struct ls_command *cmd, struct ls_report_options *o, struct
         if (profile)
                 use(&t, profile, &loaded);
         t.program = program_text(&t);
-        status = t.program ? ls_screen_open(cmd, o->color) : LS_EXIT_FAIL;
+        status = t.program ? ls_screen_open(cmd, o->color, !o->no_mouse) : LS_EXIT_FAIL;
         if (!status) {
                 ls_input_open();
                 ls_error_to(take_error, &t);
@@ -378,7 +378,7 @@ int ls_tui_run(const struct ls_command *cmd, struct ls_report_options *o, struct
         }
         drop(&t);
         free(t.program);
-        ls_filter_options_forget(o);
+        ls_filter_options_forget(&o->want);
         if (!status && (r = ls_input_close()) != 0)
                 status = 128 + r;
         return status;

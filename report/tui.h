@@ -35,6 +35,8 @@ struct ls_tui_view_ops {
         /* the same for the same thing after the rows were made anew */
         uint64_t (*identity)(const struct ls_tui_view *v, size_t row);
         /* The rest may be NULL. */
+        /* the order by the column there; -1 = none */
+        int (*sort_at)(const struct ls_tui *t, const struct ls_tui_view *v, int x);
         void (*open_row)(struct ls_tui *t, struct ls_tui_view *v, size_t row);
         void (*close_row)(struct ls_tui *t, struct ls_tui_view *v, size_t row);
         void (*open_all)(struct ls_tui *t, struct ls_tui_view *v, size_t row);
@@ -95,6 +97,7 @@ struct ls_tui {
         const struct ls_tui_live *live; /* NULL = a finished trace, or one read once */
         int own_profile;                /* read by us: top */
         int paused;
+        int mouse_y, mouse_x;           /* of the last LS_KEY_CLICK or LS_KEY_DOUBLE */
         uint64_t next_read_ns;          /* CLOCK_MONOTONIC of the next look at the trace */
         int quit;
 };
@@ -126,7 +129,8 @@ int ls_tui_exit(int status);
 /* tui_screen.c: curses */
 enum ls_tui_look { LS_LOOK_PLAIN, LS_LOOK_DIM, LS_LOOK_BOLD, LS_LOOK_TITLE, LS_LOOK_HEAD, LS_LOOK_KEY, LS_LOOK_ERROR,
                    LS_LOOK_SELECTED, LS_LOOK_HEAT, /* + ls_heat_level */ };
-int ls_screen_open(const struct ls_command *cmd, enum ls_color_when color);     /* 0, or the exit status after an error */
+/* Returns 0, or the exit status after an error. */
+int ls_screen_open(const struct ls_command *cmd, enum ls_color_when color, int mouse);
 void ls_screen_close(void);
 int ls_screen_rows(void);               /* of the whole terminal */
 int ls_screen_columns(void);
@@ -148,6 +152,9 @@ void ls_tui_draw(struct ls_tui *t);
 void ls_tui_draw_above(struct ls_tui *t);
 /* Lines for rows of the view that is shown. */
 int ls_tui_body_rows(const struct ls_tui *t);
+/* What is on line y of the screen. */
+enum ls_tui_part { LS_TUI_NOTHING, LS_TUI_HEAD, LS_TUI_ROW };
+enum ls_tui_part ls_tui_part_at(struct ls_tui *t, int y, size_t *ret_row);
 
 /* tui_input.c: keys, prompts, signals */
 #define LS_INPUT_MAX 4096               /* characters of a typed line, */
@@ -155,6 +162,10 @@ int ls_tui_body_rows(const struct ls_tui *t);
 #define LS_KEY_IDLE   -1                /* something other than a key happened: draw again */
 #define LS_KEY_QUIT   -2                /* a signal ended it */
 #define LS_KEY_CODE(c) (0x1000000 + (c))        /* a key of curses, not a character */
+#define LS_KEY_CLICK      0x2000000     /* the mouse; from here on no key is greater */
+#define LS_KEY_DOUBLE     0x2000001
+#define LS_KEY_WHEEL_UP   0x2000002
+#define LS_KEY_WHEEL_DOWN 0x2000003
 void ls_input_open(void);
 int ls_input_close(void);               /* returns the signal that ended it; 0 = none, or Ctrl-C, which is a way to quit */
 int ls_input_key(struct ls_tui *t);
@@ -179,6 +190,8 @@ int ls_tui_hint(unsigned bits, unsigned n, const char **ret_key, const char **re
 /* tui_list.c: what all views share */
 void ls_tui_move(struct ls_tui *t, long by);
 void ls_tui_goto(struct ls_tui *t, size_t row);
+/* Moves what is shown; the cursor stays on its row as long as that is there. */
+void ls_tui_scroll(struct ls_tui *t, long by);
 /* The next row that search matches, from row from on. Returns whether there is one. */
 int ls_tui_find(struct ls_tui *t, struct ls_tui_view *v, size_t from, int step);
 int ls_tui_text_matches(const char *text, const char *search, size_t *ret_at, size_t *ret_len);

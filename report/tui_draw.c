@@ -15,7 +15,7 @@
 
 static char *filters_of(const struct ls_tui *t)
 {
-        char *text = ls_filter_text(t->o);
+        char *text = ls_filter_text(&t->o->want);
 
         if (!text && t->profile && t->filter.need_region_flag)
                 return strdup("regions that the program marked (--no-regions shows all)");
@@ -44,6 +44,19 @@ int ls_tui_body_rows(const struct ls_tui *t)
         int rows = ls_screen_rows() - lines_above(t) - 1;
 
         return rows > 1 ? rows : 1;
+}
+
+enum ls_tui_part ls_tui_part_at(struct ls_tui *t, int y, size_t *ret_row)
+{
+        const struct ls_tui_view *v = ls_tui_top(t);
+        int first = lines_above(t);
+
+        if (y == first - 1)
+                return LS_TUI_HEAD;
+        if (y < first || y >= first + ls_tui_body_rows(t) || v->top + (size_t)(y - first) >= v->n_rows)
+                return LS_TUI_NOTHING;
+        *ret_row = v->top + (size_t)(y - first);
+        return LS_TUI_ROW;
 }
 
 static void draw_title(struct ls_tui *t)
@@ -78,7 +91,7 @@ static void draw_title(struct ls_tui *t)
 static void draw_facts(const struct ls_tui *t, int y)
 {
         const struct ls_facts *f = &t->facts;
-        char cpu[32], lost[64] = "", asked[96] = "";
+        char cpu[32], shown[64] = "", lost[64] = "", asked[96] = "";
 
         if (!t->profile)
                 return;
@@ -86,7 +99,10 @@ static void draw_facts(const struct ls_tui *t, int y)
                 snprintf(asked, sizeof(asked), ", asked %.0f a second, got %.0f", 1e9 / (double)f->asked_ns, f->achieved_hz);
         if (f->lost_ticks && f->ticks)
                 snprintf(lost, sizeof(lost), ", lost %.2f%%", 100 * ls_share(f->lost_ticks, f->ticks));
-        ls_screen_printf(y, 1, ls_screen_columns() - 1, LS_LOOK_DIM, "%" PRIu64 " samples, %s of CPU%s%s%s",
+        if (ls_events_have(t->profile, LS_EVENT_WALL))
+                snprintf(shown, sizeof(shown), "%s time, %s; ", ls_event_name(t->filter.choice.id[0]),
+                         ls_duration_text(t->aggregate->ticks * t->profile->interval_ns, cpu, sizeof(cpu)));
+        ls_screen_printf(y, 1, ls_screen_columns() - 1, LS_LOOK_DIM, "%s%" PRIu64 " samples, %s of CPU%s%s%s", shown,
                          t->profile->recorded_samples, ls_duration_text(f->cpu_ns, cpu, sizeof(cpu)), asked, lost,
                          t->profile->n_damages ? ", damaged (o tells more)" : "");
 }

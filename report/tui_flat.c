@@ -357,6 +357,20 @@ static void flat_head(const struct ls_tui *t, const struct ls_tui_view *v, int y
                 ls_screen_put(y, c.place, c.place_width, LS_LOOK_HEAD, "Source");
 }
 
+static int flat_sort_at(const struct ls_tui *t, const struct ls_tui_view *v, int x)
+{
+        const struct flat *f = v->data;
+        int number = (int)ls_number_width(&t->report);
+        struct columns c;
+
+        lay_out(t, f, &c);
+        if (x < c.self + number)
+                return LS_SORT_SELF;
+        if (c.total >= 0 && x > c.total && x <= c.total + number)
+                return LS_SORT_TOTAL;
+        return x >= c.name && x < c.name + c.name_width ? LS_SORT_NAME : -1;
+}
+
 /* The name with what stands before it; with the place behind it on the first level. */
 static void put_name(const struct ls_tui *t, const struct flat *f, const struct node *n, const struct columns *c, int y,
                      unsigned look)
@@ -495,5 +509,5 @@ const struct ls_tui_view_ops ls_tui_flat = {
         .name = "flat", .bit = LS_TUI_IN_FLAT, .needs = LS_TUI_NEEDS_PROFILE,
         .build = flat_build, .forget = flat_forget, .close = flat_close, .title = flat_title, .head = flat_head,
         .draw = flat_draw, .text = flat_text, .identity = flat_identity, .open_row = flat_open, .close_row = flat_close_row,
-        .place = flat_place, .seek = flat_seek,
+        .place = flat_place, .seek = flat_seek, .sort_at = flat_sort_at,
 };

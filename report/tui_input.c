@@ -1,4 +1,4 @@
-/* What comes into the terminal browser: keys, typed lines, signals, and news of the trace. Called by report/tui*.c.
+/* What comes into the terminal browser: keys, the mouse, typed lines, signals, news of the trace. Called by report/tui*.c.
  *
  * Signals are blocked but while it waits, so none comes between a look and a wait. Curses has handlers of its own for the
  * size of the terminal and for Ctrl-Z. */
@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t came;      /* the signal that ends us */
@@ -73,6 +74,41 @@ static int wait_for_news(struct ls_tui *t)
         return ls_tui_refresh(t, 0) ? LS_KEY_IDLE : 0;
 }
 
+#define DOUBLE_NS 400000000u            /* between the two clicks of a double one */
+
+/* Events that came together: curses tells of them once, and gives the last one first. */
+static struct { MEVENT events[16]; unsigned n; uint64_t at_ns; } mouse;
+
+static void take_mouse(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        mouse.at_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+        while (mouse.n < sizeof(mouse.events) / sizeof(mouse.events[0]) && getmouse(&mouse.events[mouse.n]) == OK)
+                mouse.n++;
+}
+
+/* What the oldest of them is for us: LS_KEY_IDLE = nothing. */
+static int mouse_key(struct ls_tui *t)
+{
+        static struct { uint64_t at_ns; int y, x; } last;
+        const MEVENT *e = &mouse.events[--mouse.n];
+        int is_double;
+
+        if (e->bstate & BUTTON4_PRESSED)
+                return LS_KEY_WHEEL_UP;
+        if (e->bstate & BUTTON5_PRESSED)
+                return LS_KEY_WHEEL_DOWN;
+        if (!(e->bstate & BUTTON1_PRESSED))
+                return LS_KEY_IDLE;
+        is_double = last.at_ns && mouse.at_ns - last.at_ns < DOUBLE_NS && last.y == e->y && last.x == e->x;
+        last.at_ns = is_double ? 0 : mouse.at_ns;       /* a third click is a first one */
+        last.y = t->mouse_y = e->y;
+        last.x = t->mouse_x = e->x;
+        return is_double ? LS_KEY_DOUBLE : LS_KEY_CLICK;
+}
+
 int ls_input_key(struct ls_tui *t)
 {
         for (;;) {
@@ -81,9 +117,15 @@ int ls_input_key(struct ls_tui *t)
 
                 if (came)
                         return LS_KEY_QUIT;
+                if (mouse.n)
+                        return mouse_key(t);
                 r = get_wch(&c);
                 if (r == KEY_CODE_YES && c == KEY_RESIZE)
                         return LS_KEY_IDLE;
+                if (r == KEY_CODE_YES && c == KEY_MOUSE) {
+                        take_mouse();
+                        continue;
+                }
                 if (r == KEY_CODE_YES)
                         return LS_KEY_CODE((int)c);
                 if (r == OK)
@@ -324,7 +366,7 @@ int ls_input_yes(struct ls_tui *t, const char *question)
                 key = ls_input_key(t);
                 if (key == LS_KEY_QUIT)
                         return 1;
-                if (key != LS_KEY_IDLE)
+                if (key != LS_KEY_IDLE && key < LS_KEY_CLICK)
                         return key == 'y' || key == 'Y';
         }
 }

@@ -103,16 +103,44 @@ static void key_inverse(struct ls_tui *t, int arg)
         ls_tui_goto(t, 0);
 }
 
-static void key_sort(struct ls_tui *t, int arg)
+static void sort_by(struct ls_tui *t, enum ls_sort sort)
 {
         static const char *const names[] = { "self", "total", "name" };
+
+        t->o->sort = sort;
+        if (!ls_tui_rebuild(t, 0))
+                ls_tui_say(t, "sorted by %s", names[sort]);
+}
+
+static void key_sort(struct ls_tui *t, int arg)
+{
         int totals = t->o->by[0]->is_frame;
 
         (void)arg;
-        t->o->sort = t->o->sort == LS_SORT_SELF && totals ? LS_SORT_TOTAL : t->o->sort == LS_SORT_NAME ? LS_SORT_SELF
-                                                                                                      : LS_SORT_NAME;
-        if (!ls_tui_rebuild(t, 0))
-                ls_tui_say(t, "sorted by %s", names[t->o->sort]);
+        sort_by(t, t->o->sort == LS_SORT_SELF && totals ? LS_SORT_TOTAL : t->o->sort == LS_SORT_NAME ? LS_SORT_SELF
+                                                                                                     : LS_SORT_NAME);
+}
+
+/* The mouse on a row, or on the head of a column. */
+static void key_click(struct ls_tui *t, int open)
+{
+        struct ls_tui_view *v = ls_tui_top(t);
+        size_t row = 0;
+        enum ls_tui_part part = ls_tui_part_at(t, t->mouse_y, &row);
+        int sort = part == LS_TUI_HEAD && v->built && v->ops->sort_at ? v->ops->sort_at(t, v, t->mouse_x) : -1;
+
+        if (sort >= 0)
+                sort_by(t, (enum ls_sort)sort);
+        if (part != LS_TUI_ROW)
+                return;
+        ls_tui_goto(t, row);
+        if (open)
+                row_do(t, v->ops->open_row);
+}
+
+static void key_wheel(struct ls_tui *t, int rows)
+{
+        ls_tui_scroll(t, rows);
 }
 
 static void key_group(struct ls_tui *t, int arg)
@@ -185,15 +213,15 @@ static void key_next(struct ls_tui *t, int step)
 /* Takes a line of filters; with an error said, all is as before. */
 static int apply_filters(struct ls_tui *t, const char *line)
 {
-        struct ls_report_options before = *t->o;
-        int r = ls_filter_options_read(t->cmd->name, line, t->o);
+        struct ls_filter_options before = t->o->want;
+        int r = ls_filter_options_read(t->cmd->name, line, &t->o->want);
 
         if (r)
                 return r;
         r = ls_tui_rebuild(t, 1);
         if (r) {
-                ls_filter_options_forget(t->o);
-                *t->o = before;
+                ls_filter_options_forget(&t->o->want);
+                t->o->want = before;
                 return r;
         }
         ls_filter_options_forget(&before);
@@ -203,7 +231,7 @@ static int apply_filters(struct ls_tui *t, const char *line)
 
 static void key_filter(struct ls_tui *t, int arg)
 {
-        char *now = ls_filter_line(t->o), text[LS_INPUT_BYTES];
+        char *now = ls_filter_line(&t->o->want), text[LS_INPUT_BYTES];
 
         (void)arg;
         if (now && strlen(now) > LS_INPUT_MAX - 256) {
@@ -230,19 +258,19 @@ static void key_no_filter(struct ls_tui *t, int arg)
 /* The function of the row as one more --function or --exclude. */
 static void key_add_filter(struct ls_tui *t, int exclude)
 {
-        struct ls_report_options o = { .input = NULL };
+        struct ls_filter_options added = { .n_functions = 0 };
         struct ls_tui_place place;
-        char *now = ls_filter_line(t->o), *pattern = NULL, *more = NULL, *line = NULL;
+        char *now = ls_filter_line(&t->o->want), *pattern = NULL, *more = NULL, *line = NULL;
 
         place_of_row(t, &place);
         if (!place.function) {
                 ls_tui_fail(t, "this row is no function");
         } else if ((pattern = ls_filter_literal(t->labels->function[place.function])) != NULL) {
                 if (exclude)
-                        o.excludes[o.n_excludes++] = pattern;
+                        added.excludes[added.n_excludes++] = pattern;
                 else
-                        o.functions[o.n_functions++] = pattern;
-                more = ls_filter_line(&o);
+                        added.functions[added.n_functions++] = pattern;
+                more = ls_filter_line(&added);
         }
         if (more && asprintf(&line, "%s%s%s", now ? now : "", now && *now ? " " : "", more) >= 0) {
                 apply_filters(t, line);
@@ -343,6 +371,10 @@ static const struct key keys[] = {
         { "o", "about the recording: rates, losses, notes", NULL, LS_TUI_IN_MODEL, key_about, 0, { 'o' } },
         { "p", "pause and go on: the recording does not pause", "pause", LS_TUI_IN_LIVE, key_pause, 0,
           { 'p' } },
+        { "Click", "the row; on the head of a column: sort by it", NULL, LS_TUI_IN_ALL, key_click, 0, { LS_KEY_CLICK } },
+        { "Double click", "open the row or close it, as Enter does", NULL, LS_TUI_IN_ALL, key_click, 1, { LS_KEY_DOUBLE } },
+        { "Wheel up", "three rows up", NULL, LS_TUI_IN_ALL, key_wheel, -3, { LS_KEY_WHEEL_UP } },
+        { "Wheel down", "three rows down", NULL, LS_TUI_IN_ALL, key_wheel, 3, { LS_KEY_WHEEL_DOWN } },
         { "?, F1", "these keys", "help", LS_TUI_IN_ALL, key_help, 0, { '?', C(KEY_F(1)) } },
         { "Ctrl-L", "draw the screen again", NULL, LS_TUI_IN_ALL, key_redraw, 0, { CTRL('L') } },
         { "q, Esc", "back; from the first view: quit", "quit", LS_TUI_IN_ALL, key_back, 0,

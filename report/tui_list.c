@@ -40,6 +40,22 @@ void ls_tui_move(struct ls_tui *t, long by)
                 ls_tui_goto(t, v->cursor + (size_t)by);
 }
 
+void ls_tui_scroll(struct ls_tui *t, long by)
+{
+        struct ls_tui_view *v = ls_tui_top(t);
+        size_t lines = (size_t)ls_tui_body_rows(t), last = v->n_rows > lines ? v->n_rows - lines : 0;
+
+        if (by < 0)
+                v->top -= v->top < (size_t)-by ? v->top : (size_t)-by;
+        else
+                v->top = v->top + (size_t)by < last ? v->top + (size_t)by : last;
+        if (v->cursor < v->top)
+                v->cursor = v->top;
+        else if (v->cursor >= v->top + lines)
+                v->cursor = v->top + lines - 1;
+        ls_tui_goto(t, v->cursor);
+}
+
 /* Upper and lower case are one, unless the searched text has upper case in it. */
 static int has_upper(const char *s)
 {

@@ -38,7 +38,7 @@ static void open_colors(enum ls_color_when when)
         init_pair(PAIR_FOUND, COLOR_BLACK, COLOR_YELLOW);
 }
 
-int ls_screen_open(const struct ls_command *cmd, enum ls_color_when color)
+int ls_screen_open(const struct ls_command *cmd, enum ls_color_when color, int mouse)
 {
         const char *term = getenv("TERM");
 
@@ -62,6 +62,9 @@ int ls_screen_open(const struct ls_command *cmd, enum ls_color_when color)
         keypad(stdscr, TRUE);
         nodelay(stdscr, TRUE);
         curs_set(0);
+        mouseinterval(0);               /* two clicks are told by tui_input.c: else each waits whether a second comes */
+        if (mouse)
+                mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);   /* nothing without one */
         return 0;
 }
 

@@ -1,6 +1,7 @@
 /* The small views of the terminal browser, of plain lines: the keys, the recording, what to group by. Called through their
  * tables. */
 #include "report/tui.h"
+#include "formats/escape.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -167,20 +168,43 @@ const struct ls_tui_view_ops ls_tui_about = {
         .draw = text_draw, .text = text_text, .identity = text_identity, .open_row = about_open,
 };
 
+#define LISTED_KEYS 10u                 /* of labels */
+
+static int add_group(struct ls_tui *t, struct ls_tui_view *v, const struct ls_key *k, const char *help)
+{
+        if (k == t->o->by[0])
+                v->cursor = v->n_rows;
+        return add_line(v, ls_print("%s\t%s", k->name, help));
+}
+
+/* Keys of labels, too, but for those that would have to be shown by other characters than they have. */
+static int add_label_groups(struct ls_tui *t, struct ls_tui_view *v)
+{
+        struct ls_label_key *keys;
+        uint32_t n;
+        int r = ls_label_keys(t->profile, NULL, &keys, &n);
+
+        if (r)
+                return r;
+        for (uint32_t i = 0; !r && i < n && i < LISTED_KEYS; i++) {
+                const struct ls_key *k = ls_label_key(t->profile, keys[i].label);
+                char *visible = k ? ls_visible(k->name, strlen(k->name)) : NULL;
+
+                if (visible && !strcmp(visible, k->name))
+                        r = add_group(t, v, k, "by the values of this label");
+                free(visible);
+        }
+        free(keys);
+        return r;
+}
+
 static int groups_build(struct ls_tui *t, struct ls_tui_view *v)
 {
         int r = begin(v);
 
-        for (const struct ls_key *k = ls_keys; !r && k->name; k++) {
-                char *line = NULL;
-
-                if (k == t->o->by[0])
-                        v->cursor = (size_t)(k - ls_keys);
-                if (asprintf(&line, "%s\t%s", k->name, k->help) < 0)
-                        line = NULL;
-                r = add_line(v, line);
-        }
-        return r;
+        for (const struct ls_key *k = ls_keys; !r && k->name; k++)
+                r = add_group(t, v, k, k->help);
+        return r || !t->profile ? r : add_label_groups(t, v);
 }
 
 static void groups_title(const struct ls_tui *t, const struct ls_tui_view *v, char *buf, size_t size)
@@ -199,9 +223,11 @@ static void groups_head(const struct ls_tui *t, const struct ls_tui_view *v, int
 
 static void groups_open(struct ls_tui *t, struct ls_tui_view *v, size_t row)
 {
-        (void)v;
+        const char *line = ((const struct text *)v->data)->lines[row];
+        const struct ls_key *key = ls_key_find(line, (uint32_t)strcspn(line, "\t"));
+
         ls_tui_pop(t);
-        t->o->by[0] = &ls_keys[row];
+        t->o->by[0] = key;
         t->o->by[1] = NULL;
         if (!t->o->by[0]->is_frame)
                 ls_tui_base(t, &ls_tui_flat, NULL);

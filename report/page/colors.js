@@ -49,10 +49,10 @@ function rankCategories(ticks, text) {
         return { of, list };
 }
 
-/* Of a column of the contexts: state, zone or thread. */
+/* Of a column of the contexts: state, zone, thread or a label. */
 function contextMode(column, texts) {
         return p => {
-                const all = new Aggregate(p, { from: 0, to: p.time.buckets, state: -1, zone: -1, thread: -1 });
+                const all = new Aggregate(p, { from: 0, to: p.time.buckets });
                 const { of, list } = rankCategories(all.sumBy(column, texts(p).length), i => texts(p)[i]);
 
                 return { filter: column, list, ofContext: Uint32Array.from(p.contexts[column], v => of[v]) };
@@ -80,7 +80,7 @@ const COLOR_MODES = {
                 label: 'Module',
                 help: 'source file or C module',
                 make(p) {
-                        const all = new Aggregate(p, { from: 0, to: p.time.buckets, state: -1, zone: -1, thread: -1 });
+                        const all = new Aggregate(p, { from: 0, to: p.time.buckets });
                         const self = new Float64Array(p.modules.length);
 
                         for (const row of all.rows('module')) self[row.group] = row.self + row.total / 1e6;
@@ -92,6 +92,17 @@ const COLOR_MODES = {
         zone: { label: 'Zone', help: 'zone that the program was in', make: contextMode('zone', p => p.zones) },
         thread: { label: 'Thread', help: 'thread', make: contextMode('thread', p => p.threads) },
 };
+
+/* Those of a profile: each key of its labels is one. */
+function colorModes(p) {
+        const label = l => ({
+                label: cut(l.key, 16),
+                help: 'label ' + cut(l.key, 80),
+                make: contextMode(l.column, () => l.texts),
+        });
+
+        return { ...COLOR_MODES, ...Object.fromEntries(p.labels.map(l => [l.column, label(l)])) };
+}
 
 /* The category with the most ticks, without one that counts only alone. -1 = none has any. */
 function most(mix, last) {

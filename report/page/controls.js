@@ -1,78 +1,50 @@
 /* Buttons, legend, path and theme: what shows the state of the page and changes it. Called by main.js. */
 
 function colorChoices() {
+        const several = { zone: app.profile.zones, thread: app.profile.threads };
+
         return app.profile.base
                 ? [['change', 'Change', 'red: more than before, blue: less']]
-                : Object.entries(COLOR_MODES)
-                          .filter(([name]) => name === 'kind' || name === 'module' || app.profile[name + 's'].length > 1)
+                : Object.entries(colorModes(app.profile))
+                          .filter(([name]) => !several[name] || several[name].length > 1)
                           .map(([name, m]) => [name, m.label, 'colour by ' + m.help + ' (c)']);
 }
 
-function showControls() {
-        const { state } = app,
-                choose = name => value => app.set({ [name]: value });
+/* Rows of buttons, each for a member of the state: its values, labels, titles. */
+const PICKS = {
+        direction: [
+                ['icicle', 'Icicle', 'root at the top (f)'],
+                ['flame', 'Flame', 'root at the bottom (f)'],
+        ],
+        tree: [
+                ['calls', 'Calls', 'callers, then what they called (i)'],
+                ['inverse', 'Inverse', 'what ran, then its callers (i)'],
+        ],
+        unit: [
+                ['percent', '%', 'shares (u)'],
+                ['ticks', 'ticks', 'ticks (u)'],
+                ['time', 'time', 'time that the ticks stand for (u)'],
+        ],
+        key: Object.entries(KEYS).map(([name, k]) => [name, k.label]),
+        side: [
+                ['source', 'Source'],
+                ['calls', 'Callers & callees'],
+        ],
+        width: [
+                ['after', 'After', 'widths of the later recording'],
+                ['before', 'Before', 'widths of the earlier one'],
+        ],
+};
 
-        segmented(
-                'pick-direction',
-                [
-                        ['icicle', 'Icicle', 'root at the top (f)'],
-                        ['flame', 'Flame', 'root at the bottom (f)'],
-                ],
-                state.direction,
-                choose('direction'),
-        );
-        segmented(
-                'pick-tree',
-                [
-                        ['calls', 'Calls', 'callers, then what they called (i)'],
-                        ['inverse', 'Inverse', 'what ran, then its callers (i)'],
-                ],
-                state.tree,
-                choose('tree'),
-        );
-        segmented(
-                'pick-color',
-                colorChoices(),
-                app.profile.base ? 'change' : state.color,
-                app.profile.base ? () => {} : choose('color'),
-        );
-        segmented(
-                'pick-unit',
-                [
-                        ['percent', '%', 'shares (u)'],
-                        ['ticks', 'ticks', 'ticks (u)'],
-                        ['time', 'time', 'CPU time (u)'],
-                ],
-                state.unit,
-                choose('unit'),
-        );
-        segmented(
-                'pick-key',
-                Object.entries(KEYS).map(([name, k]) => [name, k.label]),
-                state.key,
-                choose('key'),
-        );
-        segmented(
-                'pick-side',
-                [
-                        ['source', 'Source'],
-                        ['calls', 'Callers & callees'],
-                ],
-                state.side,
-                choose('side'),
-        );
-        if (app.profile.base)
-                segmented(
-                        'pick-width',
-                        [
-                                ['after', 'After', 'widths of the later recording'],
-                                ['before', 'Before', 'widths of the earlier one'],
-                        ],
-                        state.width,
-                        choose('width'),
-                );
-        $('pick-color').hidden = !!app.profile.base;
-        $('pick-width').hidden = !app.profile.base;
+function showControls() {
+        const { state, profile } = app;
+
+        for (const [name, items] of Object.entries(PICKS))
+                segmented('pick-' + name, items, state[name], value => app.set({ [name]: value }));
+        choice('pick-color', colorChoices(), state.color, value => app.set({ color: value }));
+        $('pick-color').hidden = !!profile.base;
+        $('pick-width').hidden = !profile.base;
+        for (const id of ['pick-zone', 'pick-thread', 'pick-label']) showChoice($(id));
 }
 
 /* The states with their shares: a click shows one alone. Below, those of the colouring, when they are others. */
@@ -189,16 +161,38 @@ function storedTheme() {
         }
 }
 
-/* Zones and threads to choose from, where there is more than one. */
-function fillChoices(id, column, texts) {
-        const box = $(id);
+/* A list of what the samples can be filtered by, where there is more than one. columns: each with its column and texts, and
+ * a key where there are several. */
+function fillChoices(id, all, columns) {
+        const box = $(id),
+                options = (column, at) =>
+                        column.texts.slice(0, 1000).map((t, i) => el('option', { value: at + ' ' + i }, cut(t, 80)));
 
-        box.parentElement.hidden = texts.length < 2;
+        box.columns = columns.filter(c => c.texts.length > 1);
+        box.parentElement.hidden = !box.columns.length;
         box.replaceChildren(
-                el('option', { value: '-1' }, 'all ' + column + 's'),
-                ...texts.slice(0, 1000).map((t, i) => el('option', { value: String(i) }, cut(t, 80))),
+                el('option', { value: '' }, all),
+                ...box.columns.flatMap((c, at) =>
+                        c.key === undefined
+                                ? options(c, at)
+                                : [el('optgroup', { label: cut(c.key, 80) }, ...options(c, at))],
+                ),
         );
-        box.addEventListener('change', () => app.set({ filter: { ...app.state.filter, [column]: Number(box.value) } }));
+        box.addEventListener('change', () => {
+                const filter = { ...app.state.filter },
+                        [at, value] = box.value.split(' ').map(Number);
+
+                for (const c of box.columns) filter[c.column] = -1;
+                if (box.value) filter[box.columns[at].column] = value;
+                app.set({ filter });
+        });
+}
+
+/* The legend filters too: the list shows it. */
+function showChoice(box) {
+        const at = box.columns.findIndex(c => app.state.filter[c.column] >= 0);
+
+        box.value = at < 0 ? '' : at + ' ' + app.state.filter[box.columns[at].column];
 }
 
 /* A bar between two panels: dragging it, or its arrow keys, gives one of them more room. */

@@ -80,8 +80,23 @@ function joinNames(names, change) {
         change(i => known.get(names[i]));
 }
 
+/* Labels by key: what values there are, and of each context which. Keys and values come from the program. */
+function decodeLabels(d) {
+        const none = '(none)',
+                sets = d.labels.map(pairs => new Map(pairs.flatMap((text, i) => (i % 2 ? [] : [[text, pairs[i + 1]]]))));
+
+        return [...new Set(sets.flatMap(set => [...set.keys()]))].map(key => {
+                const value = set => sets[set].get(key) ?? none,
+                        texts = [...new Set(d.contexts.map(c => value(c[4])))].sort(),
+                        known = new Map(texts.map((text, i) => [text, i]));
+
+                return { key, column: 'label:' + key, texts, of: d.contexts.map(c => known.get(value(c[4]))) };
+        });
+}
+
 function decode(d) {
-        const column = i => Uint32Array.from(d.contexts, c => c[i]);
+        const column = i => Uint32Array.from(d.contexts, c => c[i]),
+                labels = decodeLabels(d);
 
         if (d.base) {
                 joinNames(d.zones, of =>
@@ -99,12 +114,15 @@ function decode(d) {
                 title: d.title,
                 noline: d.noline,
                 event: d.event,
+                hasWall: d.has_wall,
                 header: d.header,
                 facts: d.facts,
                 interval: d.interval_ns,
                 states: d.states.map(s => ({ name: s[0], label: s[1] })),
                 zones: d.zones,
                 threads: d.threads,
+                labels,
+                marks: d.marks.map(([at, thread, name]) => ({ at, thread, name })),
                 modules: d.modules,
                 sources: d.sources,
                 functions: d.functions.map(f => ({
@@ -127,6 +145,7 @@ function decode(d) {
                         noline: column(1),
                         zone: column(2),
                         thread: column(3),
+                        ...Object.fromEntries(labels.map(l => [l.column, Uint32Array.from(l.of)])),
                 },
                 time: {
                         first: d.time.first_ns,

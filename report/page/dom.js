@@ -90,6 +90,29 @@ function segmented(id, items, current, choose) {
         );
 }
 
+/* The same, as a list where there are many. */
+function choice(id, items, current, choose) {
+        const box = $(id),
+                list = box.querySelector('select');
+
+        if (items.length <= 5) segmented(id, items, current, choose);
+        else if (list) list.value = current;
+        else {
+                const options = items.map(([value, label, title]) =>
+                        el('option', { value, title, selected: value === current }, label),
+                );
+
+                box.className = 'choice';
+                box.replaceChildren(
+                        el(
+                                'select',
+                                { 'aria-label': box.getAttribute('aria-label'), onchange: e => choose(e.target.value) },
+                                ...options,
+                        ),
+                );
+        }
+}
+
 /* Calls fn once, before the next picture. */
 function soon(fn) {
         let asked = false;

@@ -17,6 +17,16 @@ function quality(profile) {
         return ['good', missing > 0 || lost ? percent(missing) + ' lost' : 'nothing lost'];
 }
 
+/* In place of the flame graph. */
+function nothingText({ header }) {
+        if (!header.recorded_ticks) return 'No samples were recorded.';
+        return (
+                'No samples to show: none of ' +
+                ticksText(header.recorded_ticks) +
+                (header.filters ? ' passes ' + cut(header.filters, 300) : ' is in a region that the program marked')
+        );
+}
+
 function showHeader(profile) {
         const { header, facts } = profile,
                 [kind, text] = quality(profile);
@@ -37,9 +47,9 @@ function showHeader(profile) {
                                   ),
                           ]
                         : []),
-                ...(profile.event === 'cpu'
-                        ? []
-                        : [fact('which time the ticks are of', cut(profile.event, 40) + ' time', 'rate')]),
+                ...(profile.hasWall
+                        ? [fact('which time the ticks are of (report --event)', cut(profile.event, 40) + ' time', 'rate')]
+                        : []),
                 fact('samples per second of CPU time', rateText(header), 'rate'),
                 fact(
                         'CPU time of the sampled threads',
@@ -51,6 +61,12 @@ function showHeader(profile) {
         $('quality').textContent = text;
         $('quality').addEventListener('click', () => $('about').showModal());
         $('about-body').replaceChildren(...aboutRows(profile));
+}
+
+function marksText(marks) {
+        const first = marks.slice(0, 8).map(m => (m.name || '(no name)') + ' at ' + duration(m.at));
+
+        return first.join(', ') + (marks.length > 8 ? ', and ' + count(marks.length - 8) + ' more' : '');
 }
 
 function aboutRows(profile) {
@@ -76,6 +92,7 @@ function aboutRows(profile) {
                         count(header.ticks) + ' of ' + count(header.recorded_ticks) + ' ticks; shares are of these',
                 );
         }
+        if (profile.marks.length) row('Marks', marksText(profile.marks));
         row('Time steps', duration(profile.time.length) + ': a selection of time is of whole steps');
         row('Cost of sampling', percent(facts.own_share) + ' of the CPU time');
         for (const [name, ticks, share, kind] of facts.losses)

@@ -51,7 +51,7 @@ const app = {
         recount() {
                 const { from, to, filter } = app.state;
 
-                app.aggregate = new Aggregate(app.profile, { from, to, ...filter });
+                app.aggregate = new Aggregate(app.profile, { from, to, filter });
                 app.calls = null;
                 app.mixes = app.mode.ofContext ? new Mixes(app.aggregate, app.mode) : null;
                 app.makeTree();
@@ -79,7 +79,7 @@ const app = {
         chooseMode() {
                 app.modes = app.modes || {};
                 app.mode = app.modes[app.state.color] =
-                        app.modes[app.state.color] || COLOR_MODES[app.state.color].make(app.profile);
+                        app.modes[app.state.color] || colorModes(app.profile)[app.state.color].make(app.profile);
                 if (app.aggregate) app.mixes = app.mode.ofContext ? new Mixes(app.aggregate, app.mode) : null;
         },
 
@@ -207,18 +207,19 @@ function start() {
         app.chooseMode();
         showHeader(app.profile);
         showShortcuts();
-        fillChoices('pick-zone', 'zone', app.profile.zones);
-        fillChoices('pick-thread', 'thread', app.profile.base ? [] : app.profile.threads);
+        fillChoices('pick-zone', 'all zones', [{ column: 'zone', texts: app.profile.zones }]);
+        fillChoices('pick-thread', 'all threads', [
+                { column: 'thread', texts: app.profile.base ? [] : app.profile.threads },
+        ]);
+        fillChoices('pick-label', 'all labels', app.profile.labels);
         splitter('split-rows', '--lower', 'y');
         splitter('split-columns', '--left', 'x');
-        app.everByState = new Aggregate(app.profile, {
-                from: 0,
-                to: app.state.to,
-                state: -1,
-                zone: -1,
-                thread: -1,
-        }).sumBy('state', app.profile.states.length);
+        app.everByState = new Aggregate(app.profile, { from: 0, to: app.state.to }).sumBy(
+                'state',
+                app.profile.states.length,
+        );
         $('nothing').hidden = app.profile.header.ticks > 0;
+        $('nothing').textContent = nothingText(app.profile);
         $('search').addEventListener('input', e => app.search(e.target.value));
         $('time-clear').addEventListener('click', () => app.selectTime(0, app.profile.time.buckets));
         $('theme').addEventListener('click', () => app.set({ theme: isDark ? 'light' : 'dark' }));

@@ -175,13 +175,13 @@ function propagate(parent, sums) {
         return sums;
 }
 
-/* What is selected: buckets from .. to - 1, and contexts by state, zone and thread (-1 = all). */
+/* What is selected: buckets from .. to - 1, and contexts by state, zone, thread, labels: a number by column, -1 = all. */
 class Aggregate {
         constructor(profile, selection) {
                 this.profile = profile;
                 this.from = selection.from;
                 this.to = selection.to;
-                this.wanted = this.chooseContexts(selection);
+                this.wanted = this.chooseContexts(selection.filter || {});
                 this.self = new Float64Array(profile.stacks.n);
                 this.noline = null;
                 this.ticks = 0;
@@ -193,17 +193,12 @@ class Aggregate {
                 this.rowsOf = {};
         }
 
-        chooseContexts({ state, zone, thread }) {
+        chooseContexts(filter) {
                 const c = this.profile.contexts,
-                        ret = new Uint8Array(c.n);
+                        ret = new Uint8Array(c.n).fill(1);
 
-                for (let i = 0; i < c.n; i++)
-                        ret[i] =
-                                (state < 0 || c.state[i] === state) &&
-                                (zone < 0 || c.zone[i] === zone) &&
-                                (thread < 0 || c.thread[i] === thread)
-                                        ? 1
-                                        : 0;
+                for (const [column, value] of Object.entries(filter))
+                        for (let i = 0; value >= 0 && i < c.n; i++) if (c[column][i] !== value) ret[i] = 0;
                 return ret;
         }
 

@@ -4,7 +4,8 @@
 const BAR_PIXELS = 3,
         BAR_TICKS = 12,
         AXIS = 18,
-        EDGE = 6;
+        EDGE = 6,
+        MARK = 5;
 
 /* 1, 2 or 5 times a power of ten, not below v. */
 function roundUp(v) {
@@ -90,6 +91,7 @@ class Timeline {
                 this.paintBars(ctx, this.height - AXIS);
                 this.paintAxis(ctx, this.height - AXIS);
                 this.paintSelection(ctx, this.height - AXIS);
+                this.paintMarks(ctx, this.height - AXIS);
         }
 
         /* The sums of bars, and the highest, in CPUs. */
@@ -223,6 +225,52 @@ class Timeline {
                 }
         }
 
+        /* What the program marked, in threads that are shown; those outside the samples' time at its ends. */
+        marks() {
+                const { marks, time } = app.profile,
+                        { thread } = app.state.filter,
+                        span = time.buckets * time.length;
+
+                return marks
+                        .filter(m => thread < 0 || m.thread < 0 || m.thread === thread)
+                        .map(m => ({ ...m, x: Math.max(0, Math.min(1, (m.at - time.first) / span)) * this.width }));
+        }
+
+        paintMarks(ctx, h) {
+                ctx.fillStyle = theme('mark');
+                for (const { x } of this.marks()) {
+                        ctx.globalAlpha = 0.5;
+                        ctx.fillRect(x - 0.5, 0, 1, h);
+                        ctx.globalAlpha = 1;
+                        const flag = Math.max(MARK, Math.min(this.width - MARK, x));
+
+                        ctx.beginPath();
+                        ctx.moveTo(flag - MARK, 0);
+                        ctx.lineTo(flag + MARK, 0);
+                        ctx.lineTo(x, MARK * 1.6);
+                        ctx.fill();
+                }
+        }
+
+        /* Lines of the tooltip: the marks near x. */
+        marksAt(x) {
+                const { time } = app.profile,
+                        near = this.marks().filter(m => Math.abs(m.x - x) <= MARK);
+
+                return [
+                        ...near.slice(0, 8).map(m =>
+                                el(
+                                        'div',
+                                        { class: 'mix mark' },
+                                        el('i'),
+                                        el('span', {}, cut(m.name, 200) || '(no name)'),
+                                        el('b', {}, this.clock(m.at, time.length)),
+                                ),
+                        ),
+                        near.length > 8 ? el('div', { class: 'dim' }, count(near.length - 8) + ' more marks') : null,
+                ].filter(line => line);
+        }
+
         /* What a press at x would move: an edge, the whole, or nothing: a new selection. */
         partAt(x) {
                 const { from, to } = app.state,
@@ -307,6 +355,7 @@ class Timeline {
                         e.clientX,
                         e.clientY,
                         head,
+                        ...this.marksAt(x),
                         ...states
                                 .map((s, i) => ({ s, v: bar.cpus[i] }))
                                 .filter(r => r.v > 0)

@@ -10,6 +10,7 @@ local function spin(ms)
         repeat loop(20000) until os.clock() >= e
 end
 spin(30)                                                -- no labels
+ls.mark("labels begin")
 ls.label("route", "/list")
 spin(60)
 ls.label("route", "/item")

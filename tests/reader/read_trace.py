@@ -27,7 +27,7 @@ MAX_TEXT = 67108864
 LOST, NO_FUNCTION = "[definition lost]", "[no function]"
 DEFINITIONS_AT_ALL, DEFINITIONS_PER_BYTE = 65536, 256
 STRINGS_AT_ALL, STRINGS_PER_BYTE = 16 << 20, 4096
-CPU_EVENT, COMPILED = 1, 0
+CPU_EVENT, WALL_EVENT, COMPILED = 1, 2, 0
 NATIVE, MACHINE_CODE, MAP_HEAD = 5, 6, 88       # kinds of function; bytes that a map's head has
 TOTALS = ("aggregate", "span", "linecount")     # kinds that add to the totals of their event
 
@@ -369,8 +369,14 @@ def rows_of(r):
 
 # What is printed.
 
-def totals(t, event=CPU_EVENT):
+def shown_event(t):
+    """The event whose samples are counted: cpu, but of a trace of wall time alone that."""
+    return WALL_EVENT if WALL_EVENT in t.rows["event"] and CPU_EVENT not in t.rows["event"] else CPU_EVENT
+
+
+def totals(t):
     """All totals of a trace, as a dict for JSON."""
+    event = shown_event(t)
     by = {k: collections.Counter() for k in ("vmstate", "thread", "vm", "coroutine", "zone", "label", "stack")}
     events = collections.defaultdict(lambda: dict(rows=0, samples=0, sum=0))
     unknown_line = collections.Counter()

@@ -27,7 +27,7 @@ static int give(const struct ls_export *in, unsigned columns, ls_export_rows_fn 
                 struct ls_sample_block b = { .n = 1, .stack = &s->rows[i].stack, .weight = &s->rows[i].weight,
                                              .time_ns = &s->rows[i].time_ns, .vmstate = &none, .flags = &none,
                                              .event = &none, .zone = &zero, .thread = &s->rows[i].thread, .vm = &zero,
-                                             .coroutine = &zero };
+                                             .coroutine = &zero, .label = &zero };
                 int r = fn(ctx, &b, &wanted);
 
                 if (r)

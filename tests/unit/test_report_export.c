@@ -39,7 +39,8 @@ static char *export(const struct ls_exporter *exporter, struct fixture *f)
                         cells[n++] = (struct ls_export_cell){ .ticks = f->self[i], .stack = i };
         assert_int_equal(exporter->write(out, &(struct ls_export){
                 .profile = &f->p, .labels = labels, .cells = cells, .n_cells = n, .frame_of_location = frames,
-                .frame_text = frame_text, .ctx = labels, .n_frames = f->p.n_functions, .interval_ns = 1000000 }), 0);
+                .frame_text = frame_text, .ctx = labels, .n_frames = f->p.n_functions, .interval_ns = 1000000,
+                .event = "cpu" }), 0);
         fclose(out);
         ls_labels_free(labels);
         free(frames);

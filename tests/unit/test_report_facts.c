@@ -66,12 +66,26 @@ static void no_totals(void **state)
         assert_int_equal(f.cpu_ns, 900000000u);
 }
 
+static void counted(void **state)
+{
+        static const struct { uint64_t n; const char *what, *want; } cases[] = {
+                { 1, "ticks whose signal was late", "tick whose signal was late" }, { 2, "ticks seen", "ticks seen" },
+                { 0, "ticks seen", "ticks seen" }, { 1, "native stacks that end", "native stack that end" }, { 1, "dust", "dust" },
+        };
+        char buf[64];
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+                assert_string_equal(ls_counted_text(cases[i].n, cases[i].what, buf, sizeof(buf)), cases[i].want);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(stale_totals),
                 cmocka_unit_test(ended),
                 cmocka_unit_test(no_totals),
+                cmocka_unit_test(counted),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,20 +66,26 @@ def returns():
     check(alone.replace("off", "recording") == recorded, "not the same:\n%s\n%s" % (alone, recorded))
 
 
-@suite.test("marks", "marks of Lua and of C are in the trace, in the header and in the Firefox profile")
+def exported(trace, format_):
+    out = s.tmpfile(".json")
+    s.run([s.luasample(), "export", "-i", trace, "--format", format_, "-o", out]).ok()
+    with open(out) as f:
+        return json.load(f)
+
+
+@suite.test("marks", "marks of Lua and of C are in the trace, in the header and in the profiles of Firefox and Chrome")
 def marks():
     for r, names in ((module(), ["begin \1", "42"]), (example(), ["serving", "served"])):
         spans = dumped(r.trace, "span")
         check(len(spans) == 2 and all("event=7" in line and "phase=0" in line for line in spans), spans)
         shown = s.report(r.trace).ok().out
-        out = s.tmpfile(".json")
-        s.run([s.luasample(), "export", "-i", r.trace, "--format", "firefox", "-o", out]).ok()
-        with open(out) as f:
-            profile = json.load(f)
+        profile = exported(r.trace, "firefox")
         strings = profile["shared"]["stringArray"]
         seen = [strings[n] for t in profile["threads"]
                 for n, phase in zip(t["markers"]["name"], t["markers"]["phase"]) if phase == 0]
         check(seen == [n.replace("\1", "\\x01") for n in names], "marks of the Firefox profile: %s" % seen)
+        instants = [e for e in exported(r.trace, "chrome")["traceEvents"] if e["ph"] == "i"]
+        check([e["name"] for e in instants] == seen and all(e["s"] == "t" for e in instants), "of Chrome's: %s" % instants)
         check(re.search(r"Marks: .*%s.*%s" % tuple(re.escape(n.replace("\1", "\\x01")) for n in names), shown), shown[:1500])
 
 
@@ -152,6 +158,50 @@ def label_exports():
         data = f.read()
     for text in (b"route", b"/list", b"user", b"ann", b"short", b"last"):
         check(b"\x32" + bytes([len(text)]) + text in data, "no string %r in the pprof profile" % text)
+
+
+def label_markers(trace):
+    """{(key, value): ms} of the Firefox profile."""
+    profile, got = exported(trace, "firefox"), collections.Counter()
+    strings = profile["shared"]["stringArray"]
+    for m in [t["markers"] for t in profile["threads"]]:
+        for name, start, end, data in zip(m["name"], m["startTime"], m["endTime"], m["data"]):
+            if data["type"] == "label":
+                got[strings[name], strings[data["value"]]] += end - start
+    return got
+
+
+def label_slices(trace):
+    """The same of the Chrome trace: slices of one line do not overlap."""
+    open_, got = {}, collections.Counter()
+    for e in exported(trace, "chrome")["traceEvents"]:
+        if e.get("cat") != "label":
+            continue
+        what = (e["args"]["key"], e["args"]["value"])
+        check(e["name"] == "%s=%s" % what, e)
+        if e["ph"] == "b":
+            check(e["id"] not in open_, "two slices at a time: %s" % e)
+            open_[e["id"]] = what, e["ts"]
+        else:
+            begun, since = open_.pop(e["id"])
+            check(begun == what, "%s ends as %s" % (begun, what))
+            got[what] += (e["ts"] - since) / 1000
+    check(not open_, "without an end: %s" % open_)
+    return got
+
+
+@suite.test("label-times", "labels are slices of time for Firefox and Chrome, as long as their samples at least")
+def label_times():
+    r = labels()
+    fx, chrome = label_markers(r.trace), label_slices(r.trace)
+    check(set(fx) == set(chrome) and {k for k, _ in fx} >= {"route", "user", "frame", "short"}, "%s, %s" % (fx, chrome))
+    for (key, value), ms in fx.items():
+        check_near("%s=%s" % (key, value), chrome[key, value], ms, 0.01)
+    for key in ("route", "user", "frame", "short"):
+        ticks = label_ticks(r, "label:" + key)
+        check({v for k, v in fx if k == key} == set(ticks) - {"(none)"}, "values of %s: %s, %s" % (key, fx, ticks))
+        for value in set(ticks) - {"(none)"}:
+            check(fx[key, value] > ticks[value] - 0.01, "%s=%s: %g ms, %d ticks" % (key, value, fx[key, value], ticks[value]))
 
 
 @suite.test("label-merge", "labels of two recordings stay what they were")

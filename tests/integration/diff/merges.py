@@ -58,6 +58,9 @@ def check_info(inputs, merged):
                 "jit_approximate_ticks", "jit_unknown_ticks", "signals", "threads", "vms", "own_handler_ns"):
         want = sum(i.get(key, 0) for i in infos)
         check(m.get(key, 0) == want, "%s is %s, not %s" % (key, m.get(key), want))
+    own = [sorted((p["pid"], p["samples"], p["ticks"], p["lost_ticks"], p["cpu_ns"], p["own_ns"], p["from_ns"], p["to_ns"])
+                  for p in ps) for ps in (m["processes"], [p for i in infos for p in i["processes"]])]
+    check(own[0] == own[1] and own[0], "processes have %s, not %s" % tuple(own))
     for reason in m["lost"]:
         want = sum(i["lost"][reason] for i in infos)
         check(m["lost"][reason] == want, "lost %s is %d, not %d" % (reason, m["lost"][reason], want))

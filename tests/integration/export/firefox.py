@@ -178,6 +178,20 @@ def add_to(suite):
         finally:
             fx.close()
 
+    @t("firefox.labels", "labels of a recording are markers, each key with its values; marks are instants")
+    def labels():
+        trace = s.record_lua("labels.lua", "-q").ok().trace
+        fx, _ = opened(trace)
+        try:
+            (handle, _, _, _), = fx.threads()
+            markers = fx.markers(handle)
+        finally:
+            fx.close()
+        shown = {m["label"] for m in markers if m["markerType"] == "label" and m["name"] == "route"}
+        values = {r["label"] for r in s.rows(trace, "--by", "label:route")} - {"(none)"}
+        check(shown == {"route: " + v for v in values}, "%s, not %s" % (shown, values))
+        check([m["name"] for m in markers if m["markerType"] == "mark"] == ["labels begin"], "marks: %s" % markers)
+
     @t("firefox.perf", "the Firefox Profiler imports format perf-script: a sample for each tick of these traces")
     def perf():
         for trace in (shared.golden("threads"), shared.golden("recursion")):

@@ -1,4 +1,5 @@
 """Traces that are empty, odd or hostile: the page opens, says what there is, and names stay text. Imported by run.py."""
+import json
 import os
 import sys
 
@@ -15,6 +16,7 @@ try:
 except ImportError:
     c = None
 
+LABEL = 27                              # the kind of record
 NAMES = [b"</script><img src=x onerror=\"globalThis.hacked = 1\">", b"\"'`${globalThis.hacked = 1}&lt;b&gt;\\u003cb",
          b"<!--<script>", b"\0\1\x1b[31m\r\n\t", "\u202eevil\u202c\u2066\u200b\ufeff".encode(), b"\xff\xfe\xc3(",
          b"__proto__", b"constructor", "\u4e2d\u6587\U0001f525 \u0627\u0644".encode(), b"n" * 65536, b"x" * 65536]
@@ -29,7 +31,7 @@ def need_crafted():
 
 
 def hostile_trace():
-    """A function, zone and thread of each name, a source of such lines; each function calls the next."""
+    """A function, zone, thread and label of each name, a source of such lines; each function calls the next."""
     need_crafted()
     n, source = len(NAMES), s.tmpfile("</script>.lua")
     os.makedirs(os.path.dirname(source), exist_ok=True)
@@ -40,8 +42,8 @@ def hostile_trace():
         *[row for i in range(n) for row in (
             c.one(c.FUNCTION, i + 1, 1, 0, 1, i + 1, i + 1), c.one(c.NAME, 0, i + 1, 2, i + 2),
             c.one(c.LOCATION, i + 1, i + 1, i + 1), c.one(c.STACK, i + 1, i, i + 1), c.one(c.ZONE, i + 1, i, i + 2),
-            c.one(c.THREAD, i + 1, 0, i + 7, i + 2))])
-    f.samples(*[{1: 1, 2: i + 1, 5: i + 1, 6: i + 1, 9: 16 * i, 10: i + 1} for i in range(n)])
+            c.one(c.THREAD, i + 1, 0, i + 7, i + 2), c.one(LABEL, i + 1, 0, i + 2, i + 2))])
+    f.samples(*[{1: 1, 2: i + 1, 5: i + 1, 6: i + 1, 9: 16 * i, 10: i + 1, 13: i + 1} for i in range(n)])
     return f.write()
 
 
@@ -92,9 +94,13 @@ def add_to(suite):
             b.js("luasamplePage.profile.functions.map(f => f.name)")
         for name in SHOWN:
             check(any(name in x for x in shown), "%r is not shown" % name)
-        for kind in ("zone", "thread"):
-            b.js("luasamplePage.set({ color: '%s' })" % kind)
+        for kind in ("zone", "thread", *b.js("luasamplePage.profile.labels.map(l => l.column)")):
+            b.js("luasamplePage.set({ color: %s })" % json.dumps(kind))
             b.settle()
+        listed = b.js("document.getElementById('pick-label').textContent")
+        check("__proto__" in listed and len(listed) < 2000, "labels: %r" % listed[:300])
+        b.js("luasamplePage.set({ color: 'thread' })")
+        b.settle()
         legend = b.js("document.getElementById('legend').textContent")
         check("</script>" in legend, "the legend is %r" % legend[:200])
         b.js("luasamplePage.select(luasamplePage.profile.functions.findIndex(f => f.name.startsWith('<!--')))")
@@ -106,6 +112,28 @@ def add_to(suite):
         b.settle()
         check(b.js("document.images.length") == 0, "a name was run")
         shared.is_fine(b)
+
+    @t("bad.labels", "far more keys and values of labels than a page has: the rest is together, and no tick is lost")
+    def labels():
+        need_crafted()
+        n = 400
+        f = c.File().definitions(
+            c.strings(1, b"id", *[b"v%d" % i for i in range(n)], *[b"k%d" % i for i in range(9)]),
+            *[c.one(LABEL, i + 1, 0, 1, i + 2) for i in range(n)],
+            *[c.one(LABEL, n + 1 + i, i % n, n + 2 + i % 9, 2) for i in range(n)])
+        trace = f.samples(*[{1: 1, 9: 16 * i, 10: 1 + i % 5, 13: i + 1} for i in range(2 * n)]).write()
+        b = opens(trace)
+        b.js("luasamplePage.selectTime(0, luasamplePage.profile.time.buckets)")
+        b.settle()
+        got = dict(b.js("(l => l.texts.map((t, i) => [t, luasamplePage.aggregate.sumBy(l.column, l.texts.length)[i]]))"
+                        "(luasamplePage.profile.labels[0])"))
+        want = {r["label"]: r["self_ticks"] for r in s.rows(trace, "--by", "label:id")}
+        others = got.pop("(other values)")
+        check(len(got) == 100 and others + sum(got.values()) == sum(want.values()), "%d values, %d" % (len(got), others))
+        check(all(want[v] == ticks for v, ticks in got.items()), "ticks differ: %s" % got)
+        check(min(got.values()) >= max(t for v, t in want.items() if v not in got), "not those with the most")
+        check(b.js("luasamplePage.profile.labels.length") == 6, "keys")
+        check("4 more keys of labels" in b.js("document.getElementById('about-body').textContent"), "it does not say so")
 
     @t("bad.empty", "no samples at all")
     def empty():

@@ -16,7 +16,8 @@ static void open_report(const char *path, struct ls_report *r)
         const char *why = "";
 
         if (!filter || ls_profile_open(path, &r->profile, &why) || ls_labels_new(r->profile, 0, &labels) ||
-            ls_filter_init(filter, r->profile, labels, &options) || ls_aggregate_new(r->profile, filter, 0, &aggregate)) {
+            ls_filter_init(filter, r->profile, labels, &options.want) ||
+            ls_aggregate_new(r->profile, filter, 0, &aggregate)) {
                 fprintf(stderr, "compare: %s: %s\n", path, why);
                 exit(1);
         }

@@ -123,3 +123,45 @@ def add_to(suite):
             check([text for _, _, text in got] == f.read().split("\n")[:-1], "the text of the source differs")
         place = b.js("document.getElementById('source-place').textContent")
         check(shared.PHASES + ":" in place, "the place is %r" % place)
+
+    @t("numbers.labels", "a label alone, by its list and by the legend; colours by key; flags of marks")
+    def labels():
+        trace = s.record_lua("labels.lua").ok().trace
+        b = shared.opened(shared.page_of(trace))
+        for key in ("route", "user"):
+            want = [(r["label"], r["self_ticks"]) for r in s.rows(trace, "--by", "label:" + key)]
+            got = b.js("(l => l.texts.map((t, i) => [t, luasamplePage.aggregate.sumBy(l.column, l.texts.length)[i]]))"
+                       "(luasamplePage.profile.labels.find(l => l.key === %s))" % json.dumps(key))
+            same("label:" + key, [tuple(x) for x in got], want)
+        pick = "(e => { e.value = %s; e.dispatchEvent(new Event('change')); })(document.getElementById('pick-label'))"
+        for key, value in (("route", "/item"), ("user", "ann"), ("route", "(none)")):
+            option = b.js("(e => e && e.value)(Array.from(document.querySelectorAll('#pick-label optgroup[label=%s] option'))"
+                          ".find(e => e.textContent === %s))" % (key, json.dumps(value)))
+            check(option, "%s=%s is not in the list" % (key, value))
+            b.js(pick % json.dumps(option))
+            b.settle()
+            compare_rows(b, trace, "--label", "%s=%s" % (key, value))
+        b.js(pick % "''")
+        b.js("luasamplePage.set({ color: 'label:route' })")
+        b.settle()
+        at = b.js("Array.from(document.querySelectorAll('#legend button'), e => e.textContent).indexOf('/list')")
+        b.press("#legend button:nth-child(%d)" % (at + 1))
+        compare_rows(b, trace, "--label", "route=/list")
+        compare_trees(b, trace, "--label", "route=/list")
+        b.js("(e => { e.value = 'label:user'; e.dispatchEvent(new Event('change')); })"
+             "(document.querySelector('#pick-color select'))")
+        b.settle()
+        legend = b.js("Array.from(document.querySelectorAll('#legend button'), e => e.textContent)")
+        check(sorted(legend) == ["(none)", "ann"], "colours by the label user: %s" % legend)
+        chosen = b.js("document.getElementById('pick-label').selectedOptions[0].textContent")
+        check(chosen == "/list", "the list shows %r" % chosen)
+        start = s.info(trace)["start_monotonic_ns"]
+        spans = [d for d in s.json_of(["dump", "-i", trace, "--json"]) if d["record"] == "span"]
+        want = [[d["time_ns"] - start, d["name"]] for d in spans]
+        check(b.js("luasamplePage.timeline.marks().map(m => [m.at, m.name])") == want, "marks are not %s" % want)
+        x, y, w, _ = b.place("#time-canvas")
+        b.mouse("mouseMoved", x + b.js("luasamplePage.timeline.marks()[0].x"), y + 5)
+        b.settle()
+        tip = b.js("document.getElementById('tooltip').innerText")
+        check("labels begin" in tip, "tooltip: %r" % tip)
+        shared.is_fine(b)

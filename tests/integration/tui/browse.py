@@ -4,10 +4,24 @@ import re
 
 import support as s
 from support import check
-from screen import GOLDEN, Screen, browsed, eventually, tui
+from screen import GOLDEN, Screen, browsed, eventually, tmux, tui
 
 MARKS = "[\u25b8\u25be]"
 WIDE = dict(width=200, height=70)
+
+
+CLICK, WHEEL_UP, WHEEL_DOWN = 0, 64, 65
+
+
+def press(w, button, x, y, twice=False):
+    """What a terminal sends for a press and a release, in the way of TERM=screen."""
+    once = "\x1b[M%c%c%c" % (32 + button, 33 + x, 33 + y)
+    release = "\x1b[M#%c%c" % (33 + x, 33 + y) if button == CLICK else ""
+    w.type((once + release) * (2 if twice else 1))
+
+
+def mouse_flag(w):
+    return tmux("display-message", "-p", "-t", w.name, "#{mouse_standard_flag}").strip()
 
 
 def same(what, read, want):
@@ -298,3 +312,56 @@ def add_to(suite):
             w.keys("]", until="is not for this view")
             w.keys("o", until="Command:|Command")
             w.wait("luajit .*browse.lua")
+
+    @t("labels", "the keys of labels are among what can be grouped by")
+    def _():
+        path = s.record_lua("labels.lua", "-q").ok().trace
+        with tui(path, "--raw", **WIDE) as w:
+            w.wait("by function, sorted by self")
+            w.keys("b", until="label:user +by the values of this label")
+            w.type("/label:route", until="/label:route$")
+            w.keys("Enter")
+            w.keys("Enter", until="by label:route, sorted")
+            same("label:route", lambda: flat_rows(w, False), report_rows(path, "--by", "label:route", two=False))
+
+    @t("mouse", "a click is the row, a double one opens it, the wheel scrolls, the head of a column sorts", quick=True)
+    def _():
+        with tui(browsed(), "--raw") as w:
+            w.wait("by function, sorted by self +1/")
+            row, first = 3, [name for _, _, name in report_rows(browsed())][:3]
+            press(w, CLICK, 30, row + 1)
+            w.wait(r" 2/\d+ *$")
+            press(w, CLICK, 30, row + 2, twice=True)
+            w.wait(r" 3/\d+ *$")
+            w.wait("\u25be " + re.escape(first[2][:20]))
+            press(w, CLICK, 30, row + 2, twice=True)
+            w.wait("\u25be", gone=True)
+            for column, order in (("Total", "total"), ("Function", "name"), ("Self", "self")):
+                x = w.lines()[row - 1].index(column)
+                press(w, CLICK, x + 1, row - 1)
+                w.wait("by function, sorted by " + order)
+            press(w, CLICK, 30, 0)              # the title, and below the last row: nothing
+            press(w, CLICK, 30, 23)
+            w.keys("b", until="Group by")
+            press(w, CLICK, 3, row + 4, twice=True)     # lists are the same
+            w.wait("by (vmstate|zone|line|module)")
+            w.keys("f", until="^filter:")
+            press(w, CLICK, 3, row)             # a line that is typed is left alone
+            w.type("--vmstate gc")
+            w.wait("^filter: --vmstate gc")
+            w.keys("Escape", "Q", until="^status 0")
+        with tui(browsed(), "--raw", height=12) as w:
+            w.wait("by function, sorted by self +1/")
+            press(w, WHEEL_DOWN, 30, 10)
+            w.wait(r" 4/\d+ *$")
+            check(first[0] not in w.text(), "the first row is still there")
+            press(w, WHEEL_UP, 30, 10)
+            w.wait(re.escape(first[0]))
+        with tui(browsed(), "--no-mouse") as w:
+            w.wait("by function, sorted by self +1/")
+            check(mouse_flag(w) == "0", "--no-mouse takes the mouse")
+        with tui(browsed()) as w:
+            w.wait("by function, sorted by self +1/")
+            check(mouse_flag(w) == "1", "the mouse is not asked for")
+            w.keys("q", until="^status 0")
+            check(mouse_flag(w) == "0", "the mouse is not given back")

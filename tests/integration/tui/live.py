@@ -64,6 +64,28 @@ def add_to(suite):
         with open(log) as f:
             check(sorted(f.read().splitlines()) == ["to stderr", "to stdout"], "the log has other lines")
 
+    @t("top.wall", "-e wall records it; a filter goes on showing it, and -e cpu shows the other")
+    def _():
+        s.need("luajit")
+        path = s.tmpfile(".lua")
+        with open(path, "w") as f:
+            f.write("local f = require 'ffi' f.cdef 'int usleep(unsigned);'\n"
+                    "function nap() f.C.usleep(20000) end while true do nap() end\n")
+        with top("-e", "wall", "--", "luajit", path, width=120) as w:
+            w.wait(r"^ wall time, [^;]*; \d+ samples")
+            w.wait(r"^ +[\d.]+% +[\d.]+% +(100\.00|\d\d\.\d\d)%.* nap ")
+            w.keys("f", until="^filter:")
+            w.type("--function nap")
+            w.keys("Enter", until="^ filter .*--function nap")
+            w.wait(r"^ wall time, ")
+            w.keys("F", until="no filters")
+            w.wait(r"^ wall time, ")
+            w.keys("f", until="^filter:")
+            w.type("-e cpu")
+            w.keys("Enter", until=r"^ cpu time, ")
+            w.keys("Q", until="Quit.*y/n")
+            w.keys("y", until="^status 0")
+
     @t("top.private", "the trace is private, and gone at the end; quitting asks, and ends the program")
     def _():
         s.need("luajit")

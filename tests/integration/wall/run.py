@@ -183,6 +183,14 @@ def views():
         check(sum(row[event]["self_ticks"] for row in j["rows"]) == want, "rows of %s do not sum to %d" % (event, want))
     for row in j["rows"]:
         check(row["cpu"]["self_ticks"] <= row["wall"]["self_ticks"], "more cpu than wall: %s" % row)
+    for format_, tells in (("callgrind", "desc: Time: wall\n"), ("speedscope", ", wall time\""), ("chrome", "\"name\":\"wall\""),
+                           ("firefox", "\"value\":\"wall\""), ("perf-script", "wall-clock:"), ("jsonl", "{\"event\":\"wall\",")):
+        for event in ("cpu", "wall"):
+            out = s.report(r.trace, "-e", event, "--format", format_).ok().out
+            check((tells in out) == (event == "wall"), "%s of %s time: %.300r" % (format_, event, out))
+    text = s.run([s.luasample(), "diff", "-e", "wall", r.trace, r.trace]).ok().out
+    check(text.count(" of wall time") == 2, "diff: " + text)
+    check("Event: " in s.report(r.trace).ok().out, "nothing is said of the wall time that was recorded")
     text = s.report(r.trace, "-e", "cpu,wall", "--sort", "total").ok().out
     check(re.search(r"Self cpu +Self wall +Total cpu +Total wall", text), "no title: " + text)
     check(re.search(r"nap +wall\.lua", text), "no nap in: " + text)
