@@ -1,6 +1,8 @@
 /* Texts of chunks loaded under a name. See load_text.h. */
 #include "libsample/load_text.h"
 
+#include <string.h>
+
 #include "libsample/agent.h"
 #include "libsample/handler/kept_text.h"
 #include "libsample/pages.h"

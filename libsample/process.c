@@ -13,6 +13,7 @@
 #include "libsample/attach.h"
 #include "libsample/handler/tick.h"
 #include "libsample/interpose.h"
+#include "libsample/pages.h"
 #include "libsample/share.h"
 #include "libsample/thread.h"
 
@@ -36,7 +37,7 @@ int ls_in_recorded_process(void)
 /* The word that tells this process from its forked children, raw clone included: the kernel zeroes its page there. */
 volatile uint64_t *ls_process_make_generation(void)
 {
-        uint64_t *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        uint64_t *page = mmap(ls_pages_place(PAGE), PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         if (page == MAP_FAILED)
                 return NULL;

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libsample/pages.h"
+
 #define PAGE 4096u
 #define MAX_RINGS 4096u
 #define MAX_TOTAL (UINT64_C(1) << 34)
@@ -65,7 +67,8 @@ struct ls_shm *ls_share_map_file(int fd, uint64_t size, uint64_t generation, uin
 
         if (pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header || !header_ok(&header, size, generation, owner))
                 return NULL;
-        shm = mmap(at, (size_t)header.total_size, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
+        shm = mmap(at ? at : ls_pages_place((size_t)header.total_size), (size_t)header.total_size, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
         if (shm == MAP_FAILED)
                 return NULL;
         ring = (const struct ls_ring *)((const char *)shm + LS_SHM_RINGS);
@@ -112,7 +115,7 @@ struct ls_registry *ls_share_map_registry(const struct ls_env_memory *memory)
         if (fd < 0)
                 return NULL;
         if (size >= LS_REGISTRY_SIZE)
-                r = mmap(NULL, LS_REGISTRY_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+                r = mmap(ls_pages_place(LS_REGISTRY_SIZE), LS_REGISTRY_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         close(fd);
         if (r == MAP_FAILED)
                 return NULL;
