@@ -493,6 +493,11 @@ const char *ls_jit_why_not(void)
         return ls_jit_facts.why;
 }
 
+unsigned ls_jit_traces_seen(void)
+{
+        return ls_jit_facts.traces_known ? ls_jit_facts.at.state + ls_jit_facts.at.traces : 0;
+}
+
 unsigned ls_jit_base_seen(void)
 {
         return ls_jit_facts.traces_known ? ls_jit_facts.at.jit_base : 0;

@@ -259,7 +259,7 @@ static int walk(struct ls_thread *t, const struct running *r, const struct ls_re
         struct ls_moment m = { .vm = r->vm, .L = r->L, .regs = s->native ? regs : NULL, .jit_offset = LS_JIT_NO_OFFSET };
         const uint64_t *jit_base = NULL;
         struct ls_top top;
-        int error, place = 0;
+        int error, place = 0, in_code;
 
         s->at_hand = *ticks;
         w->trusted = 0;
@@ -267,14 +267,15 @@ static int walk(struct ls_thread *t, const struct running *r, const struct ls_re
                 jit_base = *(const uint64_t *const volatile *)(r->global + ls_vm_facts.jit_base_offset);
         if (jit_base && r->vm->jit)
                 place = ls_jit_locate(r->vm, r->L, regs->ip, regs->sp, &m.jit_id, &m.jit_offset);
-        if (place == LS_JIT_IN_TRACE)
+        in_code = place == LS_JIT_IN_TRACE || (jit_base && !place && ls_jit_in_running(&w->guard, r->global, regs->ip));
+        if (in_code)
                 top = (struct ls_top){ .base = jit_base, .exact = 1, .in_trace = 1 };
         else
                 ls_walk_top(w, r->L, jit_base, state == LS_VMSTATE_C, regs, &top);
         /* LuaJIT leaves the state at C when it has told our handler of a recorded bytecode, and goes on compiling. */
         if (state == LS_VMSTATE_C && top.base && !top.in_asm && !top.in_trace && ls_fn_is_lua(ls_gcptr(top.base[-2])))
                 to_jit(ticks);
-        m.whole = top.in_asm || place == LS_JIT_IN_TRACE || is_whole_blocked(ticks, &top, state, place);
+        m.whole = top.in_asm || in_code || is_whole_blocked(ticks, &top, state, place);
         if (top.in_trace && (!place || m.jit_offset == LS_JIT_NO_OFFSET)) {
                 ls_lose(LS_LOSS_TRACE_UNKNOWN, ticks->sum);
                 m.flags |= LS_SAMPLE_NO_LINE;

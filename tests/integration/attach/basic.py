@@ -155,6 +155,18 @@ def add_to(suite):
         check(len(set(vms)) == len(vms), "VMs of the threads: %r" % vms)
         check_near("CPU time", i["ticks"] * 1e6, i["cpu_ns"], 0.1 * i["cpu_ns"] + 2e7)
 
+    @test("names", "functions that only run compiled have the names that a program started by luasample would show")
+    def _():
+        p = begun(os.path.join(support.LUA, "attachnames.lua"))
+        time.sleep(0.3)                         # until all of it is compiled
+        r = attach(p.p.pid, duration="1s")
+        end(p)
+        rs = rows(r.trace, "--min", "0")
+        ticks = sum(x["self_ticks"] for x in rs)
+        named = {name: sum(x["self_ticks"] for x in rs if x["name"] == name) / ticks for name in ("spinning.field", "spin_global")}
+        check(all(v > 0.2 for v in named.values()) and sum(named.values()) > 0.9, "%r of %d ticks: %r" % (
+            named, ticks, [(x["name"], x["self_ticks"]) for x in rs[:6]]))
+
     @test("churn", "threads and VMs that come and go while it is attached to: the later ones are recorded too")
     def _():
         p = Started([host("workers"), "4", "1000", "300"])
