@@ -243,6 +243,7 @@ void ls_vm_library_leave(void)
 void ls_vm_library_after_fork(void)
 {
         atomic_flag_clear(&busy);
+        ls_patch_after_fork(patches, NPATCHES);
 }
 
 void ls_vm_library_scan(int in_constructor)

@@ -14,6 +14,7 @@ struct ls_subject {
         unsigned agents;                /* that are loaded, ours or others */
         struct ls_inject inject;
         pid_t agent_tid;                /* the agent's thread; 0 = none */
+        uint64_t held_ns;               /* the longest that a thread was stopped for attach_hold.h */
 };
 
 /* attach_subject.c: looks at the process and says in a line why it cannot be attached to. Returns 0 or -errno. */

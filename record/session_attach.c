@@ -13,6 +13,7 @@
 
 #include "record/agent_path.h"
 #include "record/attach.h"
+#include "record/attach_hold.h"
 #include "record/attach_list.h"
 #include "record/trace_file.h"
 
@@ -107,6 +108,8 @@ static void say_attached(const struct attached *a)
                         a->subject.name, (double)a->subject.inject.stopped_ns / 1e6);
                 if (a->subject.inject.queued_ns > QUEUED_SHOWN_NS)
                         fprintf(stderr, ", and waited %.2f ms for a processor", (double)a->subject.inject.queued_ns / 1e6);
+                if (a->subject.held_ns)
+                        fprintf(stderr, "; those that ran, for %.2f ms at most", (double)a->subject.held_ns / 1e6);
                 fprintf(stderr, " ]\n");
         }
         if (atomic_load(&shm->agent_state) == LS_AGENT_LOADED && !a->s->o->quiet)
@@ -148,6 +151,8 @@ static int count_there(void)
                         a->target->ended = 1;
                         ls_target_stop(a->target);
                 }
+                if (a->there)
+                        ls_attach_hold(&a->subject, a->target->memory.shm);
                 n += a->there;
         }
         return n;

@@ -467,6 +467,7 @@ LS_HANDLER static int enter(struct ls_thread *t, uintptr_t here)
 
 void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
 struct ls_thread *(*ls_tick_newcomer)(const void *context);
+volatile pid_t ls_tick_past_recorders[LS_PAST_RECORDERS];
 
 /* 1 when the program or a stranger sent it. The pid is 0 when the recorder is in another pid namespace, and when the
  * kernel had no room to queue what belongs to the signal (ulimit -i 0): then it looks like kill's. */
@@ -474,6 +475,9 @@ LS_HANDLER static int is_foreign(const siginfo_t *info, const struct ls_shm *shm
 {
         if (info->si_code != SI_USER && info->si_code != SI_QUEUE && info->si_code != SI_TKILL)
                 return 0;
+        for (unsigned i = 0; i < LS_PAST_RECORDERS; i++)
+                if (info->si_pid == ls_tick_past_recorders[i])
+                        return 0;
         return info->si_pid != 0 && info->si_pid != (pid_t)shm->recorder_pid;
 }
 

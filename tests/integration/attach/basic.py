@@ -155,6 +155,33 @@ def add_to(suite):
         check(len(set(vms)) == len(vms), "VMs of the threads: %r" % vms)
         check_near("CPU time", i["ticks"] * 1e6, i["cpu_ns"], 0.1 * i["cpu_ns"] + 2e7)
 
+    @test("many-threads", "more threads than are looked at first: the agent's own is found, and those without a ring are said")
+    def _():
+        p = Started([host("workers"), "100", "1", "2000000"])
+        deadline = time.monotonic() + 60
+        while len(os.listdir("/proc/%d/task" % p.p.pid)) < 101:
+            check(time.monotonic() < deadline, "no threads")
+            time.sleep(0.02)
+        r = attach(p.p.pid, duration="500ms")
+        check(p.p.poll() is None and info(r.trace)["samples"] > 20, "%d samples: %s" % (info(r.trace)["samples"], r.err))
+        end(p)
+
+    @test("patched-while-called", "threads that call what is patched, without a pause, are never in the middle of a patch")
+    def _():
+        p = Started([host("newstate"), "8"])
+        p.wait_for("begin")
+        before = process.state(p.p.pid)
+        for i in range(20):
+            r = attach(p.p.pid, duration="20ms")
+            check(p.p.poll() is None, "it ended with %s after %d attachments: %s" % (p.p.poll(), i + 1, p.read(p.err)))
+            check("cannot be watched" not in r.err, r.err)
+        same(before, p.p.pid)
+        p.signal(signal.SIGTERM)
+        status = p.wait()
+        made, closed, tried = (int(x) for x in p.read(p.out).split("\n")[1].split())
+        check(status == 0 and made == closed > 0 and tried > 1000, "status %d, %d VMs made, %d closed, %d tries" % (
+            status, made, closed, tried))
+
     @test("names", "functions that only run compiled have the names that a program started by luasample would show")
     def _():
         p = begun(os.path.join(support.LUA, "attachnames.lua"))
