@@ -9,6 +9,7 @@ struct ls_subject {
         pid_t pid;
         pid_t inner_pid;                /* as it knows itself, in its pid namespace */
         char name[64];                  /* its comm, fit to print */
+        unsigned uid;                   /* whose it is; its files in /proc are root's when it has closed itself */
         struct ls_modules modules;
         uint64_t entry;                 /* of an agent of ours that is there already, 0 = none */
         unsigned agents;                /* that are loaded, ours or others */
