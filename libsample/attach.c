@@ -50,6 +50,26 @@ void ls_attach_after_fork_child(void)
                 atomic_store(&taken, 0);
 }
 
+int ls_attach_has_left(void)
+{
+        return ls_agent.attached && !luasample_attach_status.pid;
+}
+
+/* The memory is the parent's still, and shared with it. One in which there is no room is left alone. */
+void ls_attach_tell_of_child(void)
+{
+        struct ls_shm *shm = ls_agent.shm;
+
+        if (!ls_agent.attached || !ls_engine_may_go_on() || !atomic_load(&shm->recording))
+                return;
+        for (unsigned i = 0; i < LS_FORK_SLOTS; i++) {
+                uint32_t nobody = 0;
+
+                if (atomic_compare_exchange_strong(&shm->forked[i], &nobody, (uint32_t)getpid()))
+                        return;
+        }
+}
+
 static void pause_ns(long ns)
 {
         const struct timespec t = { 0, ns };

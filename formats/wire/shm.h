@@ -49,6 +49,8 @@ struct ls_hold_range {                  /* no thread may be behind at, and befor
         uint32_t size, closed;          /* closed: none can get there any more */
 };
 
+#define LS_FORK_SLOTS 32u
+
 struct ls_shm {
         /* set by the recorder before the program starts, then constant */
         uint32_t magic;
@@ -109,6 +111,8 @@ struct ls_shm {
         _Atomic uint32_t hold;          /* attached, both: enum ls_hold; futex (shared) */
         uint32_t n_hold;                /* agent: ranges */
         struct ls_hold_range hold_ranges[LS_HOLD_RANGES];
+        _Atomic uint32_t forked[LS_FORK_SLOTS]; /* attached: children with VMs, each by itself and as it knows itself, to be
+                                         * attached to; the recorder takes them; 0 = free */
         uint64_t parent_generation;     /* of the memory of the process that forked this one, 0 = it was not forked */
         uint32_t parent_jit_ids;        /* ids of JIT traces up to this one are the parent's, and so are their definitions */
         uint32_t pad2;
