@@ -346,7 +346,8 @@ const char *ls_engine_vm_adopt(lua_State *L)
         if (!vm)
                 return "too many VMs";
         vm->engine = LS_ENGINE_WALK;
-        vm->jit_leaf = LS_JIT_LEAF_ROOT;
+        vm->jit_leaf = ls_agent.shm->jit_leaf;
+        ls_jit_open_running(vm, L);
         if (t) {
                 ls_thread_enter(t);
                 send_vm(t, vm);

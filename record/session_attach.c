@@ -344,7 +344,6 @@ int ls_session_attach(const struct ls_record_options *options)
                 return LS_EXIT_FAIL;
         }
         o = *options;
-        o.jit_leaf = LS_JIT_LEAF_ROOT;  /* nothing is called in the VMs, so how their traces came about is not known */
         o.command = words;
         snprintf(name, sizeof(name), "%d", (int)pids[0]);
         read_command(pids[0], name, words, text);

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "libsample/handler/guard.h"
-#include "libsample/handler/walk.h"
 #include "libsample/jit_private.h"
 #include "libsample/vm_layout.h"
 
@@ -205,20 +204,4 @@ int ls_jit_locate(const struct ls_vm *vm, const lua_State *L, uintptr_t ip, uint
             find_caller(jit, frame, sp, &t, &offset))
                 return called_out(&t, offset, ret_jit_id, ret_offset);
         return LS_JIT_NOWHERE;
-}
-
-int ls_jit_in_running(struct ls_guard *guard, const char *global, uintptr_t ip)
-{
-        const char *place = global + ls_vm_facts.traces_offset, *array, *trace;
-        int32_t number = *(const volatile int32_t *)(global + ls_vm_facts.vmstate_offset);
-
-        if (!ls_vm_facts.traces_offset || number <= 0 || !ls_guard_reads(guard, place, 16) ||
-            (uint32_t)number >= LS_READ(uint32_t, place, 12))
-                return 0;
-        array = LS_READ(const char *, place, 0) + 8 * (size_t)number;
-        if (((uintptr_t)array & 7) || !ls_guard_reads(guard, array, 8))
-                return 0;
-        trace = LS_READ(const char *, array, 0);
-        return !((uintptr_t)trace & 7) && ls_guard_reads(guard, trace, LS_TR_SIZE) &&
-               ip - LS_READ(uintptr_t, trace, LS_TR_MCODE) < LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE);
 }

@@ -265,8 +265,10 @@ static int walk(struct ls_thread *t, const struct running *r, const struct ls_re
         w->trusted = 0;
         if (ls_vm_facts.jit_base_offset)
                 jit_base = *(const uint64_t *const volatile *)(r->global + ls_vm_facts.jit_base_offset);
-        if (jit_base && r->vm->jit)
+        if (jit_base && r->vm->jit) {
+                ls_jit_find(r->vm, t, &w->guard, r->global, regs->ip);
                 place = ls_jit_locate(r->vm, r->L, regs->ip, regs->sp, &m.jit_id, &m.jit_offset);
+        }
         in_code = place == LS_JIT_IN_TRACE || (jit_base && !place && ls_jit_in_running(&w->guard, r->global, regs->ip));
         if (in_code)
                 top = (struct ls_top){ .base = jit_base, .exact = 1, .in_trace = 1 };

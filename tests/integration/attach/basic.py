@@ -9,6 +9,7 @@ import support
 from support import Fail, Started, check, check_near, host, info, json_of, luajit, run, rows, tmpfile
 
 LOOP = os.path.join(support.LUA, "attachloop.lua")
+INLINE = os.path.join(support.LUA, "attachinline.lua")
 SLEEP = os.path.join(support.LUA, "attachsleep.lua")
 
 
@@ -72,6 +73,29 @@ def add_to(suite):
             check(i["vms"] == 1 and i["threads"] == 1, "%d VMs, %d threads" % (i["vms"], i["threads"]))
             print("     stopped for %.2f ms; CPU %.3f s, %d ticks" % (stop_ms(r), i["cpu_ns"] / 1e9, i["ticks"]))
             check(stop_ms(r) < 20, "stopped for %.2f ms" % stop_ms(r))
+
+    @test("inlined", "functions that compiled code has inlined are seen in traces that were there before, and after a flush")
+    def _():
+        seen = {}
+        for kind, args, opts in (("map", (), ()), ("flush", ("flush",), ()), ("root", (), ("--jit-leaf", "root"))):
+            p = begun(INLINE, *args)
+            time.sleep(0.3)
+            before = process.state(p.p.pid)
+            r = attach(p.p.pid, *opts, duration="1s")
+            same(before, p.p.pid)
+            end(p)
+            clean(r)
+            seen[kind] = {x["line_defined"]: (x["self"], x["total"]) for x in rows(r.trace, "--min", "0") if x["line_defined"]}
+            i = info(r.trace)
+            marked = i["jit_approximate_ticks"] / max(i["jit_ticks"], 1)
+            check(marked > 0.9 if kind != "root" else marked == 0, "%s: %.2f of the ticks are marked as approximate" % (kind, marked))
+        near, step = 7, 18
+        for kind in ("map", "flush"):
+            got = seen[kind]
+            check(near in got and got[near][0] > 0.02, "%s: the inlined function is not there: %s" % (kind, got))
+            check(got[step][1] > got[near][0], "%s: its caller has less than itself: %s" % (kind, got))
+        alone = seen["root"].get(near, (0, 0))[0]
+        check(alone < seen["map"][near][0] / 2, "root shows %.3f of it, map %.3f" % (alone, seen["map"][near][0]))
 
     @test("again", "twenty times the same process: nothing piles up")
     def _():
