@@ -225,6 +225,8 @@ static int copy_events(struct ls_jit_map *m, const struct ls_jit_input *in)
         if (!m->events)
                 return -ENOMEM;
         m->nevents = n;
+        if (in->head->flags & LS_JITF_SNAPSHOTS)
+                m->doubt |= LS_JIT_NO_EVENTS;
         for (uint32_t k = n; k-- > 0;) {
                 const struct ls_jit_event *e = &in->events[k];
 

@@ -20,6 +20,7 @@
 #include "libsample/attach_threads.h"
 #include "libsample/engine.h"
 #include "libsample/find_vms.h"
+#include "libsample/inject/patch.h"
 #include "libsample/interpose.h"
 #include "libsample/real.h"
 #include "libsample/recorder.h"
@@ -27,6 +28,7 @@
 #include "libsample/thread.h"
 
 #define LOOK_NS UINT64_C(50000000)      /* between two looks at threads and libraries */
+#define HOLD_NS UINT64_C(3000000000)    /* for the recorder to stop threads */
 #define SILENT_NS UINT64_C(2000000000)  /* without a heartbeat the recorder is gone */
 
 LS_EXPORT struct ls_attach_status luasample_attach_status = { LS_ATTACH_MAGIC, LS_ATTACH_VERSION, 0, 0, 0 };
@@ -46,6 +48,26 @@ void ls_attach_after_fork_child(void)
         luasample_attach_status.pid = 0;
         if (ls_agent.attached)
                 atomic_store(&taken, 0);
+}
+
+int ls_attach_has_left(void)
+{
+        return ls_agent.attached && !luasample_attach_status.pid;
+}
+
+/* The memory is the parent's still, and shared with it. One in which there is no room is left alone. */
+void ls_attach_tell_of_child(void)
+{
+        struct ls_shm *shm = ls_agent.shm;
+
+        if (!ls_agent.attached || !ls_engine_may_go_on() || !atomic_load(&shm->recording))
+                return;
+        for (unsigned i = 0; i < LS_FORK_SLOTS; i++) {
+                uint32_t nobody = 0;
+
+                if (atomic_compare_exchange_strong(&shm->forked[i], &nobody, (uint32_t)getpid()))
+                        return;
+        }
 }
 
 static void pause_ns(long ns)
@@ -126,8 +148,38 @@ static void look_for_vms(void)
                 atomic_store(&ls_agent.shm->agent_state, LS_AGENT_REFUSED);
         } else {
                 ls_find_vms(found);
+                if (atomic_load(&ls_agent.shm->nvms))   /* a thread may have made one before there was a handler */
+                        ls_threads_arm_all();
         }
         atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_now_ns() - start);
+}
+
+/* The recorder looks where the program's threads are, and where that is needed stops them. */
+static const char *hold(const struct ls_patch *patches, size_t n)
+{
+        const struct timespec look = { 0, (long)LOOK_NS };
+        struct ls_shm *shm = ls_agent.shm;
+        uint64_t end = ls_now_ns() + HOLD_NS;
+        uint32_t ranges = 0, state;
+
+        for (size_t i = 0; i < n && ranges < LS_HOLD_RANGES; i++)
+                if (patches[i].target && patches[i].moved)
+                        shm->hold_ranges[ranges++] = (struct ls_hold_range){ (uintptr_t)patches[i].target, (uint32_t)patches[i].moved,
+                                                                               (uint32_t)patches[i].closed };
+        shm->n_hold = ranges;
+        atomic_store(&shm->hold, LS_HOLD_ASKED);
+        while (atomic_load(&shm->hold) == LS_HOLD_ASKED && ls_now_ns() < end && !atomic_load(&shm->detach))
+                syscall(SYS_futex, &shm->hold, FUTEX_WAIT, LS_HOLD_ASKED, &look, NULL, 0);
+        state = LS_HOLD_HELD;
+        if (atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_CLAIMED))
+                return NULL;
+        return "the threads that run could not be stopped outside of it";
+}
+
+static void let_go(void)
+{
+        atomic_store(&ls_agent.shm->hold, LS_HOLD_NONE);
+        syscall(SYS_futex, &ls_agent.shm->hold, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 static int is_silent(void)
@@ -164,6 +216,10 @@ static void run(void)
 /* From here on the process is as it was. */
 static void end(void)
 {
+        static unsigned ended;
+
+        ls_tick_past_recorders[ended++ % LS_PAST_RECORDERS] = (pid_t)ls_agent.shm->recorder_pid;
+        ls_engine_give_up_handler();
         ls_vm_library_leave();
         ls_signals_end();
         ls_attach_threads_end();
@@ -195,6 +251,8 @@ void *luasample_attach(struct ls_attach *page)
         }
         ls_signals_start(1);
         ls_tick_newcomer = ls_attach_threads_newcomer;
+        ls_patch_hold = hold;
+        ls_patch_let_go = let_go;
         ls_mappings_restart();
         ls_recorder_remember();
         ls_thread_begin_quiet();

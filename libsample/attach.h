@@ -11,5 +11,10 @@ extern struct ls_attach_status luasample_attach_status;
 int ls_attach_is_way_of(const char *library);
 /* In the child after fork: it is not recorded, and can be attached to. */
 void ls_attach_after_fork_child(void);
+/* The same, when the process is attached to and what it had of its parent is forgotten: the recorder is told, which attaches to
+ * the child in its turn. */
+void ls_attach_tell_of_child(void);
+/* 1 when the process was attached to, and is no longer, or not yet again. */
+int ls_attach_has_left(void);
 
 #endif

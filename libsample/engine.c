@@ -91,6 +91,16 @@ int ls_engine_install_handler(void)
         return ls_real.sigaction(LS_TICK_SIGNAL, &sa, NULL);
 }
 
+int ls_engine_has_handler(void)
+{
+        return atomic_load(&installed);
+}
+
+void ls_engine_give_up_handler(void)
+{
+        atomic_store(&installed, 0);
+}
+
 void ls_engine_leave_signal_stacks(void)
 {
         if (!atomic_exchange(&no_signal_stack, 1) && atomic_load(&installed) && ls_agent_live())
@@ -336,7 +346,8 @@ const char *ls_engine_vm_adopt(lua_State *L)
         if (!vm)
                 return "too many VMs";
         vm->engine = LS_ENGINE_WALK;
-        vm->jit_leaf = LS_JIT_LEAF_ROOT;
+        vm->jit_leaf = ls_agent.shm->jit_leaf;
+        ls_jit_open_running(vm, L);
         if (t) {
                 ls_thread_enter(t);
                 send_vm(t, vm);
@@ -358,7 +369,6 @@ void ls_engine_detach(void)
         for (uint32_t i = 0; i < atomic_load(&ls_vms_used); i++)
                 withdraw(&ls_vms[i]);
         atomic_store(&ls_vms_used, 0);
-        atomic_store(&installed, 0);
         ls_unlock(&vms_lock, &mask);
         ls_threads_restart();
 }
@@ -483,6 +493,7 @@ void ls_engine_after_fork_child(void)
         static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
         memcpy(&vms_lock, &fresh, sizeof fresh);        /* another thread may have had it */
+        ls_engine_give_up_handler();
         ls_jit_after_fork();
         may_go_on = ls_threads_after_fork_child() && live_vms();
 }

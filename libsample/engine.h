@@ -30,6 +30,11 @@ void ls_profiler_last_words(void);
 /* Installs the tick's signal handler. 0 or -1. */
 int ls_engine_install_handler(void);
 
+/* 1 when ticks have a handler: else one would kill the process. */
+int ls_engine_has_handler(void);
+/* From now on they have not: threads that arm themselves late, such as one that makes a VM, get no ticks. */
+void ls_engine_give_up_handler(void);
+
 /* Puts require "jit.zone" and require "luasample" into the VM. */
 void ls_module_install(lua_State *L);
 

@@ -5,6 +5,7 @@
 #ifndef LS_JIT_H
 #define LS_JIT_H
 
+#include "libsample/handler/guard.h"
 #include "libsample/thread.h"
 #include "libsample/vm.h"
 
@@ -13,6 +14,8 @@
 void ls_jit_probe(lua_State *L);
 /* Where jit_base is in global_State, as it was seen to change with compiled code; 0 = it was not seen. */
 unsigned ls_jit_base_seen(void);
+/* Where the array of traces is in global_State; 0 = it was not found. */
+unsigned ls_jit_traces_seen(void);
 /* NULL = verified; else why no map can be made, for people. */
 const char *ls_jit_why_not(void);
 
@@ -42,5 +45,15 @@ extern uintptr_t ls_jit_functions[2];
  * byte; LS_JIT_NO_OFFSET when only the trace is known). Signal handler; trusts no pointer that the VM may be changing. */
 int ls_jit_locate(const struct ls_vm *vm, const lua_State *L, uintptr_t ip, uintptr_t sp, uint32_t *ret_jit_id,
                   uint32_t *ret_offset);
+
+/* 1 when ip is in the machine code of the trace that the VM names as the one that runs. For a VM whose traces are not
+ * watched, as in a process that was attached to. Signal handler; what it reads is guarded. */
+int ls_jit_in_running(struct ls_guard *guard, const char *global, uintptr_t ip);
+
+/* Watches a VM that runs already: nothing is called in it, and its traces are found as they run (handler/jit_find.c). Sets
+ * vm->jit, where a map can be made and is wanted. Normal context, any thread; before the handler finds the VM. */
+void ls_jit_open_running(struct ls_vm *vm, lua_State *L);
+/* Adds the trace that is interrupted at ip to those that ls_jit_locate finds, when it is not known yet. Signal handler. */
+void ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *guard, const char *global, uintptr_t ip);
 
 #endif

@@ -322,18 +322,52 @@ static struct ls_jit *new_jit(void)
         return jit;
 }
 
-void ls_jit_open(struct ls_vm *vm, lua_State *L)
+/* Number of an IR instruction by its name, 0 = there is none (the first of all is no constant). */
+static uint8_t number_of(const char *name)
 {
-        struct ls_jit *jit;
+        for (uint32_t i = 0; i < ls_jit_facts.nirnames / 6; i++)
+                if (!memcmp(ls_jit_facts.irnames + 6 * i, name, 6))
+                        return (uint8_t)i;
+        return 0;
+}
 
-        if (!ls_jit_facts.traces_known || !(jit = new_jit()))
-                return;
-        ls_jit_functions[0] = (uintptr_t)on_record;
-        ls_jit_functions[1] = (uintptr_t)on_trace;
+static struct ls_jit *jit_for(struct ls_vm *vm, const lua_State *L)
+{
+        struct ls_jit *jit = ls_jit_facts.traces_known ? new_jit() : NULL;
+
+        if (!jit)
+                return NULL;
         jit->vm = vm;
         jit->at = ls_jit_facts.at;
         jit->map = vm->jit_leaf == LS_JIT_LEAF_MAP && !ls_jit_facts.why;
+        jit->irnames = ls_jit_facts.irnames;
+        jit->nirnames = ls_jit_facts.nirnames;
         atomic_store(&jit->global, LS_READ(const char *, L, LS_L_GLREF));
+        return jit;
+}
+
+void ls_jit_open_running(struct ls_vm *vm, lua_State *L)
+{
+        static const char wide[4][7] = { "KPTR  ", "KKPTR ", "KNUM  ", "KINT64" };
+        struct ls_jit *jit = vm->jit_leaf == LS_JIT_LEAF_MAP && !ls_jit_facts.why ? jit_for(vm, L) : NULL;
+
+        if (!jit)
+                return;
+        jit->finds = 1;
+        jit->kgc = number_of("KGC   ");
+        for (unsigned i = 0; i < 4; i++)
+                jit->wide[i] = number_of(wide[i]);
+        vm->jit = jit;
+}
+
+void ls_jit_open(struct ls_vm *vm, lua_State *L)
+{
+        struct ls_jit *jit = jit_for(vm, L);
+
+        if (!jit)
+                return;
+        ls_jit_functions[0] = (uintptr_t)on_record;
+        ls_jit_functions[1] = (uintptr_t)on_trace;
         if (ls_lua.lua_cpcall(L, attach_ours, jit)) {
                 ls_lua.lua_settop(L, -2);
                 vm->jit = jit;

@@ -1,6 +1,6 @@
 /* What the parts of the JIT's watch share: jit_probe.c and jit_irnames.c find the places, jit_events.c hears LuaJIT's
- * events, jit_send.c writes a trace's definition, jit_traces.c keeps the table of live traces that
- * handler/jit_locate.c reads. */
+ * events, handler/jit_find.c finds traces that nobody told of, handler/jit_send.c writes a trace's definition,
+ * handler/jit_traces.c keeps the table of live traces that handler/jit_locate.c reads. */
 #ifndef LS_JIT_PRIVATE_H
 #define LS_JIT_PRIVATE_H
 
@@ -13,12 +13,12 @@
 /* Byte offsets in a GCtrace, a snapshot and an IR instruction; the same in all builds of 2.1 for x86-64 with GC64, and
  * compared with jit.util's answers by the probe. jit_State begins with a GCtrace: the one being recorded. */
 enum {
-        LS_TR_NSNAP = 10, LS_TR_NINS = 12, LS_TR_IR = 32, LS_TR_SNAP = 48, LS_TR_SNAPMAP = 56, LS_TR_STARTPT = 64,
+        LS_TR_NSNAP = 10, LS_TR_NINS = 12, LS_TR_IR = 32, LS_TR_NK = 40, LS_TR_SNAP = 48, LS_TR_SNAPMAP = 56, LS_TR_STARTPT = 64,
         LS_TR_STARTPC = 72, LS_TR_MCODE_SIZE = 84, LS_TR_MCODE = 88, LS_TR_MCLOOP = 96, LS_TR_SPADJUST = 102,
         LS_TR_NUMBER = 104, LS_TR_LINK = 106, LS_TR_ROOT = 108, LS_TR_LINKTYPE = 116, LS_TR_SIZE = 120,
         LS_SNAP_MAPOFS = 0, LS_SNAP_REF = 4, LS_SNAP_MCOFS = 6, LS_SNAP_NSLOTS = 8, LS_SNAP_NENT = 10,
         LS_SNAP_SIZE = 12,
-        LS_IR_TYPE = 4, LS_IR_OP = 5, LS_IR_SIZE = 8,
+        LS_IR_OP1 = 0, LS_IR_OP2 = 2, LS_IR_TYPE = 4, LS_IR_OP = 5, LS_IR_SIZE = 8,
 };
 #define LS_REF_BIAS 0x8000u             /* reference of the first instruction; constants lie below */
 #define LS_SNAP_SLOT(entry) ((entry) >> 24)
@@ -42,6 +42,14 @@ struct ls_jit_places {                  /* offsets from global_State */
         uintptr_t exit_handler;         /* address of what the stubs jump to */
 };
 
+enum { LS_JIT_FUNCTIONS_MOST = 256 };  /* different ones in a trace; more are sent as not known */
+
+struct ls_jit_functions {               /* of the trace that is being sent */
+        uint64_t key[LS_JIT_FUNCTIONS_MOST];
+        uint32_t id[LS_JIT_FUNCTIONS_MOST];
+        unsigned n;
+};
+
 struct ls_jit_facts {
         int traces_known;               /* 1 = traces can be watched */
         const char *why;                /* why no map can be made, NULL = verified */
@@ -58,6 +66,7 @@ struct ls_jit_entry {                   /* a live trace, by number */
         uintptr_t mcode;
         uint32_t spadjust;
         uint32_t falls_out;             /* 1 = ends with a jump to the interpreter */
+        uintptr_t start;                /* the bytecode that it starts with */
 };
 struct ls_jit_range {                   /* the same by address */
         uintptr_t mcode;
@@ -89,7 +98,13 @@ struct ls_jit {
         /* normal context, the VM's thread */
         size_t ranges_room;
         struct ls_vm *vm;
-        int map;                        /* 1 = events are recorded */
+        int map;                        /* 1 = events are recorded, or made of what is found */
+        int finds;                      /* 1 = nobody tells of traces: jit_find.c; then all of this is the handler's */
+        uint8_t kgc;                    /* numbers of IR instructions: a constant that is an object, */
+        uint8_t wide[4];                /* and other constants of two words; 0 = there is none */
+        const char *irnames;
+        uint32_t nirnames;              /* bytes */
+        struct ls_jit_functions functions;
         uint8_t chained[LS_JIT_NEVENTS];/* the program has a handler of its own */
         int sent_irnames;
         struct ls_jit_raw *events;      /* of the trace that is being recorded */
@@ -107,7 +122,7 @@ struct ls_jit {
 /* Finds the names of IR instructions; trace: one that is a loop. Returns NULL, or why there are none. */
 const char *ls_jit_find_irnames(lua_State *L, const char *trace);
 
-/* jit_traces.c */
+/* handler/jit_traces.c. Normal context, or the handler where nobody tells of traces. */
 
 /* The entry of a trace number, NULL = none yet. Any context. */
 static inline struct ls_jit_entry *ls_jit_entry(const struct ls_jit *jit, uint32_t number)
@@ -126,9 +141,9 @@ int ls_jit_add(struct ls_jit *jit, uint32_t number, uint32_t jit_id, const char 
 void ls_jit_flush(struct ls_jit *jit);
 void ls_jit_free_tables(struct ls_jit *jit);
 
-/* jit_send.c */
+/* handler/jit_send.c. Likewise. */
 
-/* Sends the definition of a trace that has just been compiled. Returns its id, 0 = it could not be sent. */
+/* Sends the definition of a trace, whose recorded bytecodes are in jit->events. Returns its id, 0 = it could not be sent. */
 uint32_t ls_jit_send(struct ls_jit *jit, struct ls_thread *t, const char *trace);
 
 /* jit_events.c */

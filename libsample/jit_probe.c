@@ -40,7 +40,7 @@ static const char probe_source[] =
         "  seen[tr] = true\n"
         "  local mc, addr, at_loop = util.tracemc(tr)\n"
         "  local stub = util.traceexitstub(0)\n"
-        "  local side = compare(tr, info.nins, info.nexit, info.link, info.linktype, mc, addr, at_loop, stub)\n"
+        "  local side = compare(tr, info.nins, info.nexit, info.link, info.linktype, mc, addr, at_loop, stub, info.nk)\n"
         "  for sn = 0, info.nexit - 1 do\n"
         "    local snap = util.tracesnap(tr, sn)\n"
         "    compare_snap(tr, sn, snap[0], snap[1], #snap - 2)\n"
@@ -267,7 +267,8 @@ static void compare_trace(lua_State *L, const char *t)
         }
         if (LS_READ(uint32_t, t, LS_TR_NINS) - LS_REF_BIAS != number_at(L, 2) + 1 ||
             LS_READ(uint16_t, t, LS_TR_NSNAP) != number_at(L, 3) ||
-            LS_READ(uint32_t, t, LS_TR_MCLOOP) != number_at(L, 8))
+            LS_READ(uint32_t, t, LS_TR_MCLOOP) != number_at(L, 8) ||
+            LS_REF_BIAS - LS_READ(uint32_t, t, LS_TR_NK) != number_at(L, 10))
                 failed("the counts of a trace are not where they were expected");
         compare_link(L, t);
         pt = LS_READ(const char *, t, LS_TR_STARTPT);
@@ -276,7 +277,7 @@ static void compare_trace(lua_State *L, const char *t)
                 failed("the start of a trace is not where it was expected");
 }
 
-/* compare(tr, nins, nexit, link, linktype, mcode, address, loop, stub): returns 1 for a side trace. */
+/* compare(tr, nins, nexit, link, linktype, mcode, address, loop, stub, nk): returns 1 for a side trace. */
 static int compare(lua_State *L)
 {
         uint32_t number = number_at(L, 1);
@@ -491,6 +492,11 @@ void ls_jit_probe(lua_State *L)
 const char *ls_jit_why_not(void)
 {
         return ls_jit_facts.why;
+}
+
+unsigned ls_jit_traces_seen(void)
+{
+        return ls_jit_facts.traces_known ? ls_jit_facts.at.state + ls_jit_facts.at.traces : 0;
 }
 
 unsigned ls_jit_base_seen(void)

@@ -73,11 +73,12 @@ static void before_fork(void)
 
 static void after_fork_child(void)
 {
-        if (ls_agent.shm) {
+        if (ls_agent.shm && !ls_attach_has_left()) {
                 atomic_fetch_add(&ls_agent.shm->forks, 1);
                 ls_signals_after_fork();
                 forgotten = 0;
                 forget_parent();
+                ls_attach_tell_of_child();
                 ls_attach_after_fork_child();
                 /* One that has no VM may be about to exec: it joins when it makes one. */
                 if (ls_engine_may_go_on())

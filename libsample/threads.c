@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "libsample/agent.h"
+#include "libsample/engine.h"
 #include "libsample/handler/coroutines.h"
 #include "libsample/handler/names.h"
 #include "libsample/handler/native.h"
@@ -348,9 +349,9 @@ void ls_threads_arm_all(void)
         sigset_t mask;
 
         ls_lock(&ls_threads_lock, &mask);
-        arming = 1;
+        arming = ls_engine_has_handler();       /* the thread may come late: the attachment that it armed for has ended */
         for (unsigned i = 0; i < LS_THREADS_MOST; i++)
-                if (ls_threads[i])
+                if (arming && ls_threads[i])
                         ls_thread_arm(ls_threads[i]);
         ls_unlock(&ls_threads_lock, &mask);
 }

@@ -243,6 +243,9 @@ void ls_vm_library_leave(void)
 void ls_vm_library_after_fork(void)
 {
         atomic_flag_clear(&busy);
+        ls_patch_after_fork(patches, NPATCHES);
+        if (ls_agent.attached)          /* who attaches to this process is told of its files anew */
+                scanned = 0;
 }
 
 void ls_vm_library_scan(int in_constructor)

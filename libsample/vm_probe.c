@@ -451,6 +451,7 @@ void ls_vm_probe(void)
                         ls_vm_facts.why_no_walk = "the base of compiled code is not where it was expected";
                         ls_vm_facts.jit_base_offset = 0;
                 }
+                ls_vm_facts.traces_offset = ls_jit_traces_seen();
                 ls_lua.lua_close(L);
                 ls_vm_facts.why = state.why;
                 ls_vm_facts.ok = !state.why;

@@ -15,6 +15,7 @@
 
 #include "cli/command.h"
 #include "formats/escape.h"
+#include "record/attach_hold.h"
 #include "record/attach_threads.h"
 
 #define LOOK_NS 100000                  /* between two looks at what the thread in the program does */
@@ -201,6 +202,7 @@ static int wait_for_agent(struct ls_subject *t, const struct ls_memory *m)
 
         while (now_ns() < until) {
                 atomic_store(&m->shm->heartbeat_ns, now_ns());
+                ls_attach_hold(t, m->shm);
                 if (atomic_load(&m->shm->attach_looks))
                         return 0;
                 if (!atomic_load(&m->shm->agent_state) && read_page(t, &a) == 0) {
@@ -213,7 +215,7 @@ static int wait_for_agent(struct ls_subject *t, const struct ls_memory *m)
                         if (a.state == LS_ATTACH_REFUSED)
                                 return say(t, a.result, "the agent cannot begin");
                 }
-                if (kill(t->pid, 0) < 0 && errno == ESRCH)
+                if (ls_remote_read(&t->modules, t->modules.m[0].base, &a, 4) < 0)
                         return say(t, -ESRCH, "it has ended");
                 moment();
         }

@@ -9,11 +9,13 @@ struct ls_subject {
         pid_t pid;
         pid_t inner_pid;                /* as it knows itself, in its pid namespace */
         char name[64];                  /* its comm, fit to print */
+        unsigned uid;                   /* whose it is; its files in /proc are root's when it has closed itself */
         struct ls_modules modules;
         uint64_t entry;                 /* of an agent of ours that is there already, 0 = none */
         unsigned agents;                /* that are loaded, ours or others */
         struct ls_inject inject;
         pid_t agent_tid;                /* the agent's thread; 0 = none */
+        uint64_t held_ns;               /* the longest that a thread was stopped for attach_hold.h */
 };
 
 /* attach_subject.c: looks at the process and says in a line why it cannot be attached to. Returns 0 or -errno. */

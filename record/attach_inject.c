@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
-#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -26,6 +25,7 @@
 
 #include "record/attach_stub.h"
 #include "record/attach_threads.h"
+#include "record/stop.h"
 
 #define PAGE 4096u
 #define STACK_SIZE (64u << 10)
@@ -282,14 +282,6 @@ static int open_schedstat(pid_t pid, pid_t tid)
         return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* While a thread of the program is stopped nobody should keep us from going on, if we may have that. */
-static void hurry(int on)
-{
-        struct sched_param param = { .sched_priority = on };
-
-        sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &param);
-}
-
 static int stop_and_use(struct ls_inject *in, pid_t tid, uint64_t gadget, const struct ls_thread_data *data, int schedstat)
 {
         struct victim v = { .in = in, .tid = tid, .gadget = gadget, .data = data };
@@ -298,12 +290,12 @@ static int stop_and_use(struct ls_inject *in, pid_t tid, uint64_t gadget, const 
 
         v.inner_tid = ls_thread_inner_id(in->pid, tid);
         v.asleep_ns = ls_thread_asleep_ns(in->pid, tid);
-        hurry(1);
+        ls_stop_hurry(1);
         status = ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 ? -errno : wait_stop(tid, now_ns() + STOP_NS);
         start = now_ns();
         queued = queued_ns(schedstat);
         if (status < 0) {               /* it is in the kernel for long: it is let go when the recorder ends */
-                hurry(0);
+                ls_stop_hurry(0);
                 return status == -EAGAIN ? -ETIMEDOUT : status;
         }
         if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP)
@@ -317,7 +309,7 @@ static int stop_and_use(struct ls_inject *in, pid_t tid, uint64_t gadget, const 
         queued = queued_ns(schedstat) - queued;
         ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)sig);
         in->stopped_ns = now_ns() - start;
-        hurry(0);
+        ls_stop_hurry(0);
         in->queued_ns = queued < in->stopped_ns ? queued : in->stopped_ns;
         in->stopped_ns -= in->queued_ns;
         return err;

@@ -103,25 +103,20 @@ static int yama_scope(void)
 
 void ls_subject_not_permitted(const struct ls_subject *t)
 {
-        char path[64];
-        struct stat st = { 0 };
         int scope = yama_scope();
 
-        snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
-        if (stat(path, &st) < 0)
-                st.st_uid = getuid();
         if (scope == 3)
                 ls_error("not permitted to attach to %d (%s): kernel.yama.ptrace_scope is 3, so nobody may trace until a reboot",
                          (int)t->pid, t->name);
-        else if (scope && geteuid() && st.st_uid == getuid())
+        else if (scope && geteuid() && t->uid == getuid())
                 ls_error("not permitted to attach to %d (%s): kernel.yama.ptrace_scope is %d; run luasample as root, or grant it "
                          "CAP_SYS_PTRACE, or: sysctl kernel.yama.ptrace_scope=0", (int)t->pid, t->name, scope);
         else if (!geteuid())
                 ls_error("not permitted to attach to %d (%s): this root lacks CAP_SYS_PTRACE there, as in a container; grant it, or "
                          "attach from the host", (int)t->pid, t->name);
-        else if (st.st_uid != getuid())
+        else if (t->uid != getuid())
                 ls_error("not permitted to attach to %d (%s): it belongs to user id %u; run luasample as that user or as root, or "
-                         "grant it CAP_SYS_PTRACE", (int)t->pid, t->name, (unsigned)st.st_uid);
+                         "grant it CAP_SYS_PTRACE", (int)t->pid, t->name, t->uid);
         else
                 ls_error("not permitted to attach to %d (%s): it has more rights than you, or has closed itself to tracing; run "
                          "luasample as root, or grant it CAP_SYS_PTRACE", (int)t->pid, t->name);
@@ -219,6 +214,20 @@ static int hides_luajit(const struct ls_subject *t)
         found = fstat(fd, &st) == 0 && ls_elf_contains(fd, (uint64_t)st.st_size, "LuaJIT 2.");
         close(fd);
         return found;
+}
+
+/* The agent comes in by way of /proc/self/fd, and looks around by way of /proc/self. */
+static int check_proc(const struct ls_subject *t)
+{
+        char path[64];
+        struct stat st;
+
+        snprintf(path, sizeof(path), "/proc/%d/root/proc/self", (int)t->pid);
+        if (lstat(path, &st) == 0)
+                return 0;
+        ls_error("cannot attach to %d (%s): no /proc is mounted in the directory that is its root, by way of which the agent is "
+                 "loaded", (int)t->pid, t->name);
+        return -ENOENT;
 }
 
 static int check_lua(const struct ls_subject *t)
@@ -326,6 +335,7 @@ int ls_subject_open(struct ls_subject *t, pid_t pid, const char *agent_path)
                 ls_error("there is no process %d", (int)pid);
                 return -ESRCH;
         }
+        t->uid = (unsigned)f.uids[0];
         read_name(t);
         err = check_process(t, &f);
         if (err < 0)
@@ -342,6 +352,8 @@ int ls_subject_open(struct ls_subject *t, pid_t pid, const char *agent_path)
         err = check_image(t);
         if (err == 0)
                 err = check_lua(t);
+        if (err == 0)
+                err = check_proc(t);
         return err < 0 ? err : check_agents(t, agent_path);
 }
 

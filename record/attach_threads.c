@@ -204,11 +204,22 @@ pid_t ls_thread_inner_id(pid_t pid, pid_t tid)
 
 pid_t ls_thread_outer_id(pid_t pid, pid_t inner)
 {
-        struct candidate c[LS_THREADS_TRIED];
-        unsigned n = list(pid, c);
+        char path[64];
+        struct dirent *e;
+        pid_t found = 0;
+        DIR *dir;
 
-        for (unsigned i = 0; i < n; i++)
-                if (ls_thread_inner_id(pid, c[i].tid) == inner)
-                        return c[i].tid;
-        return 0;
+        if (inner > 0 && ls_thread_inner_id(pid, inner) == inner)       /* the same namespace */
+                return inner;
+        snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+        dir = opendir(path);
+        while (dir && !found && (e = readdir(dir))) {
+                pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
+
+                if (tid > 0 && ls_thread_inner_id(pid, tid) == inner)
+                        found = tid;
+        }
+        if (dir)
+                closedir(dir);
+        return inner > 0 ? found : 0;
 }

@@ -168,8 +168,10 @@ void ls_processes_look(struct ls_session *s, uint64_t now_ns)
         uint64_t bells;
         pid_t pid;
 
-        if (s->registry.fd < 0)
+        if (s->registry.fd < 0) {               /* children are not followed, or attached to */
+                look_for_ended(s);
                 return;
+        }
         while (read(s->registry.bell_fd, &bells, sizeof(bells)) == sizeof(bells))
                 ;
         for (unsigned i = 0; i < LS_SEATS && (t = ls_registry_next(&s->registry, now_ns, &pid)) != NULL; i++)

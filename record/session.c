@@ -150,7 +150,7 @@ int ls_session_start_trace(struct ls_session *s)
         s->next_second_ns = s->start_ns + SECOND_NS;
         s->next_minute_ns = s->start_ns + 60 * SECOND_NS;
         s->children = (struct ls_children){ .notice = child_notice, .ctx = s, .cwd = s->cwd, .is_recorded = is_recorded,
-                                            .following = s->registry.fd >= 0 };
+                                            .following = s->registry.fd >= 0 || (s->leave && !s->o->no_children) };
         err = ls_rotate_begin(s);
         if (err < 0)
                 return err;

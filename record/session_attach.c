@@ -13,11 +13,15 @@
 
 #include "record/agent_path.h"
 #include "record/attach.h"
+#include "record/attach_children.h"
+#include "record/attach_hold.h"
 #include "record/attach_list.h"
+#include "record/member.h"
 #include "record/trace_file.h"
 
 #define SECOND_NS 1000000000ull
 #define QUEUED_SHOWN_NS 500000ull
+#define REASON_MOST 512
 #define WORDS_MOST 256u
 #define WORDS_BYTES 16384u
 #define AWAY_NS (365ull * 86400 * 1000000000)
@@ -30,8 +34,9 @@ struct attached {
         int opened;                     /* the target has begun */
 };
 
-static struct attached *attached;       /* one recording a process of luasample */
+static struct attached *attached;       /* LS_TARGETS_MAX; one recording a process of luasample */
 static unsigned n_attached;
+static struct ls_attach_children children;
 
 /* The command line of the process, for the trace. words and text are filled; at least one word. */
 static void read_command(pid_t pid, const char *name, const char *words[WORDS_MOST + 1], char text[WORDS_BYTES])
@@ -72,6 +77,7 @@ static int prepared(void *ctx)
 {
         struct attached *a = ctx;
         struct ls_session *s = a->s;
+        char name[LS_TARGET_NAME];
         int err;
 
         a->target->memory.shm->timer = (uint8_t)s->timer;
@@ -79,9 +85,10 @@ static int prepared(void *ctx)
                 s->root = a->target;
                 err = ls_session_start_trace(s);
         } else {
-                err = ls_session_begin_target(s, a->target, a->subject.pid);
+                err = s->n_targets == LS_TARGETS_MAX ? -E2BIG : ls_session_begin_target(s, a->target, a->subject.pid);
                 if (err == 0) {
-                        ls_target_name(a->target, a->subject.name);
+                        ls_member_name(a->subject.pid, s->o->no_args, name, sizeof(name));
+                        ls_target_name(a->target, *name ? name : a->subject.name);
                         s->targets[s->n_targets++] = a->target;
                         atomic_store(&a->target->memory.shm->paused, (uint32_t)s->pause.on);
                 }
@@ -107,6 +114,8 @@ static void say_attached(const struct attached *a)
                         a->subject.name, (double)a->subject.inject.stopped_ns / 1e6);
                 if (a->subject.inject.queued_ns > QUEUED_SHOWN_NS)
                         fprintf(stderr, ", and waited %.2f ms for a processor", (double)a->subject.inject.queued_ns / 1e6);
+                if (a->subject.held_ns)
+                        fprintf(stderr, "; those that ran, for %.2f ms at most", (double)a->subject.held_ns / 1e6);
                 fprintf(stderr, " ]\n");
         }
         if (atomic_load(&shm->agent_state) == LS_AGENT_LOADED && !a->s->o->quiet)
@@ -118,11 +127,13 @@ static void say_attached(const struct attached *a)
 static int attach_one(struct ls_session *s, struct attached *a, pid_t pid, const char *agent)
 {
         int err = ls_subject_open(&a->subject, pid, agent);
+        pid_t first = s->recording ? s->pid : pid;
 
-        a->s = s;
+        *a = (struct attached){ .s = s, .subject = a->subject };
         s->pid = pid;
         if (err == 0)
                 err = ls_session_choose_timer(s);
+        s->pid = first;
         if (err < 0)
                 return err;
         a->target = calloc(1, sizeof(*a->target));
@@ -133,21 +144,27 @@ static int attach_one(struct ls_session *s, struct attached *a, pid_t pid, const
         a->there = err == 0;
         if (err == 0)
                 say_attached(a);
+        else if (a->opened)
+                a->target->ended = 1;
         return err;
 }
 
-static int count_there(void)
+static int count_there(const struct ls_session *s)
 {
         int n = 0;
 
         for (unsigned i = 0; i < n_attached; i++) {
                 struct attached *a = &attached[i];
 
+                if (a->there && !s->o->no_children)
+                        ls_attach_children_take(&children, a->target, ls_session_clock(CLOCK_MONOTONIC));
                 if (a->there && !ls_attach_is_there(&a->subject)) {
                         a->there = 0;
                         a->target->ended = 1;
                         ls_target_stop(a->target);
                 }
+                if (a->there)
+                        ls_attach_hold(&a->subject, a->target->memory.shm);
                 n += a->there;
         }
         return n;
@@ -174,6 +191,53 @@ static void leave(struct ls_session *s)
         }
 }
 
+/* A target that has begun is the session's. */
+static void entry_done(struct attached *a)
+{
+        ls_subject_done(&a->subject);
+        if (a->target && !a->opened && a->target != a->s->root) {
+                ls_target_done(a->target);
+                free(a->target);
+        }
+        a->target = NULL;
+}
+
+/* One that no process has any more. */
+static struct attached *free_entry(void)
+{
+        for (unsigned i = 0; i < n_attached; i++)
+                if (!attached[i].there) {
+                        entry_done(&attached[i]);
+                        return &attached[i];
+                }
+        return n_attached < LS_TARGETS_MAX ? &attached[n_attached++] : NULL;
+}
+
+static void keep_reason(void *ctx, const char *text)
+{
+        snprintf(ctx, REASON_MOST, "%s", text);
+}
+
+/* What stands against it is said in the summary, unless it has just ended, or begun another program. */
+static void attach_child(struct ls_session *s, pid_t pid, const char *agent)
+{
+        struct attached *a = s->n_processes < LS_PROCESSES_MAX ? free_entry() : NULL;
+        char reason[REASON_MOST] = "there are too many processes";
+        int err = -E2BIG;
+
+        if (a) {
+                ls_session_heartbeat(s, ls_session_clock(CLOCK_MONOTONIC) + AWAY_NS);
+                ls_error_to(keep_reason, reason);
+                err = attach_one(s, a, pid, agent);
+                ls_error_to(NULL, NULL);
+                ls_session_heartbeat(s, ls_session_clock(CLOCK_MONOTONIC));
+        }
+        if (err < 0 && err != -ESRCH && err != -ENOENT) {
+                ls_trace_notice(s->writer, reason);
+                ls_status_notice(s, reason);
+        }
+}
+
 /* The terminal's stop: the agents wait for us. */
 static void stop_here(struct ls_session *s)
 {
@@ -196,19 +260,23 @@ static int read_signals(struct ls_session *s)
         return end;
 }
 
-static void main_loop(struct ls_session *s)
+static void main_loop(struct ls_session *s, const char *agent)
 {
         uint64_t end = ls_pause_end(s);
         struct pollfd p[1 + LS_CONTROL_FDS] = { { .fd = s->signal_fd, .events = POLLIN } };
+        pid_t pid;
 
-        while (count_there()) {
+        while (count_there(s) || children.n) {
                 uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = ls_session_time_to_wait(s, now);
+                uint64_t due = ls_attach_children_due(&children);
                 struct timespec t;
 
                 if (now >= end)
                         break;
                 if (wait > end - now)
                         wait = end - now;
+                if (due < now + wait)
+                        wait = due > now ? due - now : 0;
                 t.tv_sec = (time_t)(wait / SECOND_NS);
                 t.tv_nsec = (long)(wait % SECOND_NS);
                 ppoll(p, 1 + ls_control_poll(&s->control, p + 1), &t, NULL);
@@ -218,6 +286,9 @@ static void main_loop(struct ls_session *s)
                 ls_control_handle(s);
                 if (s->control.stop)
                         break;
+                pid = ls_attach_children_next(&children, ls_session_clock(CLOCK_MONOTONIC));
+                if (pid)
+                        attach_child(s, pid, agent);
         }
         ls_session_end(s);
 }
@@ -233,15 +304,8 @@ static int attach_all(struct ls_session *s, const pid_t *pids, unsigned n, const
 
 static void all_done(struct ls_session *s)
 {
-        for (unsigned i = 0; i < n_attached; i++) {
-                struct attached *a = &attached[i];
-
-                ls_subject_done(&a->subject);
-                if (a->target && !a->opened && a->target != s->root) {
-                        ls_target_done(a->target);
-                        free(a->target);
-                }
-        }
+        for (unsigned i = 0; i < n_attached; i++)
+                entry_done(&attached[i]);
         ls_session_done(s);
         free(attached);
 }
@@ -255,7 +319,7 @@ static int run(struct ls_session *s, const pid_t *pids, unsigned n, const char *
         else
                 err = attach_all(s, pids, n, agent);
         if (err == 0)
-                main_loop(s);
+                main_loop(s, agent);
         else if (s->recording)
                 ls_session_end(s);
         else
@@ -280,7 +344,6 @@ int ls_session_attach(const struct ls_record_options *options)
                 return LS_EXIT_FAIL;
         }
         o = *options;
-        o.jit_leaf = LS_JIT_LEAF_ROOT;  /* nothing is called in the VMs, so how their traces came about is not known */
         o.command = words;
         snprintf(name, sizeof(name), "%d", (int)pids[0]);
         read_command(pids[0], name, words, text);
@@ -288,7 +351,7 @@ int ls_session_attach(const struct ls_record_options *options)
         read_cwd(pids[0], s->cwd, sizeof(s->cwd));
         s->with_agent = 1;
         s->leave = leave;
-        attached = calloc((size_t)n, sizeof(*attached));
+        attached = calloc(LS_TARGETS_MAX, sizeof(*attached));
         if (!attached)
                 return LS_EXIT_FAIL;
         if (ls_control_open(&s->control, o.control) == 0)

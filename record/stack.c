@@ -249,8 +249,7 @@ static int look(struct stack *s)
         }
         setpriority(PRIO_PROCESS, 0, -20);
         began = now_ns();
-        err = ls_stop_begin(&s->stop, s->pid);
-
+        err = ls_stop_begin(&s->stop, s->pid, LS_NOW_THREADS, 0);
         if (err)
                 return err;
         fill_threads(s);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,21 +67,36 @@ static void begin_call_again(struct ls_stopped *t)
         ptrace(PTRACE_SETREGS, t->tid, NULL, &regs);
 }
 
+static int interrupt(struct ls_stopped *t)
+{
+        if (ptrace(PTRACE_SEIZE, t->tid, NULL, NULL) < 0)
+                return -errno;
+        t->traced = 1;
+        return ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) < 0 ? -errno : 0;
+}
+
 /* Returns 0 or -errno. */
-static int stop_one(struct ls_stopped *t)
+static int wait_for_it(struct ls_stopped *t)
 {
         int status;
 
-        if (ptrace(PTRACE_SEIZE, t->tid, NULL, NULL) < 0)
-                return -errno;
-        if (ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) < 0 || waitpid(t->tid, &status, __WALL) != t->tid ||
-            !WIFSTOPPED(status))
+        if (waitpid(t->tid, &status, __WALL) != t->tid || !WIFSTOPPED(status)) {
+                t->traced = 0;
                 return -ESRCH;
-        t->traced = 1;
+        }
         t->signal = status >> 16 ? 0 : WSTOPSIG(status);
         return ptrace(PTRACE_GETREGS, t->tid, NULL, &t->regs) < 0 ? -errno : 0;
 }
 
+static int is_listed(const struct ls_stop *s, pid_t tid)
+{
+        for (unsigned i = 0; i < s->n; i++)
+                if (s->threads[i].tid == tid)
+                        return 1;
+        return 0;
+}
+
+/* Adds the threads that are not known yet. */
 static int list_threads(struct ls_stop *s)
 {
         struct dirent *e;
@@ -91,16 +107,19 @@ static int list_threads(struct ls_stop *s)
         d = opendir(path);
         if (!d)
                 return -errno;
+        s->more = 0;
         while ((e = readdir(d))) {
-                if (!isdigit((unsigned char)*e->d_name))
+                pid_t tid = (pid_t)atoi(e->d_name);
+
+                if (!isdigit((unsigned char)*e->d_name) || tid == s->except || is_listed(s, tid))
                         continue;
-                if (s->n == LS_STOP_MOST)
+                if (s->n == s->most)
                         s->more++;
                 else
-                        s->threads[s->n++].tid = (pid_t)atoi(e->d_name);
+                        s->threads[s->n++] = (struct ls_stopped){ .tid = tid };
         }
         closedir(d);
-        return s->n ? 0 : -ESRCH;
+        return 0;
 }
 
 static int traced_by_another(pid_t pid, pid_t tid)
@@ -110,41 +129,101 @@ static int traced_by_another(pid_t pid, pid_t tid)
         return read_file(pid, tid, "status", buf, sizeof(buf)) > 0 && (p = strstr(buf, "TracerPid:")) && atoi(p + 10) != 0;
 }
 
-int ls_stop_begin(struct ls_stop *s, pid_t pid)
+static int traced_error(const struct ls_stop *s, const struct ls_stopped *t, int err)
 {
-        int err;
+        return err == -EPERM && traced_by_another(s->pid, t->tid) ? -EBUSY : err;
+}
 
-        memset(s, 0, sizeof(*s));
-        s->pid = pid;
-        err = list_threads(s);
-        for (unsigned i = 0; !err && i < s->n; i++) {
+/* Interrupts those from first on that run, then waits until they stand. Returns how many, or -errno. Those that have ended meanwhile
+ * are taken out; all others have not. */
+static int stop_these(struct ls_stop *s, unsigned first)
+{
+        uint8_t asked[LS_STOP_MOST] = { 0 };
+        int err = 0, stopped = 0;
+
+        for (unsigned i = first; (!err || err == -ESRCH) && i < s->n; i++) {
                 struct ls_stopped *t = &s->threads[i];
 
-                if (read_blocked(pid, t))
+                if (t->traced || read_blocked(s->pid, t))
                         continue;
-                err = stop_one(t);
-                if (err == -EPERM && traced_by_another(pid, t->tid))
-                        err = -EBUSY;
-                if (err == -ESRCH) {    /* it has ended; all others have not */
-                        s->threads[i--] = s->threads[--s->n];
+                t->blocked = 0;
+                err = traced_error(s, t, interrupt(t));
+                asked[i] = t->traced || err == -ESRCH;
+        }
+        for (unsigned i = s->n; i-- > first;) {
+                struct ls_stopped *t = &s->threads[i];
+
+                if (!asked[i])
+                        continue;
+                if (t->traced && wait_for_it(t) == 0) {
+                        stopped++;
+                } else {
+                        s->threads[i] = s->threads[--s->n];
                         s->more++;
-                        err = 0;
                 }
         }
-        if (err)
+        return err && err != -ESRCH ? err : stopped;
+}
+
+int ls_stop_again(struct ls_stop *s)
+{
+        int err = list_threads(s);
+
+        return err ? err : stop_these(s, 0);
+}
+
+int ls_stop_one(struct ls_stop *s, unsigned i)
+{
+        struct ls_stopped *t = &s->threads[i];
+        int err;
+
+        if (t->traced || read_blocked(s->pid, t))
+                return 0;
+        t->blocked = 0;
+        err = traced_error(s, t, interrupt(t));
+        return err ? err : wait_for_it(t);
+}
+
+void ls_stop_hurry(int on)
+{
+        struct sched_param param = { .sched_priority = on };
+
+        sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &param);
+}
+
+int ls_stop_list(struct ls_stop *s, pid_t pid, unsigned most, pid_t except)
+{
+        s->pid = pid;
+        s->except = except;
+        s->most = most < LS_STOP_MOST ? most : LS_STOP_MOST;
+        s->n = 0;
+        return list_threads(s);
+}
+
+int ls_stop_begin(struct ls_stop *s, pid_t pid, unsigned most, pid_t except)
+{
+        int err = ls_stop_list(s, pid, most, except);
+
+        if (err >= 0)
+                err = stop_these(s, 0);
+        if (err >= 0)
+                err = s->n ? 0 : -ESRCH;
+        if (err < 0)
                 ls_stop_end(s);
-        return err ? err : s->n ? 0 : -ESRCH;
+        return err;
+}
+
+void ls_stop_end_one(struct ls_stopped *t)
+{
+        if (!t->traced)
+                return;
+        begin_call_again(t);
+        ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(intptr_t)t->signal);
+        t->traced = 0;
 }
 
 void ls_stop_end(struct ls_stop *s)
 {
-        for (unsigned i = 0; i < s->n; i++) {
-                struct ls_stopped *t = &s->threads[i];
-
-                if (!t->traced)
-                        continue;
-                begin_call_again(t);
-                ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(intptr_t)t->signal);
-                t->traced = 0;
-        }
+        for (unsigned i = 0; i < s->n; i++)
+                ls_stop_end_one(&s->threads[i]);
 }

@@ -1,13 +1,13 @@
 /* Stops the threads of another process for a moment, by ptrace, so that its memory can be read as of one instant. A thread that
  * is blocked in the kernel is left alone: it stands still by itself, and a stop would end some system calls with EINTR. Called by
- * stack.c. */
+ * stack.c and attach_hold.c. */
 #ifndef LS_RECORD_STOP_H
 #define LS_RECORD_STOP_H
 
 #include <sys/types.h>
 #include <sys/user.h>
 
-#define LS_STOP_MOST 64u
+#define LS_STOP_MOST 1024u
 
 struct ls_stopped {
         pid_t tid;
@@ -19,15 +19,27 @@ struct ls_stopped {
 
 struct ls_stop {
         pid_t pid;
+        pid_t except;                   /* a thread that is left alone; 0 = none */
+        unsigned most;                  /* threads that are wanted, LS_STOP_MOST at most */
         unsigned n;                     /* threads[] */
         unsigned more;                  /* threads beyond, or gone meanwhile */
         struct ls_stopped threads[LS_STOP_MOST];
 };
 
-/* Stops what runs. Returns 0; -EPERM: it may not be traced; -EBUSY: another traces it; -ESRCH: it is gone. Then nothing is
- * stopped. */
-int ls_stop_begin(struct ls_stop *s, pid_t pid);
+/* Stops what runs of at most so many threads, but for one (0 = none). Returns 0; -EPERM: it may not be traced; -EBUSY: another
+ * traces it; -ESRCH: it is gone. Then nothing is stopped. */
+int ls_stop_begin(struct ls_stop *s, pid_t pid, unsigned most, pid_t except);
+/* Stops what has begun to run since, and threads that are new. Returns how many, 0 = all stand still, or -errno as above. */
+int ls_stop_again(struct ls_stop *s);
 /* Lets all go on. */
 void ls_stop_end(struct ls_stop *s);
+
+/* The same by single steps: lists threads and stops none; stops one of them, unless it is blocked; lets it go on. */
+int ls_stop_list(struct ls_stop *s, pid_t pid, unsigned most, pid_t except);
+int ls_stop_one(struct ls_stop *s, unsigned i);
+void ls_stop_end_one(struct ls_stopped *t);
+
+/* While threads of a program are stopped nobody should keep us from going on, if we may have that. */
+void ls_stop_hurry(int on);
 
 #endif

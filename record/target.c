@@ -1,6 +1,8 @@
 /* One process that is recorded: see target.h. */
 #include "record/target.h"
 
+#include "record/attach_threads.h"
+
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -76,8 +78,10 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
         };
         struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
                                       .ctx = &t->translate };
+        pid_t inner = ls_thread_inner_id(pid, pid);
         int err;
 
+        tr.other_namespace = inner && inner != pid;
         t->pid = pid;
         memcpy(t->cwd, cfg->cwd, strlen(cfg->cwd) + 1);
         if (clock_getcpuclockid(pid, &t->clock) != 0)
@@ -173,7 +177,7 @@ int ls_target_watch(struct ls_target *t, const struct ls_record_options *o)
 
         if (!(o->events & LS_RECORD_WALL))
                 return 0;
-        pid = ls_watcher_start(&t->memory);
+        pid = ls_watcher_start(&t->memory, t->pid);
         if (pid < 0)
                 return (int)pid;
         t->watcher = pid;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/attach_threads.h"
 #include "record/ids.h"
 
 #define NOTICES_MAX 64
@@ -198,6 +199,14 @@ static int on_label(struct ls_translate *t, unsigned ring, const void *body, uin
 }
 
 /* The first record of a thread in its ring. It may be sent again: then the ids stay. */
+uint32_t ls_translate_name(struct ls_translate *t, struct ls_translate_ring *r)
+{
+        if (!r->outer_tid && r->tid && t->cfg.other_namespace)
+                r->outer_tid = (uint32_t)ls_thread_outer_id(t->cfg.pid, (pid_t)r->tid);
+        return ls_trace_thread(t->cfg.writer, t->cfg.process, r->outer_tid ? r->outer_tid : r->tid ? r->tid : (uint32_t)t->cfg.pid,
+                               r->name);
+}
+
 static int on_thread(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
 {
         const struct ls_rec_thread *rec = body;
@@ -211,11 +220,13 @@ static int on_thread(struct ls_translate *t, unsigned ring, const void *body, ui
                         ls_translate_wall_until(t, ring, UINT64_MAX);
                 forget_ring(t, r);
         }
+        if (r->tid != rec->tid || r->claim != claim)
+                r->outer_tid = 0;
         r->tid = rec->tid;
         r->claim = claim;
         r->name = ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->name_len);
         if (r->thread)                  /* it has a new name */
-                r->thread = ls_trace_thread(t->cfg.writer, t->cfg.process, rec->tid, r->name);
+                r->thread = ls_translate_name(t, r);
         r->n_named++;
         return 0;
 }
@@ -462,8 +473,7 @@ uint32_t ls_translate_thread(struct ls_translate *t, unsigned ring)
                         r->tid = atomic_load_explicit(&shared->tid, memory_order_relaxed);
                         r->claim = atomic_load_explicit(&shared->claim, memory_order_relaxed);
                 }
-                r->thread = ls_trace_thread(t->cfg.writer, t->cfg.process, r->tid ? r->tid : (uint32_t)t->cfg.pid,
-                                            r->name);
+                r->thread = ls_translate_name(t, r);
         }
         return r->thread;
 }

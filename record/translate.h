@@ -20,6 +20,7 @@ struct ls_translate_config {
         struct ls_map_shared *maps;     /* of all processes, or NULL */
         const char *cwd;                /* the program's at its start; outlives the translator */
         int pid;                        /* the program; 0 = none (tests) */
+        int other_namespace;            /* it knows itself and its threads by other ids */
         uint32_t process;               /* its id in the trace; known before the first record comes */
         uint32_t ordinal;               /* of the process among those of the session, from 0 */
         uint64_t interval_ns;
@@ -64,7 +65,8 @@ struct ls_translate_ring {
         struct ls_native_lua *lua;      /* its frames, likewise; only with native stacks */
         struct ls_native_ring native;
         uint32_t thread;                /* the writer's id, 0 = nothing has needed it yet */
-        uint32_t tid, name;             /* of that thread; name: the writer's string. 0 = not known */
+        uint32_t tid, name;             /* of that thread, as it knows itself; name: the writer's string. 0 = not known */
+        uint32_t outer_tid;             /* as it is known here; 0 = the same, or not asked for yet */
         uint32_t claim;                 /* the ring's when that thread came */
         uint32_t n_named;               /* THREAD records of it */
         /* Rows of the watcher's ring wait in the agent's until those before them in time are there. */
@@ -107,6 +109,8 @@ void ls_translate_closed(void *ctx, unsigned ring);
 
 /* Thread of a ring in the trace. It is put there at its first use: many a thread first gets its name. */
 uint32_t ls_translate_thread(struct ls_translate *t, unsigned ring);
+/* The thread that r has, with what is known of it now. */
+uint32_t ls_translate_name(struct ls_translate *t, struct ls_translate_ring *r);
 
 /* After each run of the drain: blocked time that waits for earlier rows waits no longer. */
 void ls_translate_settle(struct ls_translate *t);

@@ -236,7 +236,7 @@ static void name_thread(struct ls_translate *t, struct ls_translate_ring *agent,
                 return;
         agent->name = watcher->name;
         if (agent->thread)
-                agent->thread = ls_trace_thread(t->cfg.writer, t->cfg.process, agent->tid, agent->name);
+                agent->thread = ls_translate_name(t, agent);
 }
 
 /* A row of the watcher's ring: it waits with the thread's own. */

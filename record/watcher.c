@@ -9,10 +9,11 @@
 #include <unistd.h>
 
 #include "libsample/outside/outside.h"
+#include "record/attach_threads.h"
 
 #define LAST_MS 500                     /* for its last look and what it sends then */
 
-pid_t ls_watcher_start(const struct ls_memory *m)
+pid_t ls_watcher_start(const struct ls_memory *m, pid_t target)
 {
         pid_t pid = fork();
 
@@ -23,6 +24,7 @@ pid_t ls_watcher_start(const struct ls_memory *m)
         ls_outside_watch(&(struct ls_outside){
                 .shm = m->shm, .agents = (char *)ls_memory_ring(m, 0), .own = m->watchers, .stride = m->ring_stride,
                 .rings = m->agent_rings, .interval_ns = m->shm->interval_ns,
+                .pid = target, .outer_id = ls_thread_outer_id,
         });
 }
 

@@ -259,6 +259,7 @@ struct ls_rec_jittrace {
 };
 _Static_assert(sizeof(struct ls_rec_jittrace) == 88, "JITTRACE is 88 bytes");
 #define LS_JITF_MAP 0x01                /* events were recorded: a map can be made */
+#define LS_JITF_SNAPSHOTS 0x02          /* they are the bytecodes of its snapshots: nobody watched while it was recorded */
 
 struct ls_jit_event {                   /* a bytecode as it was recorded */
         uint16_t ref;                   /* IR reference reached before it, less 0x8000 */

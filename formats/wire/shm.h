@@ -6,7 +6,7 @@
 #include "formats/wire/ring.h"
 
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
-#define LS_SHM_VERSION 4u
+#define LS_SHM_VERSION 5u
 #define LS_SHM_RINGS   4096u            /* offset of ring 0; ring i at LS_SHM_RINGS + i * ring_stride */
 
 /* The agent finds the memory through this variable: "PID:FD:GENERATION", opened as /proc/PID/fd/FD; in a child of a
@@ -39,6 +39,17 @@ _Static_assert(sizeof(struct ls_child_exec) == 248, "child slot is 248 bytes");
 /* How the watcher gets at the stacks of blocked threads (outside.h): its word to the recorder. */
 enum ls_watching { LS_WATCH_NONE, LS_WATCH_STACKS, LS_WATCH_FORBIDDEN, LS_WATCH_UNREADABLE, LS_WATCH_CLASH,
                    LS_WATCH_NO_TIMES };
+
+/* Attached: before the agent puts jumps at entries of functions the recorder sees to it that no thread is in the middle of what the
+ * jumps replace. The agent asks, the recorder answers, the agent claims what it was given, and lets go. */
+enum ls_hold { LS_HOLD_NONE, LS_HOLD_ASKED, LS_HOLD_HELD, LS_HOLD_CLAIMED, LS_HOLD_REFUSED };
+#define LS_HOLD_RANGES 8u
+struct ls_hold_range {                  /* no thread may be behind at, and before its end */
+        uint64_t at;
+        uint32_t size, closed;          /* closed: none can get there any more */
+};
+
+#define LS_FORK_SLOTS 32u
 
 struct ls_shm {
         /* set by the recorder before the program starts, then constant */
@@ -97,6 +108,11 @@ struct ls_shm {
         _Atomic uint32_t rings_used;    /* rings from 0 that have had a thread */
         _Atomic uint32_t agent_tid;     /* attached: the agent's own thread, as the process knows it */
         _Atomic uint32_t attach_looks;  /* attached: 1 = libraries and VMs were looked for */
+        _Atomic uint32_t hold;          /* attached, both: enum ls_hold; futex (shared) */
+        uint32_t n_hold;                /* agent: ranges */
+        struct ls_hold_range hold_ranges[LS_HOLD_RANGES];
+        _Atomic uint32_t forked[LS_FORK_SLOTS]; /* attached: children with VMs, each by itself and as it knows itself, to be
+                                         * attached to; the recorder takes them; 0 = free */
         uint64_t parent_generation;     /* of the memory of the process that forked this one, 0 = it was not forked */
         uint32_t parent_jit_ids;        /* ids of JIT traces up to this one are the parent's, and so are their definitions */
         uint32_t pad2;

@@ -259,22 +259,25 @@ static int walk(struct ls_thread *t, const struct running *r, const struct ls_re
         struct ls_moment m = { .vm = r->vm, .L = r->L, .regs = s->native ? regs : NULL, .jit_offset = LS_JIT_NO_OFFSET };
         const uint64_t *jit_base = NULL;
         struct ls_top top;
-        int error, place = 0;
+        int error, place = 0, in_code;
 
         s->at_hand = *ticks;
         w->trusted = 0;
         if (ls_vm_facts.jit_base_offset)
                 jit_base = *(const uint64_t *const volatile *)(r->global + ls_vm_facts.jit_base_offset);
-        if (jit_base && r->vm->jit)
+        if (jit_base && r->vm->jit) {
+                ls_jit_find(r->vm, t, &w->guard, r->global, regs->ip);
                 place = ls_jit_locate(r->vm, r->L, regs->ip, regs->sp, &m.jit_id, &m.jit_offset);
-        if (place == LS_JIT_IN_TRACE)
+        }
+        in_code = place == LS_JIT_IN_TRACE || (jit_base && !place && ls_jit_in_running(&w->guard, r->global, regs->ip));
+        if (in_code)
                 top = (struct ls_top){ .base = jit_base, .exact = 1, .in_trace = 1 };
         else
                 ls_walk_top(w, r->L, jit_base, state == LS_VMSTATE_C, regs, &top);
         /* LuaJIT leaves the state at C when it has told our handler of a recorded bytecode, and goes on compiling. */
         if (state == LS_VMSTATE_C && top.base && !top.in_asm && !top.in_trace && ls_fn_is_lua(ls_gcptr(top.base[-2])))
                 to_jit(ticks);
-        m.whole = top.in_asm || place == LS_JIT_IN_TRACE || is_whole_blocked(ticks, &top, state, place);
+        m.whole = top.in_asm || in_code || is_whole_blocked(ticks, &top, state, place);
         if (top.in_trace && (!place || m.jit_offset == LS_JIT_NO_OFFSET)) {
                 ls_lose(LS_LOSS_TRACE_UNKNOWN, ticks->sum);
                 m.flags |= LS_SAMPLE_NO_LINE;
@@ -466,6 +469,7 @@ LS_HANDLER static int enter(struct ls_thread *t, uintptr_t here)
 
 void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
 struct ls_thread *(*ls_tick_newcomer)(const void *context);
+volatile pid_t ls_tick_past_recorders[LS_PAST_RECORDERS];
 
 /* 1 when the program or a stranger sent it. The pid is 0 when the recorder is in another pid namespace, and when the
  * kernel had no room to queue what belongs to the signal (ulimit -i 0): then it looks like kill's. */
@@ -473,6 +477,9 @@ LS_HANDLER static int is_foreign(const siginfo_t *info, const struct ls_shm *shm
 {
         if (info->si_code != SI_USER && info->si_code != SI_QUEUE && info->si_code != SI_TKILL)
                 return 0;
+        for (unsigned i = 0; i < LS_PAST_RECORDERS; i++)
+                if (info->si_pid == ls_tick_past_recorders[i])
+                        return 0;
         return info->si_pid != 0 && info->si_pid != (pid_t)shm->recorder_pid;
 }
 

@@ -70,6 +70,11 @@ extern void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
 /* A thread's first tick in a process that was attached to: what was made for it, NULL = nothing yet. Set by attach.c. */
 extern struct ls_thread *(*ls_tick_newcomer)(const void *context);
 
+/* Recorders whose attachments have ended: a thread that had no processor may come to the handler only now, for a tick of theirs.
+ * Set by attach.c. */
+#define LS_PAST_RECORDERS 8u
+extern volatile pid_t ls_tick_past_recorders[LS_PAST_RECORDERS];
+
 /* The tick signal's handler. Preserves errno. */
 LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context);
 

@@ -44,6 +44,7 @@ struct ls_vm_facts {
         uint64_t main_to_global;        /* bytes from a VM's main lua_State to its global_State: they are one object */
         unsigned vmstate_offset, cur_L_offset, jit_base_offset;
         unsigned objects_offset;        /* list of all collectable objects; 0 = not known */
+        unsigned traces_offset;         /* array of traces by number; how many fit is 12 bytes behind; 0 = not known */
         unsigned hookmask_offset;       /* uint8_t hookmask; dispatchmode is the byte behind it */
         const char *resume_return[4];   /* return addresses of Lua's own resumes in the C stack; NULL-ended */
         uint8_t op_fori, op_fnew, op_tsets, op_gset;    /* numbers of these instructions */

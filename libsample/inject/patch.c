@@ -18,6 +18,7 @@
 
 #define PAGE 4096u
 #define SLOT 128u
+#define MOST (PAGE / SLOT)             /* functions at a time */
 #define TRAMPOLINE 16u                  /* offset in a slot */
 #define JUMP_LEN 5u                     /* jmp rel32 */
 #define FAR_JUMP_LEN 14u                /* jmp *[rip]; .quad */
@@ -165,28 +166,28 @@ static uint8_t *map_near(uintptr_t low, uintptr_t high)
         return NULL;
 }
 
-/* Stores the JUMP_LEN bytes over those at entry in one store where 8 or 16 aligned bytes hold them: a thread
+/* Stores n bytes, JUMP_LEN at most, over those at entry in one store where 8 or 16 aligned bytes hold them: a thread
  * that calls the function meanwhile runs the old or the new instructions. */
-static int store(uint8_t *entry, const uint8_t jump[JUMP_LEN], int single_threaded)
+static int store(uint8_t *entry, const uint8_t *code, size_t n, int single_threaded)
 {
         uint8_t *word8 = (uint8_t *)((uintptr_t)entry & ~(uintptr_t)7);
         uint8_t *word16 = (uint8_t *)((uintptr_t)entry & ~(uintptr_t)15);
         uint8_t bytes[16];
         uint64_t word[2], old[2];
 
-        if (entry + JUMP_LEN <= word8 + 8) {
+        if (entry + n <= word8 + 8) {
                 memcpy(bytes, word8, 8);
-                memcpy(bytes + (entry - word8), jump, JUMP_LEN);
+                memcpy(bytes + (entry - word8), code, n);
                 memcpy(word, bytes, 8);
                 __atomic_store_n((uint64_t *)word8, word[0], __ATOMIC_SEQ_CST);
                 return 0;
         }
-        if (entry + JUMP_LEN <= word16 + 16) {
+        if (entry + n <= word16 + 16) {
                 unsigned char done;
 
                 memcpy(old, word16, 16);
                 memcpy(bytes, word16, 16);
-                memcpy(bytes + (entry - word16), jump, JUMP_LEN);
+                memcpy(bytes + (entry - word16), code, n);
                 memcpy(word, bytes, 16);
                 __asm__ volatile("lock cmpxchg16b %1\n\tsete %0"
                                  : "=q"(done), "+m"(*(unsigned __int128 *)word16), "+a"(old[0]), "+d"(old[1])
@@ -196,11 +197,11 @@ static int store(uint8_t *entry, const uint8_t jump[JUMP_LEN], int single_thread
         }
         if (!single_threaded)
                 return -EBUSY;
-        memcpy(entry, jump, JUMP_LEN);
+        memcpy(entry, code, n);
         return 0;
 }
 
-static int store_in_text(uint8_t *entry, const uint8_t bytes[JUMP_LEN], int prot, int single_threaded, const char **ret_why)
+static int store_in_text(uint8_t *entry, const uint8_t *code, size_t n, int prot, int single_threaded, const char **ret_why)
 {
         uintptr_t first = (uintptr_t)entry & ~(uintptr_t)(PAGE - 1);
         size_t len = (((uintptr_t)entry + 15) | (PAGE - 1)) + 1 - first;
@@ -209,23 +210,89 @@ static int store_in_text(uint8_t *entry, const uint8_t bytes[JUMP_LEN], int prot
         *ret_why = "its code may not be made writable here";
         if (mprotect((void *)first, len, prot | PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
                 return -errno;
-        r = store(entry, bytes, single_threaded);
+        r = store(entry, code, n, single_threaded);
         mprotect((void *)first, len, prot);
         *ret_why = r < 0 ? "its entry cannot be replaced in one store while threads run" : NULL;
         return r;
 }
 
-static const char *patch_entry(struct ls_patch *patch, uint8_t *slot, int prot, int single_threaded)
+static const char *patch_entry(struct ls_patch *patch, uint8_t *slot, int single_threaded)
 {
         uint8_t *entry = patch->target, jump[JUMP_LEN] = { 0xe9 };
         int32_t rel = (int32_t)((uintptr_t)slot - (uintptr_t)(entry + JUMP_LEN));
         const char *why;
 
         memcpy(jump + 1, &rel, sizeof rel);
-        memcpy(patch->saved, entry, JUMP_LEN);
-        if (store_in_text(entry, jump, prot, single_threaded, &why) == 0)
+        if (store_in_text(entry, jump, JUMP_LEN, patch->prot, single_threaded, &why) == 0) {
                 patch->slot = slot;
+                patch->closed = 0;
+        }
         return why;
+}
+
+const char *(*ls_patch_hold)(const struct ls_patch *patches, size_t n);
+void (*ls_patch_let_go)(void);
+
+/* A thread that comes to the function waits there, by a jump to itself, and none gets behind its entry any more: so each thread
+ * has to be looked at once only. A first instruction of one byte has no room for it. */
+static void close_entry(struct ls_patch *patch)
+{
+        static const uint8_t loop[] = { 0xeb, 0xfe };
+        struct ls_insn first;
+        const char *why;
+
+        if (ls_decode(patch->target, patch->moved, &first) < 0 || first.length < sizeof loop)
+                return;
+        patch->closed = 1;
+        if (store_in_text(patch->target, loop, sizeof loop, patch->prot, 0, &why) < 0)
+                patch->closed = 0;
+}
+
+static void open_entry(struct ls_patch *patch)
+{
+        const uint8_t *entry = patch->target;
+        const char *why;
+
+        if (patch->closed && entry[0] == 0xeb && entry[1] == 0xfe && store_in_text(patch->target, patch->saved, 2, patch->prot, 0, &why) == 0)
+                patch->closed = 0;
+}
+
+/* Entries of those whose slot is given. Returns how many are patched. */
+static size_t patch_entries(struct ls_patch *patches, size_t n, uint8_t *const slots[], int prot, int single_threaded)
+{
+        const char *why = NULL;
+        size_t done = 0, wanted = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                patches[i].closed = 0;
+                if (!slots[i])
+                        continue;
+                wanted++;
+                patches[i].prot = prot;
+                memcpy(patches[i].saved, patches[i].target, JUMP_LEN);
+                if (ls_patch_hold)
+                        close_entry(&patches[i]);
+        }
+        if (!wanted)
+                return 0;
+        if (ls_patch_hold)
+                why = ls_patch_hold(patches, n);
+        for (size_t i = 0; i < n; i++) {
+                if (!slots[i])
+                        continue;
+                patches[i].why = why ? why : patch_entry(&patches[i], slots[i], single_threaded);
+                open_entry(&patches[i]);        /* one that could not be patched */
+                done += !patches[i].why;
+        }
+        if (ls_patch_hold)
+                ls_patch_let_go();
+        return done;
+}
+
+void ls_patch_after_fork(struct ls_patch *patches, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                open_entry(&patches[i]);
 }
 
 void ls_patch_remove(struct ls_patch *patches, size_t n, int prot)
@@ -234,20 +301,18 @@ void ls_patch_remove(struct ls_patch *patches, size_t n, int prot)
 
         for (size_t i = 0; i < n; i++)
                 if (patches[i].slot && !patches[i].why)
-                        store_in_text(patches[i].target, patches[i].saved, prot, 0, &why);
+                        store_in_text(patches[i].target, patches[i].saved, JUMP_LEN, prot, 0, &why);
 }
 
 /* Those that were installed once and removed. */
 static size_t install_again(struct ls_patch *patches, size_t n, int prot)
 {
-        size_t done = 0;
+        uint8_t *slots[MOST] = { NULL };
 
         for (size_t i = 0; i < n; i++)
-                if (patches[i].slot && !memcmp(patches[i].target, patches[i].saved, JUMP_LEN)) {
-                        patches[i].why = patch_entry(&patches[i], patches[i].slot, prot, 0);
-                        done += !patches[i].why;
-                }
-        return done;
+                if (patches[i].slot && !memcmp(patches[i].target, patches[i].saved, JUMP_LEN))
+                        slots[i] = patches[i].slot;
+        return patch_entries(patches, n, slots, prot, 0);
 }
 
 /* Fills the slot of one function. */
@@ -264,6 +329,7 @@ static const char *prepare(struct ls_patch *patch, uint8_t *slot)
         if (!why)
                 why = make_trampoline(patch->target, n, slot + TRAMPOLINE);
         if (!why) {
+                patch->moved = n;
                 put_far_jump(slot, patch->replacement);
                 patch->original = slot + TRAMPOLINE;
         }
@@ -287,12 +353,12 @@ static uint8_t *make_page(struct ls_patch *patches, size_t n)
 
 size_t ls_patch_install(struct ls_patch *patches, size_t n, int prot, int single_threaded)
 {
-        uint8_t *page;
+        uint8_t *page, *slots[MOST] = { NULL };
         const char *refused = NULL;
-        size_t done = 0;
+        size_t done;
 
-        if (n > PAGE / SLOT)
-                n = PAGE / SLOT;
+        if (n > MOST)
+                n = MOST;
         for (size_t i = 0; i < n; i++)
                 if (patches[i].slot)
                         return install_again(patches, n, prot);
@@ -308,15 +374,13 @@ size_t ls_patch_install(struct ls_patch *patches, size_t n, int prot, int single
         }
         if (page && mprotect(page, PAGE, PROT_READ | PROT_EXEC) < 0)
                 refused = "memory may not be made executable here";
-        for (size_t i = 0; i < n; i++) {
-                if (!patches[i].why)
-                        patches[i].why = refused ? refused : patch_entry(&patches[i], page + i * SLOT, prot,
-                                                                         single_threaded);
+        for (size_t i = 0; i < n; i++)
+                if (!patches[i].why && !(patches[i].why = refused))
+                        slots[i] = page + i * SLOT;
+        done = patch_entries(patches, n, slots, prot, single_threaded);
+        for (size_t i = 0; i < n; i++)
                 if (patches[i].why)
                         patches[i].original = NULL;
-                else
-                        done++;
-        }
         if (page && done == 0)
                 munmap(page, PAGE);
         return done;

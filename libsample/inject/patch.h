@@ -1,6 +1,7 @@
 /* Entry patches: a jump at the start of a function of the program to one of ours, and a trampoline through which ours
  * calls the original (the moved first instructions and a jump behind them). The jump is one instruction,
- * so it can be taken back while threads run the function. */
+ * so it can be taken back while threads run the function. What it replaces is mostly more than one: a thread that has
+ * executed the first and not the last would go on in the middle of the jump. Where threads run, ls_patch_hold keeps them out. */
 #ifndef LS_PATCH_H
 #define LS_PATCH_H
 
@@ -13,9 +14,18 @@ struct ls_patch {
         void *replacement;              /* our function of the same type */
         void *original;                 /* out: trampoline to the original; set before the entry jumps to replacement */
         void *slot;                     /* the patcher's own: where the entry jumps to, kept when the patch is removed */
+        size_t moved;                   /* bytes of the whole instructions that the jump replaces; the patcher's own */
+        int prot;                       /* of its code; the patcher's own */
+        volatile int closed;            /* 1 = the entry jumps to itself, until the jump to slot is there */
         unsigned char saved[5];         /* the bytes that the jump replaced */
         const char *why;                /* out: NULL = patched, else why not, a few words */
 };
+
+/* Where entries are patched while other threads run: keeps each of them from standing behind the entry of one of the functions
+ * and within its moved bytes, until let_go. Returns NULL, or why it cannot be done: then they are not patched. Set by
+ * attach.c; NULL = no thread can be at these entries. */
+extern const char *(*ls_patch_hold)(const struct ls_patch *patches, size_t n);
+extern void (*ls_patch_let_go)(void);
 
 /* Patches all of them; they lie in one object whose code has protection prot (PROT_*). single_threaded: no other
  * thread can run any of the functions now, so that an entry which no atomic store can cover may be patched too.
@@ -23,5 +33,7 @@ struct ls_patch {
 size_t ls_patch_install(struct ls_patch *patches, size_t n, int prot, int single_threaded);
 /* Puts the replaced bytes back. The trampolines stay, for threads that are in them and for the next installation. */
 void ls_patch_remove(struct ls_patch *patches, size_t n, int prot);
+/* In a forked child: entries that the parent was about to replace are as they were. */
+void ls_patch_after_fork(struct ls_patch *patches, size_t n);
 
 #endif

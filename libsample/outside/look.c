@@ -28,7 +28,8 @@ static struct ls_view view;
 static uintptr_t view_at;
 
 struct ls_look {
-        struct ls_thread thread;
+        struct ls_thread thread;        /* with its id as it knows itself */
+        int outer_tid;                  /* and as /proc has it here */
         const struct ls_ring *agents;   /* the thread's own ring */
         int (*still)(void *ctx);
         void *ctx;
@@ -189,7 +190,7 @@ static void send_thread(struct ls_look *l)
         ssize_t n;
         int fd;
 
-        snprintf(path, sizeof path, "/proc/%d/task/%d/comm", ls_agent.pid, t->tid);
+        snprintf(path, sizeof path, "/proc/%d/task/%d/comm", ls_agent.pid, l->outer_tid);
         fd = open(path, O_RDONLY | O_CLOEXEC);
         n = fd < 0 ? 0 : read(fd, name, sizeof name - 1);
         if (fd >= 0)
@@ -207,7 +208,7 @@ static void send_thread(struct ls_look *l)
         l->named = 1;
 }
 
-struct ls_look *ls_look_new(unsigned index, int tid, struct ls_ring *ring, struct ls_ring *own)
+struct ls_look *ls_look_new(unsigned index, int tid, int outer_tid, struct ls_ring *ring, struct ls_ring *own)
 {
         struct ls_look *l = ls_pages_new(sizeof *l);
 
@@ -219,6 +220,7 @@ struct ls_look *ls_look_new(unsigned index, int tid, struct ls_ring *ring, struc
         l->thread.ring = own;
         l->thread.index = index;
         l->thread.tid = tid;
+        l->outer_tid = outer_tid;
         if (make_tables(&l->thread)) {
                 ls_look_free(l);
                 return NULL;

@@ -10,9 +10,9 @@ struct ls_look;
  * -EPROTO: the agent is of another build; else as ls_mirror_open. shm: of the recording. */
 int ls_look_image(struct ls_shm *shm, pid_t pid);
 
-/* What is kept of a thread. ring: the agent's, whose place a thread has; own: the ring for what is found. NULL = no memory.
- * */
-struct ls_look *ls_look_new(unsigned index, int tid, struct ls_ring *ring, struct ls_ring *own);
+/* What is kept of a thread. tid: as it knows itself; outer_tid: as it is known here; ring: the agent's, whose place a thread has;
+ * own: the ring for what is found. NULL = no memory. */
+struct ls_look *ls_look_new(unsigned index, int tid, int outer_tid, struct ls_ring *ring, struct ls_ring *own);
 void ls_look_free(struct ls_look *l);
 
 /* Sends the stack of the thread, which is blocked there, with so many wall ticks. still: asked at the end whether it is so.

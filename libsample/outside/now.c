@@ -185,7 +185,7 @@ void ls_now_look(struct ls_now *n, uint64_t budget_ns)
                 struct ls_regs regs = { t->ip, t->sp, t->bp, t->bx, t->dx, t->r12, t->r13, t->r14, t->r15 };
                 struct ls_ring *ring = (struct ls_ring *)((char *)n->shm + LS_SHM_RINGS + i * n->shm->ring_stride);
 
-                looks[i] = ls_look_new(i, t->tid, ring, ring);
+                looks[i] = ls_look_new(i, t->tid, t->tid, ring, ring);
                 if (!looks[i] || ls_look_now(looks[i], &regs, t->blocked, time_ns))
                         n->unread++;
         }

@@ -4,6 +4,8 @@
 #ifndef LS_OUTSIDE_H
 #define LS_OUTSIDE_H
 
+#include <sys/types.h>
+
 #include "formats/wire/shm.h"
 
 /* What the watcher trusts: made before the program runs. */
@@ -13,6 +15,8 @@ struct ls_outside {
         uint64_t stride;                /* from ring to ring, of both */
         uint32_t rings;                 /* of the agent */
         uint64_t interval_ns;
+        pid_t pid;                      /* as it is known here; 0 = not yet, and it knows itself by the same number */
+        pid_t (*outer_id)(pid_t pid, pid_t inner);      /* the same for its threads */
 };
 
 /* Watches until the recording or the program ends, or this process's parent does. The program need not run yet: its pid is

@@ -193,16 +193,18 @@ static void forget(struct watched *t)
 
 static void begin(unsigned i, struct watched *t, uint32_t tid, uint32_t claim)
 {
+        uint32_t outer = w.o.pid ? (uint32_t)w.o.outer_id(w.pid, (pid_t)tid) : tid;
+
         t->tid = tid;
         t->claim = claim;
-        t->ran_fd = open_file(tid, "schedstat");
-        t->call_fd = open_file(tid, "syscall");
-        t->stat_fd = open_file(tid, "stat");
+        t->ran_fd = open_file(outer, "schedstat");
+        t->call_fd = open_file(outer, "syscall");
+        t->stat_fd = open_file(outer, "stat");
         /* A thread that asks for ticks has run. */
         if (t->stat_fd >= 0 && (t->ran_fd < 0 || (read_ran(t, &t->began) == 0 && !t->began.times)))
                 say(LS_WATCH_NO_TIMES);
         if (t->ran_fd >= 0 && read_ran(t, &t->began) == 0 && t->began.times)
-                t->look = ls_look_new(i, (int)tid, t->ring, ring_at(w.o.own, i));
+                t->look = ls_look_new(i, (int)tid, (int)outer, t->ring, ring_at(w.o.own, i));
         if (!t->look) {
                 forget(t);
                 return;
@@ -420,7 +422,7 @@ void ls_outside_watch(const struct ls_outside *o)
                 uint64_t now = now_ns();
 
                 if (!w.pid)             /* set before the program runs; what is there later may be the program's */
-                        w.pid = (pid_t)w.shm->root_pid;
+                        w.pid = w.o.pid ? w.o.pid : (pid_t)w.shm->root_pid;
                 if (w.pid)
                         follow_image();
                 sleep_until(w.image ? look_at_all(now) : now + WAIT_NS);

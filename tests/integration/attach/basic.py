@@ -9,6 +9,7 @@ import support
 from support import Fail, Started, check, check_near, host, info, json_of, luajit, run, rows, tmpfile
 
 LOOP = os.path.join(support.LUA, "attachloop.lua")
+INLINE = os.path.join(support.LUA, "attachinline.lua")
 SLEEP = os.path.join(support.LUA, "attachsleep.lua")
 
 
@@ -72,6 +73,29 @@ def add_to(suite):
             check(i["vms"] == 1 and i["threads"] == 1, "%d VMs, %d threads" % (i["vms"], i["threads"]))
             print("     stopped for %.2f ms; CPU %.3f s, %d ticks" % (stop_ms(r), i["cpu_ns"] / 1e9, i["ticks"]))
             check(stop_ms(r) < 20, "stopped for %.2f ms" % stop_ms(r))
+
+    @test("inlined", "functions that compiled code has inlined are seen in traces that were there before, and after a flush")
+    def _():
+        seen = {}
+        for kind, args, opts in (("map", (), ()), ("flush", ("flush",), ()), ("root", (), ("--jit-leaf", "root"))):
+            p = begun(INLINE, *args)
+            time.sleep(0.3)
+            before = process.state(p.p.pid)
+            r = attach(p.p.pid, *opts, duration="1s")
+            same(before, p.p.pid)
+            end(p)
+            clean(r)
+            seen[kind] = {x["line_defined"]: (x["self"], x["total"]) for x in rows(r.trace, "--min", "0") if x["line_defined"]}
+            i = info(r.trace)
+            marked = i["jit_approximate_ticks"] / max(i["jit_ticks"], 1)
+            check(marked > 0.9 if kind != "root" else marked == 0, "%s: %.2f of the ticks are marked as approximate" % (kind, marked))
+        near, step = 7, 18
+        for kind in ("map", "flush"):
+            got = seen[kind]
+            check(near in got and got[near][0] > 0.02, "%s: the inlined function is not there: %s" % (kind, got))
+            check(got[step][1] > got[near][0], "%s: its caller has less than itself: %s" % (kind, got))
+        alone = seen["root"].get(near, (0, 0))[0]
+        check(alone < seen["map"][near][0] / 2, "root shows %.3f of it, map %.3f" % (alone, seen["map"][near][0]))
 
     @test("again", "twenty times the same process: nothing piles up")
     def _():
@@ -154,6 +178,45 @@ def add_to(suite):
         vms = [max(x["children"], key=lambda c: c["self_ticks"])["name"] for x in seen]
         check(len(set(vms)) == len(vms), "VMs of the threads: %r" % vms)
         check_near("CPU time", i["ticks"] * 1e6, i["cpu_ns"], 0.1 * i["cpu_ns"] + 2e7)
+
+    @test("many-threads", "more threads than are looked at first: the agent's own is found, and those without a ring are said")
+    def _():
+        p = Started([host("workers"), "100", "1", "2000000"])
+        deadline = time.monotonic() + 60
+        while len(os.listdir("/proc/%d/task" % p.p.pid)) < 101:
+            check(time.monotonic() < deadline, "no threads")
+            time.sleep(0.02)
+        r = attach(p.p.pid, duration="500ms")
+        check(p.p.poll() is None and info(r.trace)["samples"] > 20, "%d samples: %s" % (info(r.trace)["samples"], r.err))
+        end(p)
+
+    @test("patched-while-called", "threads that call what is patched, without a pause, are never in the middle of a patch")
+    def _():
+        p = Started([host("newstate"), "8"])
+        p.wait_for("begin")
+        before = process.state(p.p.pid)
+        for i in range(20):
+            r = attach(p.p.pid, duration="20ms")
+            check(p.p.poll() is None, "it ended with %s after %d attachments: %s" % (p.p.poll(), i + 1, p.read(p.err)))
+            check("cannot be watched" not in r.err, r.err)
+        same(before, p.p.pid)
+        p.signal(signal.SIGTERM)
+        status = p.wait()
+        made, closed, tried = (int(x) for x in p.read(p.out).split("\n")[1].split())
+        check(status == 0 and made == closed > 0 and tried > 1000, "status %d, %d VMs made, %d closed, %d tries" % (
+            status, made, closed, tried))
+
+    @test("names", "functions that only run compiled have the names that a program started by luasample would show")
+    def _():
+        p = begun(os.path.join(support.LUA, "attachnames.lua"))
+        time.sleep(0.3)                         # until all of it is compiled
+        r = attach(p.p.pid, duration="1s")
+        end(p)
+        rs = rows(r.trace, "--min", "0")
+        ticks = sum(x["self_ticks"] for x in rs)
+        named = {name: sum(x["self_ticks"] for x in rs if x["name"] == name) / ticks for name in ("spinning.field", "spin_global")}
+        check(all(v > 0.2 for v in named.values()) and sum(named.values()) > 0.9, "%r of %d ticks: %r" % (
+            named, ticks, [(x["name"], x["self_ticks"]) for x in rs[:6]]))
 
     @test("churn", "threads and VMs that come and go while it is attached to: the later ones are recorded too")
     def _():

@@ -6,7 +6,7 @@ import time
 import process
 import support
 from basic import LOOP, attach, begun, end, same, shares
-from support import Started, check, info, luajit, need, tmpfile
+from support import Started, check, info, json_of, luajit, need, rows, tmpfile
 
 
 def started(pid, *opts):
@@ -20,6 +20,16 @@ def started(pid, *opts):
     return r
 
 
+def runs_for(pid, seconds):
+    """Waits until the process has had so much CPU time: on a busy machine that takes longer."""
+    def cpu():
+        return sum(int(x) for x in process.read(pid, "stat").rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+    start, deadline = cpu(), time.monotonic() + 60
+    while cpu() - start < seconds:
+        check(time.monotonic() < deadline, "it does not run")
+        time.sleep(0.02)
+
+
 def add_to(suite):
     test = suite.test
 
@@ -28,7 +38,7 @@ def add_to(suite):
         p = begun(LOOP, "60")
         before = process.state(p.p.pid)
         r = started(p.p.pid)
-        time.sleep(0.4)
+        runs_for(p.p.pid, 0.3)
         r.signal(signal.SIGINT)
         check(r.wait() == 0, "status of the recorder: " + r.read(r.err))
         same(before, p.p.pid)
@@ -107,6 +117,37 @@ def add_to(suite):
         check(p.wait() == 0, "status of the program: " + p.read(p.err))
         check("all well\nnew image\n" in p.read(p.out), p.read(p.out) + p.read(p.err))
         check(r.wait() == 0 and info(r.trace)["samples"] > 0, "recorder: " + r.read(r.err))
+
+    @test("forks", "children that are forked while it is attached to are recorded too, and are as they should be afterwards")
+    def _():
+        p = begun(os.path.join(support.LUA, "attachforks.lua"))
+        r = started(p.p.pid)
+        deadline = time.monotonic() + 60
+        while r.read(r.err).count("attached to") < 3:
+            check(time.monotonic() < deadline and p.p.poll() is None, "no children: " + r.read(r.err))
+            time.sleep(0.05)
+        time.sleep(1)
+        r.signal(signal.SIGINT)
+        check(r.wait() == 0, r.read(r.err))
+        by = json_of(["report", "-i", r.trace, "--min", "0", "--json", "--by", "process"])["rows"]
+        parent = [x for x in by if x["name"].startswith("%d " % p.p.pid)]
+        check(len(parent) == 1 and len(by) >= 3, "processes: %r" % [(x["name"], x["self_ticks"]) for x in by])
+        names = {x["name"]: x["self_ticks"] for x in rows(r.trace, "--min", "0")}
+        check({"parent_work", "child_work"} <= set(names), "functions: %r" % names)
+        check(names["child_work"] >= sum(x["self_ticks"] for x in by if x not in parent) * 0.8,
+              "ticks of children are not in their function: %r, %r" % (names, by))
+        alone = attach(p.p.pid, "--no-children", duration="1500ms")
+        by = json_of(["report", "-i", alone.trace, "--min", "0", "--json", "--by", "process"])["rows"]
+        check(len(by) == 1, "--no-children: %r" % [(x["name"], x["self_ticks"]) for x in by])
+        check("child_work" not in {x["name"] for x in rows(alone.trace, "--min", "0")}, "it has samples of children")
+        p.wait_for("child 0", 60)
+        time.sleep(0.5)                         # some more children, of which nobody knows
+        for kid in support.children_of(p.p.pid):
+            check(len(os.listdir("/proc/%d/task" % kid)) == 1, "a child has a thread of ours")
+        p.signal(signal.SIGTERM)
+        p.wait()
+        said = p.read(p.out).split("\n")
+        check("child 0" in said and not [x for x in said if x and x not in ("begin", "child 0")], "the children ended: %r" % said)
 
     @test("two", "two processes at once, by a list")
     def _():

@@ -34,7 +34,28 @@ def compiled(compiler, source, *opts):
     return path
 
 
+def open_copy():
+    """A directory that all may read, with a luasample in it: the build directory may be closed to others."""
+    d = tempfile.mkdtemp()
+    os.chmod(d, 0o777)
+    shutil.copy(support.luasample(), d)
+    os.makedirs(os.path.join(d, "libsample"))
+    shutil.copy(os.path.join(support.build_dir(), "libsample", "libsample.so"), os.path.join(d, "libsample"))
+    return d
+
+
+def as_nobody():
+    return [need("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
 WAITS = "#include <unistd.h>\nint main(void) { if (write(1, \"begin\\n\", 6) == 6) for (;;) pause(); return 1; }\n"
+
+
+# PR_SET_DUMPABLE 0: the kernel then refuses its own user as Yama refuses those who are not its ancestors
+CLOSED = "local ffi = require('ffi') ffi.cdef[[int prctl(int, unsigned long, ...);]] ffi.C.prctl(4, 0) " \
+         "print('begin') io.stdout:flush() while true do end"
+YAMA = "mount -t tmpfs none /proc/sys/kernel && mkdir /proc/sys/kernel/yama && echo 1 > /proc/sys/kernel/yama/ptrace_scope " \
+       "|| exit 77; exec \"$0\" \"$@\""
 
 
 def waiting(program):
@@ -79,17 +100,32 @@ def add_to(suite):
         if os.geteuid():
             raise Skip("needs root to be somebody else")
         p = begun(LOOP, "60")
-        d = tempfile.mkdtemp()
-        os.chmod(d, 0o777)
-        copy = os.path.join(d, "luasample")     # the build directory may be closed to others
-        shutil.copy(support.luasample(), copy)
-        os.makedirs(os.path.join(d, "libsample"))
-        shutil.copy(os.path.join(support.build_dir(), "libsample", "libsample.so"), os.path.join(d, "libsample"))
-        r = run([need("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups", copy, "record", "-p", str(p.p.pid), "-d", "100ms",
-                 "-o", os.path.join(d, "x.data")])
+        d = open_copy()
+        r = run([*as_nobody(), d + "/luasample", "record", "-p", str(p.p.pid), "-d", "100ms", "-o", d + "/x.data"])
         check(r.status == 1 and "not permitted to attach to %d (luajit)" % p.p.pid in r.err and "CAP_SYS_PTRACE" in r.err and
               "user id 0" in r.err, r.err)
         check(len(r.err.splitlines()) == 1, r.err)
+        end(p)
+        shutil.rmtree(d)
+
+    @test("closed", "a user's own process that is closed to tracing, and where Yama restricts that (simulated)")
+    def _():
+        if os.geteuid():
+            raise Skip("needs root to be somebody else")
+        d = open_copy()
+        p = Started([*as_nobody(), luajit().program, "-e", CLOSED])
+        p.wait_for("begin")
+        record = [*as_nobody(), d + "/luasample", "record", "-p", str(p.p.pid), "-d", "100ms", "-o", d + "/x.data"]
+        yama = [need("unshare"), "--mount", "sh", "-c", YAMA, *record]
+        for cmd, words in ((record, ("has closed itself to tracing", "CAP_SYS_PTRACE")),
+                           (yama, ("kernel.yama.ptrace_scope is 1", "CAP_SYS_PTRACE", "sysctl kernel.yama.ptrace_scope=0"))):
+            r = run(cmd)
+            if r.status == 77:
+                raise Skip("/proc/sys/kernel cannot be covered here: " + r.err.strip()[-200:])
+            check(r.status == 1 and len(r.err.splitlines()) == 1 and
+                  "not permitted to attach to %d (luajit)" % p.p.pid in r.err, "%d %r" % (r.status, r.err))
+            for word in words:
+                check(word in r.err, "no %r in %r" % (word, r.err))
         end(p)
         shutil.rmtree(d)
 

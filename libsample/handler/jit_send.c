@@ -1,5 +1,6 @@
-/* The definition of a trace as a record in the ring of the thread that compiled it: what was recorded, the
- * intermediate code, snapshots and machine code. Called by jit_events.c between ls_thread_enter and _leave. */
+/* The definition of a trace as a record in a ring: what was recorded, the intermediate code, snapshots and machine code.
+ * Called by jit_events.c between ls_thread_enter and _leave, in the thread that compiled it, and by jit_find.c in the
+ * tick handler. */
 #include <string.h>
 
 #include "libsample/agent.h"
@@ -10,15 +11,6 @@
 #include "libsample/vm_layout.h"
 
 #define NO_FUNCTION 0xffffu
-#define MOST_FUNCTIONS 256              /* different ones in a trace; more are sent as not known */
-
-/* The functions of the trace that is being sent. */
-struct functions {
-        uint64_t key[MOST_FUNCTIONS];
-        uint32_t id[MOST_FUNCTIONS];
-        unsigned n;
-};
-
 static _Atomic uint32_t last_jit_id;    /* of the process */
 
 /* Id of what a key stands for, 0 = none: a builtin without a name says nothing. ls_function_id wants a function
@@ -44,14 +36,14 @@ static uint32_t id_of(struct ls_thread *t, uint64_t key, uint64_t now_ns)
 }
 
 /* Index of a key in the trace's functions. */
-static unsigned index_of(struct functions *f, struct ls_thread *t, uint64_t key, uint64_t now_ns)
+static unsigned index_of(struct ls_jit_functions *f, struct ls_thread *t, uint64_t key, uint64_t now_ns)
 {
         uint32_t id;
 
         for (unsigned i = f->n; i-- > 0;)
                 if (f->key[i] == key)
                         return i;
-        if (f->n == MOST_FUNCTIONS || !(id = id_of(t, key, now_ns)))
+        if (f->n == LS_JIT_FUNCTIONS_MOST || !(id = id_of(t, key, now_ns)))
                 return NO_FUNCTION;
         f->key[f->n] = key;
         f->id[f->n] = id;
@@ -79,7 +71,7 @@ static void put_event(struct ls_jit_event *to, const struct ls_jit_raw *raw)
 }
 
 /* A snapshot, and the function that its bytecode is in: one of those recorded. *hint: where the last one was found. */
-static void put_snapshot(struct ls_jit_snapshot *to, const char *trace, uint32_t i, const struct functions *f,
+static void put_snapshot(struct ls_jit_snapshot *to, const char *trace, uint32_t i, const struct ls_jit_functions *f,
                          unsigned *hint)
 {
         const char *snap = LS_READ(const char *, trace, LS_TR_SNAP) + (size_t)i * LS_SNAP_SIZE;
@@ -148,7 +140,7 @@ static void describe(struct ls_rec_jittrace *rec, struct ls_jit *jit, const char
 
 static void describe_map(struct ls_rec_jittrace *rec, const struct ls_jit *jit, const char *trace)
 {
-        rec->flags = LS_JITF_MAP;
+        rec->flags = LS_JITF_MAP | (jit->finds ? LS_JITF_SNAPSHOTS : 0);
         rec->mcode_size = LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE);
         rec->mcode_loop = LS_READ(uint32_t, trace, LS_TR_MCLOOP);
         rec->nir = LS_READ(uint32_t, trace, LS_TR_NINS) - LS_REF_BIAS;
@@ -157,7 +149,7 @@ static void describe_map(struct ls_rec_jittrace *rec, const struct ls_jit *jit, 
 }
 
 /* Fills the arrays behind the head, as many as it says. */
-static void put_arrays(char *at, const struct ls_rec_jittrace *rec, const struct functions *f, const struct ls_jit *jit,
+static void put_arrays(char *at, const struct ls_rec_jittrace *rec, const struct ls_jit_functions *f, const struct ls_jit *jit,
                        const char *trace)
 {
         unsigned hint = 0;
@@ -177,20 +169,20 @@ static void put_arrays(char *at, const struct ls_rec_jittrace *rec, const struct
 
 static void send_irnames(struct ls_jit *jit, struct ls_thread *t)
 {
-        struct ls_rec_irnames rec = { jit->vm->vm_id, ls_jit_facts.nirnames };
+        struct ls_rec_irnames rec = { jit->vm->vm_id, jit->nirnames };
         char *body = ls_ring_reserve(t->ring, LS_REC_IRNAMES, sizeof rec + rec.len, LS_RESERVE_DEFINITION);
 
         if (!body)
                 return;
         memcpy(body, &rec, sizeof rec);
-        memcpy(body + sizeof rec, ls_jit_facts.irnames, rec.len);
+        memcpy(body + sizeof rec, jit->irnames, rec.len);
         ls_ring_commit(t->ring, body);
         jit->sent_irnames = 1;
 }
 
 uint32_t ls_jit_send(struct ls_jit *jit, struct ls_thread *t, const char *trace)
 {
-        struct functions f;
+        struct ls_jit_functions *f = &jit->functions;
         struct ls_rec_jittrace rec;
         uint64_t now_ns = ls_now_ns();
         uint64_t pt = LS_READ(uint64_t, trace, LS_TR_STARTPT);
@@ -198,19 +190,19 @@ uint32_t ls_jit_send(struct ls_jit *jit, struct ls_thread *t, const char *trace)
         int complete = jit->map && !jit->incomplete && jit->number == LS_READ(uint16_t, trace, LS_TR_NUMBER);
         char *body = NULL;
 
-        f.n = 0;
-        start = index_of(&f, t, pt, now_ns);
+        f->n = 0;
+        start = index_of(f, t, pt, now_ns);
         describe(&rec, jit, trace, start);
         if (complete) {
                 for (size_t i = 0; i < jit->nevents; i++)
-                        jit->events[i].function = (uint16_t)index_of(&f, t, jit->events[i].key, now_ns);
+                        jit->events[i].function = (uint16_t)index_of(f, t, jit->events[i].key, now_ns);
                 describe_map(&rec, jit, trace);
-                rec.nfunctions = f.n;
+                rec.nfunctions = f->n;
                 if (!jit->sent_irnames)
                         send_irnames(jit, t);
                 body = ls_ring_reserve(t->ring, LS_REC_JITTRACE, size_of(&rec), LS_RESERVE_DEFINITION);
                 if (body)
-                        put_arrays(body + sizeof rec, &rec, &f, jit, trace);
+                        put_arrays(body + sizeof rec, &rec, f, jit, trace);
         }
         if (!body) {
                 if (jit->map)
@@ -220,7 +212,7 @@ uint32_t ls_jit_send(struct ls_jit *jit, struct ls_thread *t, const char *trace)
                 body = ls_ring_reserve(t->ring, LS_REC_JITTRACE, size_of(&rec), LS_RESERVE_DEFINITION);
                 if (!body)
                         return 0;
-                put_arrays(body + sizeof rec, &rec, &f, jit, trace);
+                put_arrays(body + sizeof rec, &rec, f, jit, trace);
         }
         rec.jit_id = atomic_fetch_add(&last_jit_id, 1) + 1;
         memcpy(body, &rec, sizeof rec);

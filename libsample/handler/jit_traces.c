@@ -1,6 +1,6 @@
-/* The live traces of a VM, by number and by address: changed by jit_events.c when LuaJIT tells of a trace, read by
- * handler/jit_locate.c. LuaJIT gives up machine code only when it flushes all of it, and tells; so an address that is
- * in the table is that trace's, however the trace object itself fares. */
+/* The live traces of a VM, by number and by address: changed by jit_events.c when LuaJIT tells of a trace, or by
+ * jit_find.c when one is first seen; read by jit_locate.c. LuaJIT gives up machine code only when it flushes all of it, and
+ * tells; so an address that is in the table is that trace's, however the trace object itself fares. */
 #include <errno.h>
 #include <string.h>
 
@@ -116,6 +116,7 @@ int ls_jit_add(struct ls_jit *jit, uint32_t number, uint32_t jit_id, const char 
         if (!error && jit_id) {
                 entry->mcode = mcode;
                 entry->mcode_size = size;
+                entry->start = LS_READ(uintptr_t, trace, LS_TR_STARTPC);
                 entry->spadjust = LS_READ(uint16_t, trace, LS_TR_SPADJUST);
                 entry->falls_out = (uint32_t)falls_out(jit, trace, (const uint8_t *)mcode, size);
                 if (entry->spadjust > jit->deepest)

@@ -1,0 +1,188 @@
+/* Traces that nobody told of, as in a process that was attached to: when one is first seen to run it is described as it
+ * lies in the VM, with those that it leaves. What was recorded is no longer there; the bytecodes that its snapshots go
+ * back to stand for that. Called by the tick handler.
+ *
+ * The thread was interrupted in the trace's own code. So it stays where it is, and so do its prototypes: LuaJIT gives
+ * them up in the collector and in a flush, which compiled code has called when they run. */
+#include <string.h>
+
+#include "libsample/handler/guard.h"
+#include "libsample/handler/walk.h"
+#include "libsample/jit_private.h"
+#include "libsample/pages.h"
+#include "libsample/vm_layout.h"
+
+#define MOST_ANCESTORS 32               /* that a side trace is followed to; LuaJIT allows more, and rarely has them */
+#define MOST_PROTOS 64                  /* in which the bytecodes of its snapshots are looked for */
+#define MOST_BYTES (256u << 10)         /* of a trace: LuaJIT's own limits are far below */
+#define OBJECT_MASK ((UINT64_C(1) << 47) - 1)
+
+struct protos {
+        const char *pt[MOST_PROTOS];
+        unsigned n;
+};
+
+/* The trace of this number in the VM, NULL = none, or it cannot be read. */
+static const char *trace_of(struct ls_guard *g, const char *global, uint32_t number)
+{
+        const char *place = global + ls_vm_facts.traces_offset, *slot, *trace;
+
+        if (!ls_guard_reads(g, place, 16) || number >= LS_READ(uint32_t, place, 12))
+                return NULL;
+        slot = LS_READ(const char *, place, 0) + 8 * (size_t)number;
+        if (((uintptr_t)slot & 7) || !ls_guard_reads(g, slot, 8))
+                return NULL;
+        trace = LS_READ(const char *, slot, 0);
+        if (!trace || ((uintptr_t)trace & 7) || !ls_guard_reads(g, trace, LS_TR_SIZE) ||
+            LS_READ(uint16_t, trace, LS_TR_NUMBER) != number)
+                return NULL;
+        return trace;
+}
+
+static int is_at(const char *trace, uintptr_t ip)
+{
+        return ip - LS_READ(uintptr_t, trace, LS_TR_MCODE) < LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE);
+}
+
+int ls_jit_in_running(struct ls_guard *guard, const char *global, uintptr_t ip)
+{
+        int32_t number = *(const volatile int32_t *)(global + ls_vm_facts.vmstate_offset);
+        const char *trace = ls_vm_facts.traces_offset && number > 0 ? trace_of(guard, global, (uint32_t)number) : NULL;
+
+        return trace && is_at(trace, ip);
+}
+
+/* 1 when all parts of the trace can be read, and are of a size that makes sense. */
+static int is_sound(const char *trace)
+{
+        uint32_t nins = LS_READ(uint32_t, trace, LS_TR_NINS), nk = LS_READ(uint32_t, trace, LS_TR_NK);
+        uint32_t nsnap = LS_READ(uint16_t, trace, LS_TR_NSNAP), size = LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE);
+        const char *ir = LS_READ(const char *, trace, LS_TR_IR), *pt = LS_READ(const char *, trace, LS_TR_STARTPT);
+        const char *snap = LS_READ(const char *, trace, LS_TR_SNAP), *map = LS_READ(const char *, trace, LS_TR_SNAPMAP);
+        const char *last = snap + (size_t)LS_SNAP_SIZE * (nsnap - 1);
+
+        return nins > LS_REF_BIAS && nins < 2 * LS_REF_BIAS && nk < LS_REF_BIAS && nsnap && size && size < MOST_BYTES &&
+               ls_readable(ir + (size_t)nk * LS_IR_SIZE, (size_t)(nins - nk) * LS_IR_SIZE) &&
+               ls_readable(snap, (size_t)LS_SNAP_SIZE * nsnap) &&
+               ls_readable(map, 4 * ((size_t)LS_READ(uint32_t, last, LS_SNAP_MAPOFS) + LS_READ(uint8_t, last, LS_SNAP_NENT) + 2)) &&
+               ls_readable(LS_READ(const char *, trace, LS_TR_MCODE), size) && ls_readable(pt, LS_PT_SIZE);
+}
+
+static const char *ir_at(const char *trace, uint32_t ref)
+{
+        return LS_READ(const char *, trace, LS_TR_IR) + (size_t)ref * LS_IR_SIZE;
+}
+
+static void add_proto(struct protos *p, const char *pt)
+{
+        for (unsigned i = 0; i < p->n; i++)
+                if (p->pt[i] == pt)
+                        return;
+        if (p->n < MOST_PROTOS && ls_readable(pt, LS_PT_SIZE) &&
+            ls_readable(pt + LS_PT_SIZE, 4 * ((size_t)LS_READ(uint32_t, pt, LS_PT_SIZEBC) + 1)))
+                p->pt[p->n++] = pt;
+}
+
+/* Those of the functions that are constants of the trace: what it was specialised to, and so what it inlines. */
+static void collect_protos(const struct ls_jit *jit, const char *trace, struct protos *p)
+{
+        add_proto(p, LS_READ(const char *, trace, LS_TR_STARTPT));
+        for (uint32_t ref = LS_READ(uint32_t, trace, LS_TR_NK); ref + 1 < LS_REF_BIAS; ref++) {
+                const char *ir = ir_at(trace, ref), *object;
+                uint8_t op = LS_READ(uint8_t, ir, LS_IR_OP);
+
+                if (op != jit->kgc) {
+                        ref += op && memchr(jit->wide, op, sizeof jit->wide) != NULL;
+                        continue;
+                }
+                object = (const char *)(LS_READ(uint64_t, ir_at(trace, ++ref), 0) & OBJECT_MASK);
+                if (!((uintptr_t)object & 7) && ls_readable(object, LS_FN_ADDR) &&
+                    LS_READ(uint8_t, object, LS_GC_TYPE) == LS_T_FUNC && ls_fn_is_lua(object))
+                        add_proto(p, ls_fn_proto(object));
+        }
+}
+
+/* What is left of the recording: the bytecodes that the snapshots go back to, in the order of the code; those of the loop
+ * are copies. */
+static int make_events(struct ls_jit *jit, const char *trace, const struct protos *protos)
+{
+        uint32_t n = LS_READ(uint16_t, trace, LS_TR_NSNAP), loop = LS_READ(uint32_t, trace, LS_TR_MCLOOP);
+        const uint32_t *maps = LS_READ(const uint32_t *, trace, LS_TR_SNAPMAP), *map;
+
+        jit->nevents = 0;
+        if (ls_pages_grow((void **)&jit->events, &jit->events_room, n, sizeof *jit->events))
+                return 0;
+        for (uint32_t i = 0; i < n; i++) {
+                const char *snap = LS_READ(const char *, trace, LS_TR_SNAP) + (size_t)i * LS_SNAP_SIZE;
+                unsigned entries = LS_READ(uint8_t, snap, LS_SNAP_NENT);
+                struct ls_jit_raw raw = { .ref = LS_READ(uint16_t, snap, LS_SNAP_REF) };
+                uint64_t pc;
+
+                if (loop && LS_READ(uint16_t, snap, LS_SNAP_MCOFS) >= loop)
+                        break;
+                map = maps + LS_READ(uint32_t, snap, LS_SNAP_MAPOFS);
+                memcpy(&pc, map + entries, 8);
+                pc >>= 8;
+                for (unsigned k = 0; k < entries; k++)
+                        raw.depth += (map[k] & LS_SNAP_FRAMES) && LS_SNAP_SLOT(map[k]) > 1;
+                for (unsigned k = 0; k < protos->n && !raw.key; k++) {
+                        uint64_t offset = pc - (uintptr_t)(protos->pt[k] + LS_PT_SIZE);
+
+                        if (offset >= 4 * (uint64_t)LS_READ(uint32_t, protos->pt[k], LS_PT_SIZEBC))
+                                continue;
+                        raw.key = (uintptr_t)protos->pt[k];
+                        raw.pos = (uint32_t)(offset / 4);
+                }
+                if (raw.key)
+                        jit->events[jit->nevents++] = raw;
+        }
+        return jit->nevents > 0;
+}
+
+/* Defines a trace. lineage: itself, then what it leaves, as far as that is there. */
+static void define(struct ls_jit *jit, struct ls_thread *t, const char *const *lineage, unsigned n)
+{
+        const char *trace = lineage[0], *base = ir_at(trace, LS_REF_BIAS);
+        uint32_t number = LS_READ(uint16_t, trace, LS_TR_NUMBER);
+        struct protos protos = { .n = 0 };
+
+        for (unsigned i = 0; i < n; i++)
+                collect_protos(jit, lineage[i], &protos);
+        jit->number = number;
+        jit->incomplete = !make_events(jit, trace, &protos);
+        jit->parent = LS_READ(uint16_t, base, LS_IR_OP1);
+        jit->exit = LS_READ(uint16_t, base, LS_IR_OP2);
+        ls_jit_add(jit, number, ls_jit_send(jit, t, trace), trace);
+}
+
+static int is_known(const struct ls_jit *jit, const char *trace)
+{
+        const struct ls_jit_entry *e = ls_jit_entry(jit, LS_READ(uint16_t, trace, LS_TR_NUMBER));
+
+        return e && e->jit_id && e->mcode == LS_READ(uintptr_t, trace, LS_TR_MCODE) &&
+               e->mcode_size == LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE) &&
+               e->start == LS_READ(uintptr_t, trace, LS_TR_STARTPC);
+}
+
+void ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *guard, const char *global, uintptr_t ip)
+{
+        const char *lineage[MOST_ANCESTORS], *trace;
+        struct ls_jit *jit = vm->jit;
+        unsigned n = 0, known = 0;
+        uint32_t number;
+
+        if (!jit->finds)
+                return;
+        number = (uint32_t)*(const volatile int32_t *)(global + ls_vm_facts.vmstate_offset);
+        trace = (int32_t)number > 0 ? trace_of(guard, global, number) : NULL;
+        if (!trace || !is_at(trace, ip) || is_known(jit, trace))
+                return;
+        while (trace && n < MOST_ANCESTORS && is_sound(trace)) {
+                lineage[n++] = trace;
+                number = LS_READ(uint16_t, ir_at(trace, LS_REF_BIAS), LS_IR_OP1);
+                trace = number ? trace_of(guard, global, number) : NULL;
+        }
+        for (known = n; known > 0; known--)
+                if (!is_known(jit, lineage[known - 1]))
+                        define(jit, t, lineage + known - 1, n - (known - 1));
+}

@@ -1,0 +1,73 @@
+/* See attach_children.h. A number that stands in the memory is a claim: it counts when that process has the memory mapped. */
+#include "record/attach_children.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "record/attach_threads.h"
+#include "record/member.h"
+
+#define SETTLE_NS 20000000ull           /* until a child that is to run another program does so */
+
+/* The process that knows itself by this number in its namespace, and has the memory of its parent. 0 = it is gone. */
+static pid_t find(const struct ls_target *parent, pid_t inner)
+{
+        struct dirent *e;
+        pid_t found = 0;
+        DIR *dir;
+
+        if (ls_thread_inner_id(parent->pid, parent->pid) == parent->pid)
+                return ls_member_has(inner, parent->memory.fd) ? inner : 0;
+        dir = opendir("/proc");
+        while (dir && !found && (e = readdir(dir))) {
+                pid_t pid = isdigit((unsigned char)*e->d_name) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
+
+                if (pid > 0 && ls_thread_inner_id(pid, pid) == inner && ls_member_has(pid, parent->memory.fd))
+                        found = pid;
+        }
+        if (dir)
+                closedir(dir);
+        return found;
+}
+
+static void put(struct ls_attach_children *c, pid_t pid, int memory_fd, uint64_t due_ns)
+{
+        int fd = pid && c->n < LS_ATTACH_CHILDREN ? fcntl(memory_fd, F_DUPFD_CLOEXEC, 3) : -1;
+
+        if (fd >= 0)
+                c->waiting[c->n++] = (struct ls_attach_child){ pid, fd, due_ns };
+}
+
+void ls_attach_children_take(struct ls_attach_children *c, const struct ls_target *t, uint64_t now_ns)
+{
+        for (unsigned i = 0; i < LS_FORK_SLOTS; i++) {
+                _Atomic uint32_t *slot = &t->memory.shm->forked[i];
+                pid_t inner = atomic_load(slot) ? (pid_t)(atomic_exchange(slot, 0) & INT32_MAX) : 0;
+
+                if (inner)
+                        put(c, find(t, inner), t->memory.fd, now_ns + SETTLE_NS);
+        }
+}
+
+pid_t ls_attach_children_next(struct ls_attach_children *c, uint64_t now_ns)
+{
+        while (c->n && c->waiting[0].due_ns <= now_ns) {
+                struct ls_attach_child first = c->waiting[0];
+                int is_one = ls_member_has(first.pid, first.memory_fd);
+
+                close(first.memory_fd);
+                memmove(c->waiting, c->waiting + 1, --c->n * sizeof(c->waiting[0]));
+                if (is_one)
+                        return first.pid;
+        }
+        return 0;
+}
+
+uint64_t ls_attach_children_due(const struct ls_attach_children *c)
+{
+        return c->n ? c->waiting[0].due_ns : UINT64_MAX;
+}

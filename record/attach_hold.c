@@ -1,0 +1,168 @@
+/* See attach_hold.h. Where the agent has closed the entries no thread gets behind one any more: each is looked at once, by itself,
+ * and stopped only if it runs. An entry whose first instruction is one byte cannot be closed: then all that run are stopped at one
+ * time, until the agent has stored its jumps. A thread that is blocked in the kernel is left alone in any case, since where it
+ * will go on is known; with such an entry one that wakes up within the us of the last look is not seen. */
+#include "record/attach_hold.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record/attach_threads.h"
+#include "record/stop.h"
+
+#define TRIES 500                       /* a ms each: a thread leaves some instructions when it gets a processor */
+#define CLAIM_NS 200000000ull           /* for the agent to see that threads are stopped */
+#define STORE_NS 5000000000ull          /* for its stores; it needs some us unless it gets no processor */
+#define PASSES 20
+
+static uint64_t now_ns(void)
+{
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+struct ranges {                         /* our own copy: the program can write the other */
+        unsigned n;
+        struct ls_hold_range r[LS_HOLD_RANGES];
+};
+
+static int is_inside(const struct ls_stopped *t, const struct ranges *ranges)
+{
+        for (unsigned k = 0; k < ranges->n; k++)
+                if (t->regs.rip - ranges->r[k].at - 1 < (uint64_t)ranges->r[k].size - 1)
+                        return 1;
+        return 0;
+}
+
+static int any_inside(const struct ls_stop *s, const struct ranges *ranges)
+{
+        for (unsigned i = 0; i < s->n; i++)
+                if (is_inside(&s->threads[i], ranges))
+                        return 1;
+        return 0;
+}
+
+static int all_closed(const struct ranges *ranges)
+{
+        for (unsigned k = 0; k < ranges->n; k++)
+                if (!ranges->r[k].closed)
+                        return 0;
+        return 1;
+}
+
+/* One after the other, until each has been seen outside. Returns 0; -EAGAIN: one stays inside; or -errno. */
+static int look_at_each(struct ls_stop *s, const struct ranges *ranges, uint64_t *ret_longest_ns)
+{
+        const struct timespec moment = { 0, 1000000 };
+
+        for (unsigned i = 0; i < s->n; i++) {
+                struct ls_stopped *t = &s->threads[i];
+                int inside = 1, err = 0;
+
+                for (int k = 0; k < TRIES && inside; k++) {
+                        uint64_t start;
+
+                        if (k)
+                                nanosleep(&moment, NULL);
+                        err = ls_stop_one(s, i);
+                        start = now_ns();
+                        inside = err == 0 && is_inside(t, ranges);
+                        if (!t->traced)
+                                continue;
+                        ls_stop_end_one(t);
+                        if (now_ns() - start > *ret_longest_ns)
+                                *ret_longest_ns = now_ns() - start;
+                }
+                if (inside || (err && err != -ESRCH))
+                        return inside ? -EAGAIN : err;
+        }
+        return 0;
+}
+
+/* All that run at one time, outside. Returns as above. */
+static int stop_all(struct ls_stop *s, const struct ranges *ranges)
+{
+        int n = 1;
+
+        for (int pass = 0; pass < PASSES && n > 0; pass++)
+                n = s->more && s->n == s->most ? -E2BIG : ls_stop_again(s);
+        if (n == 0 && !any_inside(s, ranges))
+                return 0;
+        ls_stop_end(s);
+        return n < 0 ? n : -EAGAIN;
+}
+
+static void answer(struct ls_shm *shm, uint32_t from, uint32_t to)
+{
+        if (atomic_compare_exchange_strong(&shm->hold, &from, to))
+                syscall(SYS_futex, &shm->hold, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* Until the agent has let go. */
+static void wait_for_stores(struct ls_shm *shm)
+{
+        const struct timespec moment = { 0, 1000000 };
+        uint64_t start = now_ns(), state;
+
+        while ((state = atomic_load(&shm->hold)) == LS_HOLD_HELD || state == LS_HOLD_CLAIMED) {
+                uint64_t passed = now_ns() - start;
+
+                if (state == LS_HOLD_HELD && passed > CLAIM_NS)
+                        answer(shm, LS_HOLD_HELD, LS_HOLD_REFUSED);
+                else if (passed > STORE_NS)
+                        break;
+                else
+                        syscall(SYS_futex, &shm->hold, FUTEX_WAIT, (uint32_t)state, &moment, NULL, 0);
+        }
+}
+
+/* Returns 0 when no thread is inside, and those that have to be are stopped. */
+static int hold(struct ls_stop *s, pid_t pid, pid_t agent, const struct ranges *ranges, uint64_t *ret_longest_ns)
+{
+        const struct timespec moment = { 0, 1000000 };
+        int err = -EAGAIN;
+
+        for (int i = 0; i < TRIES && err == -EAGAIN; i++) {
+                if (i)
+                        nanosleep(&moment, NULL);
+                err = ls_stop_list(s, pid, LS_STOP_MOST, agent);
+                if (!err && s->more)
+                        err = -E2BIG;
+                if (!err && all_closed(ranges))
+                        return look_at_each(s, ranges, ret_longest_ns);
+                if (!err)
+                        err = stop_all(s, ranges);
+        }
+        return err;
+}
+
+void ls_attach_hold(struct ls_subject *t, struct ls_shm *shm)
+{
+        static struct ls_stop stop;     /* 250 KiB */
+        struct ranges ranges = { 0 };
+        uint64_t start;
+        pid_t agent;
+        int err;
+
+        if (atomic_load(&shm->hold) != LS_HOLD_ASKED)
+                return;
+        for (unsigned n = shm->n_hold; ranges.n < LS_HOLD_RANGES && ranges.n < n; ranges.n++)
+                ranges.r[ranges.n] = shm->hold_ranges[ranges.n];
+        agent = ls_thread_outer_id(t->pid, (pid_t)atomic_load(&shm->agent_tid));
+        start = now_ns();
+        ls_stop_hurry(1);
+        err = agent ? hold(&stop, t->pid, agent, &ranges, &t->held_ns) : -ESRCH;
+        answer(shm, LS_HOLD_ASKED, err ? LS_HOLD_REFUSED : LS_HOLD_HELD);
+        ls_stop_hurry(0);
+        if (err)
+                return;
+        wait_for_stores(shm);
+        ls_stop_end(&stop);
+        if (!all_closed(&ranges))
+                t->held_ns = now_ns() - start;
+}
