@@ -44,6 +44,8 @@ int ls_fx_number_stacks(struct ls_fx *x);
 uint32_t ls_fx_row(const struct ls_fx_numbers *n, uint32_t id, uint8_t vmstate);
 void ls_fx_put_libs(struct ls_fx *x);
 void ls_fx_put_shared(struct ls_fx *x);
+/* export_firefox_counters.c */
+void ls_fx_put_counters(struct ls_fx *x);
 /* Indexes of the string table. */
 uint32_t ls_fx_zone_string(const struct ls_fx *x, uint32_t zone);
 uint32_t ls_fx_region_string(const struct ls_fx *x, uint32_t region);
