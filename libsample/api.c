@@ -123,7 +123,7 @@ static const struct luasample_api api = {
         .zone_pop = host_zone_pop,
         .label = host_label,
         .counter = host_counter,
-        .begin = luasample_begin,
+        .begin = luasample_agent_begin,
         .trace = ls_own_trace,
 };
 

@@ -136,6 +136,8 @@ static inline int luasample_begin(const char *file, const char *const *options, 
 {
         const struct luasample_api *api = luasample_agent();
 
+        if (why && size > 0)
+                *why = 0;
         if (!api)
                 api = luasample_load();
         return api ? api->begin(file, options, why, size) : 0;

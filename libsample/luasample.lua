@@ -60,14 +60,20 @@ end
 local library                                   -- the agent, once it is found; false: it is not there
 local function load()
   ffi.cdef [[
-    int luasample_begin(const char *file, const char *const *options, char *why, int size);
+    int luasample_agent_begin(const char *file, const char *const *options, char *why, int size);
     unsigned long getauxval(unsigned long type);
   ]]
   if ffi.C.getauxval(23) ~= 0 then return end   -- AT_SECURE: the environment is a stranger's
-  for path in places() do
+  local function try(path)
     local ok, found = pcall(ffi.load, path)
-    if ok then return found end
+    return ok and pcall(function() return found.luasample_agent_begin end) and found
   end
+  local found = try "libsample.so"              -- one that came by attachment and stayed
+  for path in not found and places() or nothing do
+    found = try(path)
+    if found then break end
+  end
+  return found
 end
 
 -- Begins a recorder of our own. true, or nothing: there is no luasample; or nil and a line.
@@ -75,9 +81,13 @@ local function begin(opts)
   if library == nil then library = has_ffi and load() or false end
   if not library then return end
   local words, why = {}, ffi.new "char[512]"
-  for i, word in ipairs(opts.options or {}) do words[i] = tostring(word) end
-  local options = ffi.new("const char *[?]", #words + 1, words)
-  local r = library.luasample_begin(opts.output, options, why, 512)
+  local options = ffi.new("const char *[?]", #(opts.options or {}) + 1)
+  for i, word in ipairs(opts.options or {}) do
+    words[i] = tostring(word)                   -- what is pointed to must stay
+    options[i - 1], options[i] = words[i], nil
+  end
+  options[#words] = nil
+  local r = library.luasample_agent_begin(opts.output, options, why, 512)
   if r < 0 then return nil, ffi.string(why) end
   return r == 1 or nil
 end

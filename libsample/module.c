@@ -12,7 +12,8 @@ static const char module_source[] =
         "local M, own, cur, zone, lown, new_labels = ...\n"
         "local pcall, error, select = pcall, error, select\n"
         "local ok, ffi = pcall(require, 'ffi')\n"
-        "if ok and own then own, cur = ffi.cast('int32_t *', own), ffi.cast('int32_t *', cur) else own = nil end\n"
+        "if ok then cur = ffi.cast('int32_t *', cur) end\n"
+        "if ok and own then own = ffi.cast('int32_t *', own) else own = nil end\n"
         /* zones of this coroutine, or without the FFI of all */
         "local function held()\n"
         "  if not own then return #zone end\n"
@@ -39,7 +40,7 @@ static const char module_source[] =
         "  return finish(depth, pcall(fn, ...))\n"
         "end\n"
         "local label = function() return false end\n"
-        "if own and lown then\n"
+        "if ok and lown then\n"
         "  local bit, setmetatable, type, tostring = require 'bit', setmetatable, type, tostring\n"
         "  local band, bxor, rshift = bit.band, bit.bxor, bit.rshift\n"
         "  local running, status = coroutine._running or coroutine.running, coroutine._status or coroutine.status\n"

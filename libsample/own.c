@@ -208,7 +208,7 @@ static int begin(const char *file, const char *const *options, char *why, size_t
 }
 
 /* Exported for luasample.lua. */
-LS_EXPORT int luasample_begin(const char *file, const char *const *options, char *why, int size)
+LS_EXPORT int luasample_agent_begin(const char *file, const char *const *options, char *why, int size)
 {
         int saved = errno, r = 0;
         char text[8];

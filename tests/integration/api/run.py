@@ -12,6 +12,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
+import own
 import support as s
 from support import check, check_near
 
@@ -60,7 +61,7 @@ def zones():
 def returns():
     stub = os.path.join(ROOT, "libsample", "?.lua")
     lj = s.luajit()
-    alone = s.run([lj.program, os.path.join(s.LUA, "api.lua")], env=lj.environ({"LUA_PATH": stub})).ok().out
+    alone = s.run([lj.program, os.path.join(s.LUA, "api.lua")], env=lj.environ({"LUA_PATH": stub, "LUASAMPLE": ""})).ok().out
     recorded = module().out
     check("off" in alone and "recording" in recorded, alone + recorded)
     check(alone.replace("off", "recording") == recorded, "not the same:\n%s\n%s" % (alone, recorded))
@@ -288,6 +289,8 @@ def table():
     wrappers = re.findall(r"static inline (?:int|const char \*)\s?luasample_(\w+)\(", text)
     check(sorted(members) == sorted(wrappers) and len(members) >= 8, "%s is not %s" % (members, wrappers))
 
+
+own.add_to(suite)
 
 if __name__ == "__main__":
     sys.exit(suite.main())
