@@ -162,7 +162,8 @@ static void run(void)
         }
 }
 
-/* What threads of the program do in the agent at this moment is let finish; one that is stopped in the middle is not waited for. */
+/* What threads of the program do in the agent at this moment is let finish; one that is stopped in the middle is not
+ * waited for. */
 static void wait_for_calls(void)
 {
         uint64_t start = ls_now_ns();

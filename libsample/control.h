@@ -1,5 +1,5 @@
-/* What a recorded program can tell of itself: regions, pauses, marks, counters. Called by module.c (Lua) and api.c (C). Normal
- * context. */
+/* What a recorded program can tell of itself: regions, pauses, marks, counters. Called by module.c (Lua) and api.c (C).
+ * Normal context. */
 #ifndef LS_CONTROL_H
 #define LS_CONTROL_H
 

@@ -38,7 +38,8 @@ static void send(struct ls_counter *c, uint32_t index, uint64_t now, uint64_t va
         struct ls_thread *t = ls_thread_self();
         char *body;
 
-        if (!t || (sent && now - sent < ls_agent.shm->interval_ns) || !atomic_compare_exchange_strong(&c->sent_ns, &sent, now))
+        if (!t || (sent && now - sent < ls_agent.shm->interval_ns) ||
+            !atomic_compare_exchange_strong(&c->sent_ns, &sent, now))
                 return;
         body = ls_ring_reserve(t->ring, LS_REC_COUNT, sizeof rec, 0);
         if (!body)

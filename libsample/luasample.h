@@ -4,9 +4,9 @@
  * luasample.h: what a program that embeds LuaJIT can tell the profiler luasample. One file for C and C++, nothing to link
  * but libdl: copy it, or take it from where luasample is installed (pkg-config --cflags --libs luasample).
  *
- * Under `luasample record`, and while `luasample record -p` is attached, the calls go to the agent in the process. In a program
- * that nobody records luasample_start begins a recorder of its own, if luasample is installed; all other calls do nothing and
- * return 0, at the cost of one look at the clock: leave them in.
+ * Under `luasample record`, and while `luasample record -p` is attached, the calls go to the agent in the process. In a
+ * program that nobody records luasample_start begins a recorder of its own, if luasample is installed; all other calls do
+ * nothing and return 0, at the cost of one look at the clock: leave them in.
  *
  * Where they may be called: from any thread, never from a signal handler, an allocator or a hook of the VM. With a
  * lua_State, by the thread that runs it at that time. Strings are copied, may hold any bytes but 0, and count up to their
@@ -128,10 +128,10 @@ static inline int luasample_is_recording(struct lua_State *L)
         return api ? api->is_recording(L) : 0;
 }
 
-/* A recorder of this process begins, unless it is recorded already: `luasample record -p` of itself, with the trace in file
- * (NULL: luasample.data) and more words for record in options (NULL, or ended by NULL). Returns 1 = it records, 0 = nothing was
- * begun: the process is recorded, or luasample is not installed; or -errno, and a line in why (size bytes; may be NULL). It ends
- * with luasample_stop or with the process. */
+/* A recorder of this process begins, unless it is recorded already: `luasample record -p` of itself, with the trace in
+ * file (NULL: luasample.data) and more words for record in options (NULL, or ended by NULL). Returns 1 = it records, 0 =
+ * nothing was begun: the process is recorded, or luasample is not installed; or -errno, and a line in why (size bytes;
+ * may be NULL). It ends with luasample_stop or with the process. */
 static inline int luasample_begin(const char *file, const char *const *options, char *why, int size)
 {
         const struct luasample_api *api = luasample_agent();
@@ -223,9 +223,9 @@ static inline int luasample_label(struct lua_State *L, const char *key, const ch
         return api ? api->label(L, key, value) : 0;
 }
 
-/* The counter of that name of the process has this value from now on: requests in flight, the length of a queue, bytes in use.
- * Of values that follow within the recording's interval the last is kept. A process has 128 counters, whose names count up to
- * their first 216 bytes. NaN and infinities are no values. From any thread. */
+/* The counter of that name of the process has this value from now on: requests in flight, the length of a queue, bytes in
+ * use. Of values that follow within the recording's interval the last is kept. A process has 128 counters, whose names
+ * count up to their first 216 bytes. NaN and infinities are no values. From any thread. */
 static inline int luasample_counter(const char *name, double value)
 {
         const struct luasample_api *api = luasample_agent();

@@ -1,6 +1,6 @@
--- require "luasample" in a program that was not started by `luasample record`: functions that do nothing until somebody records.
--- start begins a recorder of this process, if luasample is installed, and then they are the agent's. Under `luasample record`
--- the agent provides the module itself, before this file is looked for.
+-- require "luasample" in a program that was not started by `luasample record`: functions that do nothing until somebody
+-- records. start begins a recorder of this process, if luasample is installed, and then they are the agent's. Under
+-- `luasample record` the agent provides the module itself, before this file is looked for.
 local here = debug and debug.getinfo(1, "S").source:match "^@(/.*)/share/lua/5%.1/"
 local has_ffi, ffi = pcall(require, "ffi")
 local function nothing() end
@@ -49,7 +49,8 @@ local function places()
     dirs[1] = here and here .. "/bin"
     for dir in (os.getenv "PATH" or ""):gmatch "/[^:]*" do dirs[#dirs + 1] = dir end
   end
-  local i, k, ends = 1, 0, { "/libsample/", "/../lib/luasample/", "/../lib64/luasample/", "/../lib/x86_64-linux-gnu/luasample/" }
+  local ends = { "/libsample/", "/../lib/luasample/", "/../lib64/luasample/", "/../lib/x86_64-linux-gnu/luasample/" }
+  local i, k = 1, 0
   return function()
     k = k + 1
     if k > #ends then i, k = i + 1, 1 end

@@ -1,5 +1,5 @@
-/* What the recorded program can require: "luasample" (regions, pauses, marks, counters, zones, labels) and "jit.zone". Both are put
- * into package.preload when the VM is created. */
+/* What the recorded program can require: "luasample" (regions, pauses, marks, counters, zones, labels) and "jit.zone".
+ * Both are put into package.preload when the VM is created. */
 #include "libsample/control.h"
 #include "libsample/engine.h"
 #include "libsample/labels.h"

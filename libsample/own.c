@@ -1,7 +1,7 @@
-/* A recorder of the program's own, where nobody records it: luasample.start begins `luasample record -p` of this process, and
- * luasample.stop ends it. The program must not notice: the recorder is no child of its, has none of its descriptors but
- * stderr, and the process in between sends no SIGCHLD. Normal context; called by api.c, module.c, and by luasample.lua through
- * the FFI. */
+/* A recorder of the program's own, where nobody records it: luasample.start begins `luasample record -p` of this process,
+ * and luasample.stop ends it. The program must not notice: the recorder is no child of its, has none of its descriptors
+ * but stderr, and the process in between sends no SIGCHLD. Normal context; called by api.c, module.c, and by
+ * luasample.lua through the FFI. */
 #include "libsample/own.h"
 
 #include <errno.h>
@@ -63,12 +63,12 @@ static int find_in_path(char path[PATH_MAX])
 static int find_program(char path[PATH_MAX])
 {
         static const char *const beside[] = { "../luasample", "../../bin/luasample", "../../../bin/luasample" };
-        const char *named = getenv("LUASAMPLE"), *slash = strrchr(ls_preload.library, '/');
+        const char *named = getenv("LUASAMPLE"), *library = ls_preload.library, *slash = strrchr(library, '/');
 
         if (named)
                 return snprintf(path, PATH_MAX, "%s", named) < PATH_MAX && *named == '/' && is_program(named) ? 0 : -ENOENT;
         for (unsigned i = 0; slash && i < sizeof beside / sizeof *beside; i++)
-                if (snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - ls_preload.library), ls_preload.library, beside[i]) < PATH_MAX &&
+                if (snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - library), library, beside[i]) < PATH_MAX &&
                     is_program(path))
                         return 0;
         return find_in_path(path);
@@ -159,7 +159,8 @@ static int meet(int fd, char *why, size_t size)
                 return 1;
         }
         text[strcspn(text, "\n")] = 0;
-        snprintf(why, size, "%s", n < 0 || !*text ? "the recorder has ended" : !strncmp(text, "luasample: ", 11) ? text + 11 : text);
+        snprintf(why, size, "%s", n < 0 || !*text ? "the recorder has ended" :
+                 !strncmp(text, "luasample: ", 11) ? text + 11 : text);
         return n == -ETIMEDOUT ? n : -EPERM;
 }
 

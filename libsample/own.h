@@ -2,9 +2,9 @@
 #ifndef LS_OWN_H
 #define LS_OWN_H
 
-/* Begins one that writes to file (NULL = luasample.data), with more words for `luasample record` (ended by NULL, or NULL), unless
- * this process is recorded already. Returns 1 = it records now, 0 = nothing was begun: it is, or was started by luasample
- * record, or no luasample is installed; or -errno, and a line in why (size bytes; may be NULL). */
+/* Begins one that writes to file (NULL = luasample.data), with more words for `luasample record` (ended by NULL, or
+ * NULL), unless this process is recorded already. Returns 1 = it records now, 0 = nothing was begun: it is, or was
+ * started by luasample record, or no luasample is installed; or -errno, and a line in why (size bytes; may be NULL). */
 int luasample_agent_begin(const char *file, const char *const *options, char *why, int size);
 /* 1 while the recorder at work is the program's own. */
 int ls_own_is_at_work(void);

@@ -1,7 +1,7 @@
 /* Values of counters become rows: at first one an interval of each counter, and half as many each time that it has filled
- * DENSE rows, so that a recording of days keeps a curve of each and no disk is filled. The value that holds at the end is always
- * there: what was passed over, or came through no ring, is in the table of the memory. All that is in there was written by
- * the program, and may be anything. */
+ * DENSE rows, so that a recording of days keeps a curve of each and no disk is filled. The value that holds at the end is
+ * always there: what was passed over, or came through no ring, is in the table of the memory. All that is in there was
+ * written by the program, and may be anything. */
 #include "record/counts.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #define DENSE 16384u                    /* rows of a counter in a file before they get sparser */
 #define ROWS_MAX (1u << 20)             /* of a process in a file, but for last values */
-#define LATE_NS 1000000000ull           /* a value may be so much older than the start, or newer than the look at the clock */
+#define LATE_NS 1000000000ull           /* older than the start, or newer than the last look at the clock */
 
 /* The writer's id, made at the first value. 0 = it has no name. */
 static uint32_t id_of(struct ls_translate *t, uint32_t i)
@@ -24,7 +24,8 @@ static uint32_t id_of(struct ls_translate *t, uint32_t i)
         if (t->counts.one[i].id || !named || named - 1 > sizeof(name))
                 return t->counts.one[i].id;
         memcpy(name, c->name, sizeof(name));
-        t->counts.one[i].id = ls_trace_counter(t->cfg.writer, t->cfg.process, ls_trace_string(t->cfg.writer, name, named - 1));
+        t->counts.one[i].id = ls_trace_counter(t->cfg.writer, t->cfg.process,
+                                               ls_trace_string(t->cfg.writer, name, named - 1));
         return t->counts.one[i].id;
 }
 

@@ -284,7 +284,8 @@ void ls_flight_mark(struct ls_session *s, const char *name, uint32_t len)
         free(visible);
 }
 
-/* Of marks without end one is answered each time that the ring has filled anew: so each is in a file, and none is filled twice. */
+/* Of marks without end one is answered each time that the ring has filled anew: so each is in a file, and none is filled
+ * twice. */
 static int has_been_marked(struct ls_session *s, uint64_t now_ns)
 {
         struct ls_flight *f = &s->flight;

@@ -17,7 +17,8 @@ int ls_parent_meet(const char *text)
         long fd = strtol(text, &end, 10);
         int n = snprintf(line, sizeof(line), "%d\n", (int)getpid());
 
-        if (*text < '0' || *text > '9' || *end || fd <= STDERR_FILENO || fd > 1000000 || fcntl((int)fd, F_SETFD, FD_CLOEXEC) < 0) {
+        if (*text < '0' || *text > '9' || *end || fd <= STDERR_FILENO || fd > 1000000 ||
+            fcntl((int)fd, F_SETFD, FD_CLOEXEC) < 0) {
                 ls_error("--parent %s: for programs that begin their own recorder", text);
                 return -EINVAL;
         }

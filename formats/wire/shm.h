@@ -9,8 +9,8 @@
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
 #define LS_SHM_VERSION 5u
 #define LS_SHM_COUNTERS 4096u           /* offset of the counters, struct ls_counter[LS_COUNTERS] */
-#define LS_SHM_RINGS   (LS_SHM_COUNTERS + LS_COUNTERS * sizeof(struct ls_counter))      /* of ring 0; ring i comes i * ring_stride
-                                         * behind it */
+/* Offset of ring 0; ring i comes i * ring_stride behind it. */
+#define LS_SHM_RINGS   (LS_SHM_COUNTERS + LS_COUNTERS * sizeof(struct ls_counter))
 
 /* The agent finds the memory through this variable: "PID:FD:GENERATION", opened as /proc/PID/fd/FD; in a child of a
  * recorded process it is the registry's (wire/registry.h), with ":c" behind. The agent takes it, and its own entry in

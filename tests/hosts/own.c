@@ -38,7 +38,10 @@ static void run(lua_State *L, const char *chunk)
 }
 
 static const char work[] =
-        "local function work() local x, e = 0, os.clock() + 0.15 repeat for i = 1, 20000 do x = x + i % 7 end until os.clock() > e end\n"
+        "local function work()\n"
+        "  local x, e = 0, os.clock() + 0.15\n"
+        "  repeat for i = 1, 20000 do x = x + i % 7 end until os.clock() > e\n"
+        "end\n"
         "work()";
 
 static void record(lua_State *L, const char *file)

@@ -13,7 +13,8 @@ SCRIPT = os.path.join(s.LUA, "own.lua")
 
 def env(luasample=None):
     """The module for programs that are not recorded, and which luasample it finds."""
-    return s.luajit().environ({"LUA_PATH": os.path.join(ROOT, "libsample", "?.lua") + ";;", "LUASAMPLE": luasample or s.luasample()})
+    path = os.path.join(ROOT, "libsample", "?.lua") + ";;"
+    return s.luajit().environ({"LUA_PATH": path, "LUASAMPLE": luasample or s.luasample()})
 
 
 def run_script(*args, **kw):
@@ -45,7 +46,7 @@ def marks(trace):
 def add_to(suite):
     test = suite.test
 
-    @test("own-lua", "a script that nobody records begins its own recorder, twice: shares, zones, labels, marks, counters", quick=True)
+    @test("own-lua", "a script begins its own recorder, twice: shares, zones, labels, marks, counters", quick=True)
     def own_lua():
         file = s.tmpfile(".own")
         r = run_script(file).ok()
@@ -53,7 +54,8 @@ def add_to(suite):
         want = ["before\tfalse"]
         for n in "12":
             trace = file + "." + n
-            want += ["start\t" + trace, "again\t" + trace, "recording\ttrue", "error\tfalse\traised", "stop\t" + trace, "after\tfalse"]
+            want += ["start\t" + trace, "again\t" + trace, "recording\ttrue", "error\tfalse\traised", "stop\t" + trace,
+                     "after\tfalse"]
         check([line for line in r.out.splitlines()] == want, r.out)
         for n in 1, 2:
             trace = "%s.%d" % (file, n)
@@ -69,17 +71,18 @@ def add_to(suite):
     def own_c():
         file = s.tmpfile(".own")
         r = s.run([s.host("own"), file], env=env(), timeout=60).ok()
-        one = ("begin 1 \nstart 1\nagain 0\nmark 1\ncounter 1\nlabel 1\nzone 1\npop 1\nrecording 1, stack 0\nstop 1\ntrace %s\n"
-               "recording 0, descriptors +0\n")
+        one = ("begin 1 \nstart 1\nagain 0\nmark 1\ncounter 1\nlabel 1\nzone 1\npop 1\nrecording 1, stack 0\nstop 1\n"
+               "trace %s\nrecording 0, descriptors +0\n")
         check(r.out == "before 0\n" + one % (file + ".1") + one % (file + ".2") +
               "wait -1 ECHILD, SIGCHLD 0, mask same\n" and r.err == "", r.out + r.err)
         for n in "12":
             trace = file + "." + n
             is_about(ticks(trace, "zone-path", "zone"), {"zone of C": 1})
             is_about(ticks(trace, "label:who", "label"), {"bob": 1})
-            check(marks(trace) == ["mark of C"] and counters(trace) == {"counter of C": -2.5}, "%s %s" % (marks(trace), counters(trace)))
+            got = marks(trace), counters(trace)
+            check(got == (["mark of C"], {"counter of C": -2.5}), "%s %s" % got)
 
-    @test("own-zone-before", "with LuaJIT's jit.zone loaded before the start, its zones are seen, those from before too, and labels are")
+    @test("own-zone-before", "LuaJIT's jit.zone, loaded before the start: its zones, those from before too, and labels")
     def own_zone_before():
         script, file = s.tmpfile(".lua"), s.tmpfile(".own")
         with open(script, "w") as f:
@@ -137,7 +140,8 @@ def add_to(suite):
         for where in "/no/such/luasample", "none", "/":
             file = s.tmpfile(".own")
             r = run_script(file, luasample=where).ok()
-            check(r.err == "" and not os.path.exists(file + ".1") and "start\nagain\nrecording\tfalse" in r.out, r.out + r.err)
+            check(r.err == "" and not os.path.exists(file + ".1"), r.err)
+            check("start\nagain\nrecording\tfalse" in r.out, r.out)
             check(alone in (None, r.out), "%s, before %s" % (r.out, alone))
             alone = r.out
             c = s.run([s.host("own"), file], env=env(where)).ok()
@@ -146,8 +150,8 @@ def add_to(suite):
     @test("own-fails", "a recorder that cannot begin says why to the program, and to nobody else")
     def own_fails():
         r = run_script("/no/such/directory/x").ok()
-        check(re.search(r"^start\tnil\tcannot write /no/such/directory/x.1: No such file", r.out, re.M) and r.err == "", r.out + r.err)
-        check("recording\tfalse" in r.out and "stop\n" in r.out, r.out)
+        check(re.search(r"^start\tnil\tcannot write /no/such/directory/x.1: No such file", r.out, re.M), r.out)
+        check(r.err == "" and "recording\tfalse" in r.out and "stop\n" in r.out, r.out)
         c = s.run([s.host("own"), "/no/such/directory/x"], env=env(), timeout=60).ok()
         check(re.search(r"^begin -\d+ cannot write", c.out, re.M) and c.err == "", c.out + c.err)
         script = s.tmpfile(".lua")

@@ -106,7 +106,7 @@ def exported(trace, name):
 HOSTILE = "</script>\\x1b[31m\\x00x"
 
 
-@suite.test("counters", "counters: the last value of each is exact, those in between are thinned out, what is no number is none", quick=True)
+@suite.test("counters", "counters: last values are exact, those in between are thinned out, NaN is none", quick=True)
 def counter_values():
     r, i = counters(), counters().info()
     by = {c["name"]: c for c in i["counters"]}
@@ -121,7 +121,7 @@ def counter_values():
     check(len(dumped(r.trace, "count")) == sum(c["values"] for c in i["counters"]), "dump has other values")
 
 
-@suite.test("counter-exports", "counters in Chrome's and the Firefox Profiler's formats and in JSON lines: each value, and no other number")
+@suite.test("counter-exports", "counters for Chrome and the Firefox Profiler and in JSON lines: each value, no other number")
 def counter_exports():
     want = collections.defaultdict(list)
     for line in dumped(counters().trace, "count"):
@@ -145,7 +145,8 @@ def counter_exports():
     fx = json.loads(exported(counters().trace, "firefox"), parse_constant=finite)
     for c in fx["counters"]:
         samples, sums = c["samples"], []
-        check(len(samples["time"]) == len(samples["count"]) == samples["length"] and c["mainThreadIndex"] < len(fx["threads"]), c)
+        check(len(samples["time"]) == len(samples["count"]) == samples["length"], c)
+        check(c["mainThreadIndex"] < len(fx["threads"]), c)
         check(samples["time"] == sorted(samples["time"]), "times of %s" % c["name"])
         for change in samples["count"]:
             sums.append(change + (sums[-1] if sums else 0))
@@ -262,6 +263,7 @@ def host():
     none = customers.pop("(none)", 0)           # a tick or two between the requests
     check(none <= 0.1 * sum(customers.values()), "%d ticks without a label: %s" % (none, customers))
     check_ticks(customers, {"0": 70, "1": 70, "2": 70})
+    check([(c["name"], c["last"]) for c in r.info()["counters"]] == [("requests", 90)], "%s" % r.info()["counters"])
     check("warm_up" not in [row["function"] for row in r.rows("--by", "function")], "the pause was sampled")
 
 
