@@ -99,7 +99,8 @@ int ls_control_come_in(void)
         if (ls_agent.attached) {
                 atomic_fetch_add(&ls_agent.calls, 1);
                 if (!atomic_load(&ls_agent.leaving) && ls_agent_live()) {
-                        ls_thread_begin(0);     /* it may not have had its first tick yet */
+                        if (!ls_thread_self())
+                                ls_thread_begin(0);     /* it may not have had its first tick yet */
                         return 1;
                 }
                 ls_control_go_out();

@@ -77,9 +77,13 @@ static int find_program(char path[PATH_MAX])
 /* In the process that becomes the recorder: descriptors, signals and session of its own. Only system calls from here on. */
 static void become(const char *program, const char **words, int parent)
 {
+        struct sigaction old, byself = { .sa_handler = SIG_DFL };
         sigset_t none;
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
+        for (int sig = 1; sig < NSIG; sig++)    /* the program's handlers are not for here; what it ignores stays so */
+                if (sigaction(sig, NULL, &old) == 0 && old.sa_handler != SIG_IGN && old.sa_handler != SIG_DFL)
+                        sigaction(sig, &byself, NULL);
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         syscall(SYS_setsid);
@@ -99,19 +103,23 @@ static void become(const char *program, const char **words, int parent)
  * own waits do not see it. Not the C library's fork: handlers of the program's are for children of its own. */
 static int spawn(const char *program, const char **words, int parent)
 {
-        long child = syscall(SYS_clone, 0, 0, 0, 0, 0);
+        sigset_t all, mask;
+        long child;
         int status;
 
+        sigfillset(&all);
+        sigprocmask(SIG_SETMASK, &all, &mask);
+        child = syscall(SYS_clone, 0, 0, 0, 0, 0);
         if (child == 0) {
                 if (syscall(SYS_clone, 0, 0, 0, 0, 0) == 0)
                         become(program, words, parent);
                 syscall(SYS_exit_group, 0);
         }
-        if (child < 0)
-                return -errno;
-        while (syscall(SYS_wait4, child, &status, __WCLONE, NULL) < 0 && errno == EINTR)
-                ;
-        return 0;
+        if (child > 0)
+                syscall(SYS_wait4, child, &status, __WCLONE, NULL);
+        status = child < 0 ? -errno : 0;
+        sigprocmask(SIG_SETMASK, &mask, NULL);
+        return status;
 }
 
 /* What the recorder says, up to a line's end or until it has closed the socket. Returns the length, or -ETIMEDOUT. */
