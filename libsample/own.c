@@ -49,7 +49,7 @@ static int is_program(const char *path)
 
 static int find_in_path(char path[PATH_MAX])
 {
-        const char *dir = getenv("PATH");
+        const char *dir = secure_getenv("PATH");
 
         for (size_t n; dir && *dir; dir += n + (dir[n] == ':')) {
                 n = strcspn(dir, ":");
@@ -63,7 +63,7 @@ static int find_in_path(char path[PATH_MAX])
 static int find_program(char path[PATH_MAX])
 {
         static const char *const beside[] = { "../luasample", "../../bin/luasample", "../../../bin/luasample" };
-        const char *named = getenv("LUASAMPLE"), *library = ls_preload.library, *slash = strrchr(library, '/');
+        const char *named = secure_getenv("LUASAMPLE"), *library = ls_preload.library, *slash = strrchr(library, '/');
 
         if (named)
                 return snprintf(path, PATH_MAX, "%s", named) < PATH_MAX && *named == '/' && is_program(named) ? 0 : -ENOENT;
@@ -151,7 +151,7 @@ static int hear(int fd, int line, int patience_ms, char *text, size_t size)
 /* Recorder and program speak once: it says its number; it may trace this process then, and says what went wrong, or "ok". */
 static int meet(int fd, char *why, size_t size)
 {
-        char text[512];
+        char text[4096];
         int n = hear(fd, 1, MEETS_MS, text, sizeof text), pid = n > 0 ? atoi(text) : 0, ok;
 
         if (pid <= 0) {
