@@ -1,9 +1,10 @@
--- The module for programs that are not recorded: `luarocks make` in the sources. The profiler itself is built with meson.
+-- The module for programs that were not started by `luasample record`: `luarocks make` in the sources. The profiler itself is
+-- built with meson.
 package = "luasample"
 version = "0.1.0-1"
 source = { url = "." }
 description = {
-        summary = "Regions, marks and zones for the sampling profiler luasample; without a recording they do nothing",
+        summary = "Regions, marks, zones, labels and counters for the sampling profiler luasample; start records this process",
         license = "MIT",
 }
 dependencies = { "lua >= 5.1, < 5.2" }

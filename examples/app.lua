@@ -1,8 +1,11 @@
--- The application of nginx.conf: two routes, told apart in the recording by zones and labels.
+-- The application of nginx.conf: two routes, told apart in the recording by zones and labels, and counted.
 local ok, luasample = pcall(require, "luasample")
-if not ok then luasample = { zone = function(_, fn, ...) return fn(...) end, label = function() end } end
+if not ok then
+        local function nothing() end
+        luasample = { zone = function(_, fn, ...) return fn(...) end, label = nothing, counter = nothing }
+end
 
-local app = {}
+local app, served = {}, 0
 
 local function work(ms)
         local x, e = 0, os.clock() + ms / 1000
@@ -20,6 +23,8 @@ function app.serve()
         local route = routes[name]
         if not route then return ngx.exit(404) end
         luasample.label("user", ngx.var.arg_user)
+        served = served + 1
+        luasample.counter("served", served)
         ngx.print(luasample.zone(name, route))
 end
 

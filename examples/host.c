@@ -1,5 +1,5 @@
 /* A host that tells luasample what it does: host [REQUESTS]. Serves made-up requests, each in a zone of its route and with
- * a label, on one Lua VM. Runs with or without a recording:
+ * a label, and counts them, on one Lua VM. Runs with or without a recording:
  *
  *     cc host.c -o host $(pkg-config --cflags --libs luasample luajit)
  *     luasample record ./host
@@ -47,6 +47,7 @@ static int serve(lua_State *L, unsigned number)
         snprintf(name, sizeof(name), "%u", number / 3 % 3);
         luasample_label(L, "customer", name);
         luasample_zone_push(L, routes[route].zone);
+        luasample_counter("requests", number + 1);
         error = call(L, routes[route].function);
         luasample_zone_pop(L);
         luasample_label(L, "customer", NULL);

@@ -30,3 +30,13 @@ const struct ls_exporter *ls_exporter_of_path(const char *path)
                         best = *e;
         return best;
 }
+
+int ls_export_has_count(const struct ls_export *in, const struct ls_counter_series *s, uint32_t i, uint64_t *ret_ns)
+{
+        uint64_t ns = s->counts[i].time_ns;
+
+        if ((in->to_ns && ns > in->to_ns) || (i + 1 < s->n && s->counts[i + 1].time_ns <= in->from_ns))
+                return 0;
+        *ret_ns = ns < in->from_ns ? in->from_ns : ns;
+        return 1;
+}

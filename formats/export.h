@@ -76,6 +76,10 @@ struct ls_exporter {
 /* All exporters, ended by NULL. */
 extern const struct ls_exporter *const ls_exporters[];
 
+/* Whether value i of a counter is in the time that --time leaves, or holds when that begins; *ret_ns is when it begins
+ * there. */
+int ls_export_has_count(const struct ls_export *in, const struct ls_counter_series *s, uint32_t i, uint64_t *ret_ns);
+
 /* The exporter whose files are named so: the longest suffix that fits, else a prefix; NULL = none. */
 const struct ls_exporter *ls_exporter_of_path(const char *path);
 

@@ -1,6 +1,7 @@
 /* Exporter "chrome": Trace Event JSON. The same samples twice: as samples with stackFrames, which speedscope and
  * chrome://tracing add up, and as slices, from which chrome://tracing and Perfetto draw a chart. Zones, regions and labels
- * are asynchronous slices: a slice of a function goes on when a label changes, and so cannot have it. Marks are instants.
+ * are asynchronous slices: a slice of a function goes on when a label changes, and so cannot have it. Marks are instants,
+ * the program's counters are counter events.
  *
  * A reader takes a sample to last until the next one of its thread. So where a thread did not run, and at its end, there
  * is a sample of stack frame 0, "[idle]".
@@ -252,6 +253,35 @@ static int add_slices(void *ctx, const struct ls_timeline_sample *s)
         return r ? r : ferror(x->j.out) ? -EIO : 0;
 }
 
+/* Those of processes that are shown. */
+static void put_counters(struct chrome *x)
+{
+        const struct ls_profile *p = x->t->p;
+
+        for (uint32_t i = 1; i < p->n_counters; i++) {
+                const struct ls_counter_series *s = &p->counters[i];
+                int shown = ls_timeline_thread_of(x->t, s->process) >= 0;
+                uint64_t ns;
+
+                for (uint32_t k = 0; shown && k < s->n; k++) {
+                        if (!ls_export_has_count(x->t->in, s, k, &ns))
+                                continue;
+                        ls_js_open(&x->j, '{');
+                        ls_js_key_string(&x->j, "ph", "C");
+                        ls_js_key(&x->j, "name");
+                        ls_js_text(&x->j, s->name);
+                        ls_js_key_u64(&x->j, "pid", p->processes[s->process].pid);
+                        ls_js_key_u64(&x->j, "tid", p->processes[s->process].pid);
+                        put_time(x, "ts", ns > x->t->zero_ns ? ns - x->t->zero_ns : 0);
+                        ls_js_key_open(&x->j, "args", '{');
+                        ls_js_key(&x->j, "value");
+                        ls_js_real(&x->j, s->counts[k].value);
+                        ls_js_close(&x->j, '}');
+                        ls_js_close(&x->j, '}');
+                }
+        }
+}
+
 static int put_events(struct chrome *x)
 {
         int r;
@@ -268,6 +298,7 @@ static int put_events(struct chrome *x)
                 r = ls_timeline_regions(x->t, put_region, x);
         if (!r)
                 r = ls_timeline_marks(x->t, put_mark, x);
+        put_counters(x);
         ls_js_close(&x->j, ']');
         return r;
 }

@@ -325,6 +325,7 @@ static int put_file(struct ls_fx *x)
         ls_fx_put_libs(x);
         ls_fx_put_shared(x);
         r = put_threads(x);
+        ls_fx_put_counters(x);
         ls_js_close(&x->j, '}');
         putc_unlocked('\n', x->j.out);
         return r;

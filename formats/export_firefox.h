@@ -57,6 +57,8 @@ const char *ls_fx_marker_name(unsigned kind);
 void ls_fx_put_ms(struct ls_fx *x, uint64_t ns);
 void ls_fx_put_libs(struct ls_fx *x);
 void ls_fx_put_shared(struct ls_fx *x);
+/* export_firefox_counters.c */
+void ls_fx_put_counters(struct ls_fx *x);
 /* Indexes of the string table. */
 uint32_t ls_fx_zone_string(const struct ls_fx *x, uint32_t zone);
 uint32_t ls_fx_region_string(const struct ls_fx *x, uint32_t region);

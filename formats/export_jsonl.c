@@ -2,6 +2,7 @@
  * Streamed: what a frame, a zone, a thread looks like is made when it is first met. */
 #include "formats/escape.h"
 #include "formats/export.h"
+#include "formats/real.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,6 +23,7 @@ struct jsonl {
         char *vmstate[LS_NVMSTATES];
         char **zone, **thread, **coroutine;     /* thread: its three members */
         char **label;                   /* an object */
+        uint8_t *shown;                 /* by process: it has rows */
         int failed;
 };
 
@@ -170,8 +172,36 @@ static int put_rows(void *ctx, const struct ls_sample_block *b, const uint8_t *w
         struct jsonl *s = ctx;
 
         for (uint32_t i = 0; i < b->n && !s->failed; i++)
-                if (wanted[i])
+                if (wanted[i]) {
+                        s->shown[s->p->threads[b->thread[i]].process] = 1;
                         put_row(s, b, i);
+                }
+        return s->failed ? -ENOMEM : ferror(s->out) ? -EIO : 0;
+}
+
+/* After the samples: values of counters, of processes that have some. */
+static int put_counters(struct jsonl *s)
+{
+        uint64_t ns;
+
+        for (uint32_t i = 1; i < s->p->n_counters; i++) {
+                const struct ls_counter_series *c = &s->p->counters[i];
+                char *name = s->shown[c->process] ? ls_visible(c->name.s, c->name.len) : NULL, *quoted = NULL;
+                char value[LS_REAL_TEXT];
+
+                if (name) {
+                        add_text(s->gen, NULL, name);
+                        quoted = take(s);
+                }
+                for (uint32_t k = 0; quoted && k < c->n; k++)
+                        if (ls_export_has_count(s->in, c, k, &ns))
+                                fprintf(s->out, "{\"time_ns\":%" PRIu64 ",\"process\":%u,\"counter\":%s,\"value\":%s}\n",
+                                        ns > s->start_ns ? ns - s->start_ns : 0, s->p->processes[c->process].pid, quoted,
+                                        ls_real_text(c->counts[k].value, value));
+                s->failed |= s->shown[c->process] && !quoted;
+                free(name);
+                free(quoted);
+        }
         return s->failed ? -ENOMEM : ferror(s->out) ? -EIO : 0;
 }
 
@@ -196,8 +226,12 @@ static int jsonl_write(FILE *out, const struct ls_export *in)
         s.thread = calloc((size_t)p->n_threads + 1, sizeof(*s.thread));
         s.coroutine = calloc((size_t)p->n_coroutines + 1, sizeof(*s.coroutine));
         s.label = calloc((size_t)p->n_sample_labels + 1, sizeof(*s.label));
-        if (s.gen && s.frame && s.label && s.zone && s.thread && s.coroutine)
+        s.shown = calloc((size_t)p->n_processes + 1, 1);
+        if (s.gen && s.frame && s.label && s.zone && s.thread && s.coroutine && s.shown)
                 r = in->rows(in, LS_COL_TIME, put_rows, &s);
+        if (!r)
+                r = put_counters(&s);
+        free(s.shown);
         free_texts(s.frame, n_frames);
         free_texts(s.zone, p->n_zones);
         free_texts(s.label, p->n_sample_labels);
@@ -213,7 +247,7 @@ static int jsonl_write(FILE *out, const struct ls_export *in)
 const struct ls_exporter ls_export_jsonl = {
         .name = "jsonl",
         .suffix = ".jsonl",
-        .help = "JSON lines: every row of samples with its time and stack",
+        .help = "JSON lines: every row of samples with its time and stack, and values of counters",
         .flags = LS_EXPORT_ROWS,
         .dims = LS_DIM_VMSTATE | LS_DIM_ZONE | LS_DIM_COROUTINE,
         .write = jsonl_write,

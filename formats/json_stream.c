@@ -1,8 +1,10 @@
 /* JSON as a stream of bytes. Used by the exporters that write JSON. */
 #include "formats/json_stream.h"
 #include "formats/escape.h"
+#include "formats/real.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +58,19 @@ void ls_js_u64(struct ls_js *j, uint64_t n)
 {
         before_value(j);
         put_u64(j, n);
+}
+
+void ls_js_real(struct ls_js *j, double value)
+{
+        char text[LS_REAL_TEXT];
+
+        if (!isfinite(value)) {
+                ls_js_null(j);
+                return;
+        }
+        before_value(j);
+        ls_real_text(value, text);
+        put(j, text, strlen(text));
 }
 
 void ls_js_minus_one(struct ls_js *j)

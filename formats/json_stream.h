@@ -20,6 +20,8 @@ void ls_js_close(struct ls_js *j, char bracket);        /* '}' or ']' */
 void ls_js_key(struct ls_js *j, const char *key);       /* plain text of ours */
 
 void ls_js_u64(struct ls_js *j, uint64_t n);
+/* null for what JSON has no number for. */
+void ls_js_real(struct ls_js *j, double value);
 void ls_js_minus_one(struct ls_js *j);
 void ls_js_null(struct ls_js *j);
 void ls_js_bool(struct ls_js *j, int value);

@@ -23,7 +23,7 @@ struct ls_merge_ids {                   /* the writer's ids of one input's, 0 = 
         const struct ls_profile *p;
         const struct ls_reader *r;
         uint32_t *sources, *functions, *locations, *stacks, *zones, *processes, *threads, *vms, *coroutines, *mappings;
-        uint32_t *labels;
+        uint32_t *labels, *counters;
         uint64_t jit_most;              /* greatest number of its traces */
 };
 

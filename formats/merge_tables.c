@@ -24,6 +24,7 @@ int ls_merge_ids_init(struct ls_merge_ids *ids, struct ls_merge *m, const struct
                 { &ids->stacks, p->n_stacks }, { &ids->zones, p->n_zones }, { &ids->processes, p->n_processes },
                 { &ids->threads, p->n_threads }, { &ids->vms, p->n_vms }, { &ids->coroutines, p->n_coroutines },
                 { &ids->mappings, p->n_mappings }, { &ids->labels, p->n_sample_labels },
+                { &ids->counters, p->n_counters },
         };
 
         memset(ids, 0, sizeof(*ids));
@@ -52,6 +53,7 @@ void ls_merge_ids_done(struct ls_merge_ids *ids)
         free(ids->coroutines);
         free(ids->mappings);
         free(ids->labels);
+        free(ids->counters);
 }
 
 static uint32_t str(const struct ls_merge_ids *ids, struct ls_str s)
@@ -224,6 +226,14 @@ static int add_label(struct ls_merge_ids *ids, uint32_t i)
         return 0;
 }
 
+static int add_counter(struct ls_merge_ids *ids, uint32_t i)
+{
+        const struct ls_counter_series *c = &ids->p->counters[i];
+
+        ids->counters[i] = ls_trace_counter(ids->m->w, ids->processes[c->process], str(ids, c->name));
+        return 0;
+}
+
 /* Tables by id, in the order in which they refer to each other. */
 static const struct {
         unsigned kind;
@@ -233,7 +243,7 @@ static const struct {
         { LS_REC_MAPPING, add_mapping },
         { LS_REC_SOURCE, add_source }, { LS_REC_FUNCTION, add_function }, { LS_REC_LOCATION, add_location },
         { LS_REC_STACK, add_stack }, { LS_REC_ZONE, add_zone }, { LS_REC_COROUTINE, add_coroutine },
-        { LS_REC_LABEL, add_label },
+        { LS_REC_LABEL, add_label }, { LS_REC_COUNTER, add_counter },
 };
 
 static uint32_t function_of(const struct ls_merge_ids *ids, uint64_t id)
@@ -295,7 +305,7 @@ static int add_jittraces(struct ls_merge_ids *ids)
 }
 
 /* Columns of the other kinds that are not copied as they are. */
-enum how { FUNCTION, STACK, ZONE, PROCESS, THREAD, VM, COROUTINE, STRING, TIME, TIME_OR_NONE, PERIOD, TICKS };
+enum how { FUNCTION, STACK, ZONE, PROCESS, THREAD, VM, COROUTINE, COUNTER, STRING, TIME, TIME_OR_NONE, PERIOD, TICKS };
 static const struct { uint8_t kind, column, how; } changes[] = {
         { LS_REC_IRNAMES, LS_C_IRNAMES_VM, VM }, { LS_REC_IRNAMES, LS_C_IRNAMES_NAMES, STRING },
         { LS_REC_EVENT, LS_C_EVENT_NAME, STRING }, { LS_REC_EVENT, LS_C_EVENT_UNIT, STRING },
@@ -315,9 +325,11 @@ static const struct { uint8_t kind, column, how; } changes[] = {
         { LS_REC_SPAN, LS_C_SPAN_COROUTINE, COROUTINE }, { LS_REC_SPAN, LS_C_SPAN_STACK, STACK },
         { LS_REC_SPAN, LS_C_SPAN_NAME, STRING },
         { LS_REC_LINECOUNT, LS_C_LINECOUNT_FUNCTION, FUNCTION },
+        { LS_REC_COUNT, LS_C_COUNT_COUNTER, COUNTER }, { LS_REC_COUNT, LS_C_COUNT_TIME, TIME },
 };
 static const uint8_t copied[] = { LS_REC_IRNAMES, LS_REC_EVENT, LS_REC_CLOCKS, LS_REC_THREADCPU, LS_REC_PROCTOTALS,
-                                  LS_REC_REGION, LS_REC_NOTICE, LS_REC_AGGREGATE, LS_REC_SPAN, LS_REC_LINECOUNT };
+                                  LS_REC_REGION, LS_REC_NOTICE, LS_REC_AGGREGATE, LS_REC_SPAN, LS_REC_LINECOUNT,
+                                  LS_REC_COUNT };
 
 static uint64_t change(const struct ls_merge_ids *ids, enum how how, uint64_t v)
 {
@@ -338,6 +350,8 @@ static uint64_t change(const struct ls_merge_ids *ids, enum how how, uint64_t v)
                 return ls_merge_id(ids->vms, p->n_vms, v);
         case COROUTINE:
                 return ls_merge_id(ids->coroutines, p->n_coroutines, v);
+        case COUNTER:
+                return ls_merge_id(ids->counters, p->n_counters, v);
         case STRING:
                 return str(ids, ls_reader_str(ids->r, v));
         case TIME:

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "formats/process_totals.h"
 #include "formats/wire/kinds.h"
@@ -57,6 +58,8 @@ struct ls_event { uint32_t id; struct ls_str name, unit; int sampled; uint64_t p
 struct ls_clocks { uint64_t monotonic_ns, realtime_ns, boottime_ns; };
 struct ls_region { uint64_t time_ns, cpu_ns; uint32_t thread; int begin; struct ls_str name; };
 struct ls_mark { uint64_t time_ns; uint32_t thread; struct ls_str name; };     /* an instant that the program marked */
+struct ls_count { uint64_t time_ns; double value; uint32_t row; };      /* from then on; finite */
+struct ls_counter_series { uint32_t process, n; struct ls_str name; const struct ls_count *counts; };  /* in order of time */
 struct ls_info { struct ls_str key; int is_u64; uint64_t u64; struct ls_str str; };
 
 struct ls_damage {                      /* a chunk that could not be read */
@@ -81,10 +84,12 @@ struct ls_profile {
         LS_TABLE(ls_coroutine, coroutines);
         LS_TABLE(ls_mapping, mappings);
         LS_TABLE(ls_jittrace, jittraces);
+        LS_TABLE(ls_counter_series, counters);
         struct ls_event *events; uint32_t n_events;     /* these from 0, no "none" entry */
         struct ls_clocks *clocks; uint32_t n_clocks;
         struct ls_region *regions; uint32_t n_regions;
         struct ls_mark *marks; uint32_t n_marks;
+        struct ls_count *counts;        /* of all counters */
         struct ls_info *infos; uint32_t n_infos;        /* the last value of each key */
         struct ls_str *notices; uint32_t n_notices;
         struct ls_damage *damages; uint32_t n_damages;
@@ -142,5 +147,14 @@ int ls_profile_dump(struct ls_profile *p, ls_dump_fn fn, void *ctx);
 /* The value of an INFO key, or def / "" when it is not there. */
 uint64_t ls_profile_u64(const struct ls_profile *p, const char *key, uint64_t def);
 struct ls_str ls_profile_str(const struct ls_profile *p, const char *key);
+
+/* The bits of a counter's value, as they are in the file. */
+static inline uint64_t ls_count_bits(double value)
+{
+        uint64_t bits;
+
+        memcpy(&bits, &value, sizeof(bits));
+        return bits;
+}
 
 #endif

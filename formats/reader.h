@@ -100,6 +100,8 @@ uint32_t ls_stack_coroutine(const struct ls_reader *r, uint64_t stack);
 
 /* trace_resolve.c: fills the profile from the tables. */
 int ls_resolve(struct ls_reader *r);
+/* trace_counts.c: counters and their values. Returns 0 or -ENOMEM. */
+int ls_resolve_counters(struct ls_reader *r);
 /* Fills events and the recorded totals from the sums. */
 int ls_resolve_totals(struct ls_reader *r);
 struct ls_str ls_reader_str(const struct ls_reader *r, uint64_t string);

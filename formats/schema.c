@@ -34,6 +34,8 @@ const struct ls_schema ls_schemas[LS_KINDS] = {
         [LS_REC_IRNAMES]   = { "irnames",   LS_ROWS_KEYED,  M },
         [LS_REC_PROCTOTALS] = { "proctotals", LS_ROWS_KEYED, M },
         [LS_REC_LABEL]     = { "label",     LS_ROWS_DENSE,  M },
+        [LS_REC_COUNTER]   = { "counter",   LS_ROWS_DENSE,  M },
+        [LS_REC_COUNT]     = { "count",     LS_ROWS_DENSE,  64 * M },
 };
 
 #undef M

@@ -432,3 +432,15 @@ uint32_t ls_timeline_pid(const struct ls_timeline *t, uint32_t thread)
 {
         return t->p->processes[t->p->threads[thread].process].pid;
 }
+
+int64_t ls_timeline_thread_of(const struct ls_timeline *t, uint32_t process)
+{
+        int64_t nth = 0;
+
+        for (uint32_t i = 0; i < t->p->n_threads; i++) {
+                if (t->threads[i].rows && t->p->threads[i].process == process)
+                        return nth;
+                nth += t->threads[i].rows != 0;
+        }
+        return -1;
+}

@@ -88,5 +88,7 @@ int ls_timeline_marks(const struct ls_timeline *t, ls_timeline_mark_fn fn, void 
 typedef int (*ls_timeline_region_fn)(void *ctx, uint32_t region, uint64_t from_ns, uint64_t to_ns);
 int ls_timeline_regions(const struct ls_timeline *t, ls_timeline_region_fn fn, void *ctx);
 uint32_t ls_timeline_pid(const struct ls_timeline *t, uint32_t thread);
+/* The first thread of a process that has samples, as the how-manieth of those that have, from 0; -1 = none has. */
+int64_t ls_timeline_thread_of(const struct ls_timeline *t, uint32_t process);
 
 #endif

@@ -1,6 +1,7 @@
 /* Every record of a trace, row by row, as keys and values: what `luasample dump` prints. Layouts come from the table
  * of columns; there is no code for any kind of record but the sample's time. */
 #include "formats/reader.h"
+#include "formats/real.h"
 
 #include <errno.h>
 
@@ -13,6 +14,7 @@ struct dump {
         const struct ls_chunk_ref *chunk;
         struct ls_dump_field fields[FIELDS];
         unsigned n;
+        char real[LS_REAL_TEXT];        /* no kind has two such columns */
 };
 
 static void add_u64(struct dump *d, const char *key, uint64_t v)
@@ -72,6 +74,12 @@ static void row_fields(struct dump *d, const struct ls_record *rec, uint32_t i, 
                         struct ls_str s = ls_reader_str(d->r, v);
 
                         add_str(d, columns[c].name, s.s, s.len);
+                } else if (columns[c].type == LS_TYPE_REAL) {
+                        double value;
+
+                        memcpy(&value, &v, sizeof(value));
+                        ls_real_text(value, d->real);
+                        add_str(d, columns[c].name, d->real, strlen(d->real));
                 } else {
                         add_u64(d, columns[c].name, v);
                         if (!strcmp(columns[c].name, "length"))

@@ -82,10 +82,10 @@ enum ls_encoding {
 #define LS_ZSTD_DEFINITIONS 12
 #define LS_PARITY_BYTES (4u << 10)      /* definitions since the last checkpoint that make a parity chunk worth while */
 
-#define LS_KINDS        32u             /* record kinds are less than this */
+#define LS_KINDS        34u             /* record kinds are less than this */
 #define LS_COLUMNS_MAX  16u             /* column numbers are 1 to this */
 
-enum ls_column_type { LS_TYPE_NUM, LS_TYPE_HASH, LS_TYPE_STR, LS_TYPE_BYTES };
+enum ls_column_type { LS_TYPE_NUM, LS_TYPE_HASH, LS_TYPE_STR, LS_TYPE_BYTES, LS_TYPE_REAL };
 
 struct ls_column {
         const char *name;               /* NULL = no such column */

@@ -56,6 +56,8 @@ void ls_profile_close(struct ls_profile *p)
         free(p->clocks);
         free(p->regions);
         free(p->marks);
+        free(p->counters);
+        free(p->counts);
         free(p->infos);
         free(p->notices);
         free(p->damages);

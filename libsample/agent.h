@@ -19,6 +19,8 @@ struct ls_agent {
         volatile uint64_t *generation;  /* on a page of its own that fork wipes (MADV_WIPEONFORK); 0 in a forked child */
         int pid;                        /* the recorded process */
         int attached;                   /* 1 = the agent came into a running process (attach.c): nothing is interposed */
+        _Atomic int leaving;            /* 1 = an attachment ends: calls of the program do nothing from now on */
+        _Atomic int calls;              /* of the program that are at work in an attached process: its end waits for them */
 };
 extern struct ls_agent ls_agent;        /* process.c */
 

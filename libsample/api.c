@@ -8,6 +8,7 @@
 #include "libsample/agent.h"
 #include "libsample/control.h"
 #include "libsample/lua_debug.h"
+#include "libsample/own.h"
 #include "libsample/real.h"
 #include "libsample/thread.h"
 
@@ -29,9 +30,13 @@ static int host_start(lua_State *L, const char *name)
         return r;
 }
 
+/* The program's own recorder ends with the last region. */
 static int host_stop(lua_State *L)
 {
         int saved = errno, r = ls_control_stop(L);
+
+        if (!ls_control_in_region())
+                r |= ls_own_end();
 
         errno = saved;
         return r;
@@ -43,6 +48,11 @@ static int host_mark(const char *name)
 
         errno = saved;
         return r;
+}
+
+static int host_counter(const char *name, double value)
+{
+        return ls_control_counter(name ? name : "", length(name), value);
 }
 
 struct call {                           /* of a Lua function of the module */
@@ -72,13 +82,16 @@ static int call_module(lua_State *L, const char *function, const char *text, con
         struct call c = { function, text, value, 0 };
         int saved = errno, top;
 
-        if (!L || !ls_thread_self() || !ls_vm_of(L) || !ls_lua.lua_checkstack(L, 3))
+        if (!L || !ls_control_come_in())
                 return 0;
-        top = ls_lua.lua_gettop(L);
-        ls_lua.lua_pushcclosure(L, run_call, 0);
-        ls_lua.lua_pushlightuserdata(L, &c);
-        ls_lua.lua_pcall(L, 1, 0, 0);
-        ls_lua.lua_settop(L, top);
+        if (ls_thread_self() && ls_vm_of(L) && ls_lua.lua_checkstack(L, 3)) {
+                top = ls_lua.lua_gettop(L);
+                ls_lua.lua_pushcclosure(L, run_call, 0);
+                ls_lua.lua_pushlightuserdata(L, &c);
+                ls_lua.lua_pcall(L, 1, 0, 0);
+                ls_lua.lua_settop(L, top);
+        }
+        ls_control_go_out();
         errno = saved;
         return c.done;
 }
@@ -109,12 +122,15 @@ static const struct luasample_api api = {
         .zone_push = host_zone_push,
         .zone_pop = host_zone_pop,
         .label = host_label,
+        .counter = host_counter,
+        .begin = luasample_agent_begin,
+        .trace = ls_own_trace,
 };
 
 const struct luasample_api *luasample_agent_api(unsigned version);
 
-/* NULL = this process is not recorded, or the agent is older than the program's header. */
+/* NULL = the agent is older than the program's header. Recorded or not: an attachment may come, and end. */
 LS_EXPORT const struct luasample_api *luasample_agent_api(unsigned version)
 {
-        return ls_agent_live() && version <= LUASAMPLE_API_VERSION ? &api : NULL;
+        return version <= LUASAMPLE_API_VERSION ? &api : NULL;
 }

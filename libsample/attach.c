@@ -48,6 +48,7 @@ void ls_attach_after_fork_child(void)
         luasample_attach_status.pid = 0;
         if (ls_agent.attached)
                 atomic_store(&taken, 0);
+        atomic_store(&ls_agent.calls, 0);
 }
 
 int ls_attach_has_left(void)
@@ -213,11 +214,23 @@ static void run(void)
         }
 }
 
+/* What threads of the program do in the agent at this moment is let finish; one that is stopped in the middle is not
+ * waited for. */
+static void wait_for_calls(void)
+{
+        uint64_t start = ls_now_ns();
+
+        atomic_store(&ls_agent.leaving, 1);
+        while (atomic_load(&ls_agent.calls) && ls_now_ns() - start < SILENT_NS)
+                pause_ns(100000);
+}
+
 /* From here on the process is as it was. */
 static void end(void)
 {
         static unsigned ended;
 
+        wait_for_calls();
         ls_tick_past_recorders[ended++ % LS_PAST_RECORDERS] = (pid_t)ls_agent.shm->recorder_pid;
         ls_engine_give_up_handler();
         ls_vm_library_leave();
@@ -231,6 +244,7 @@ static void end(void)
         luasample_attach_status.heartbeat_at = 0;
         *ls_agent.generation = 0;
         ls_share_leave(old_memory, old_size);
+        atomic_store(&ls_agent.leaving, 0);
         atomic_store(&taken, 0);
 }
 

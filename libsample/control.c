@@ -94,10 +94,29 @@ static int would_begin(struct ls_vm *vm)
         return !vm->in_region;
 }
 
-int ls_control_start(lua_State *L, const char *name, size_t len)
+int ls_control_come_in(void)
 {
-        struct ls_thread *t = ls_thread_self();
+        if (ls_agent.attached) {
+                atomic_fetch_add(&ls_agent.calls, 1);
+                if (!atomic_load(&ls_agent.leaving) && ls_agent_live()) {
+                        if (!ls_thread_self())
+                                ls_thread_begin(0);     /* it may not have had its first tick yet */
+                        return 1;
+                }
+                ls_control_go_out();
+                return 0;
+        }
+        return ls_agent_live();
+}
 
+void ls_control_go_out(void)
+{
+        if (ls_agent.attached)
+                atomic_fetch_sub(&ls_agent.calls, 1);
+}
+
+static int start(struct ls_thread *t, lua_State *L, const char *name, size_t len)
+{
         if (!t || !each(L, would_begin))
                 return 0;
         ls_thread_flush(t);
@@ -105,10 +124,8 @@ int ls_control_start(lua_State *L, const char *name, size_t len)
         return each(L, begin) != 0;
 }
 
-int ls_control_stop(lua_State *L)
+static int stop(struct ls_thread *t, lua_State *L)
 {
-        struct ls_thread *t = ls_thread_self();
-
         if (!t || !each(L, end))
                 return 0;
         ls_thread_flush(t);
@@ -117,39 +134,73 @@ int ls_control_stop(lua_State *L)
         return 1;
 }
 
-int ls_control_pause(lua_State *L)
+static int pause_samples(struct ls_thread *t, lua_State *L)
 {
-        struct ls_thread *t = ls_thread_self();
-
         if (!t || !each(L, pause_one))
                 return 0;
         ls_thread_flush(t);
         return 1;
 }
 
-int ls_control_resume(lua_State *L)
+static int mark(struct ls_thread *t, const char *name, size_t len)
 {
-        return ls_thread_self() && each(L, resume_one);
-}
-
-int ls_control_is_recording(lua_State *L)
-{
-        return ls_thread_self() && !atomic_load(&ls_agent.shm->paused) && each(L, is_sampled);
-}
-
-int ls_control_mark(const char *name, size_t len)
-{
-        struct ls_thread *t = ls_thread_self();
         struct ls_rec_span rec = { ls_now_ns(), LS_SPAN_INSTANT, cut(len) };
-        char *body;
+        char *body = t ? ls_ring_reserve(t->ring, LS_REC_SPAN, sizeof rec + rec.name_len, 0) : NULL;
 
-        if (!t || !ls_agent_live())
-                return 0;
-        body = ls_ring_reserve(t->ring, LS_REC_SPAN, sizeof rec + rec.name_len, 0);
         if (!body)
                 return 0;
         memcpy(body, &rec, sizeof rec);
         memcpy(body + sizeof rec, name, rec.name_len);
         ls_ring_commit(t->ring, body);
         return 1;
+}
+
+/* What the program calls: come in, do it, go out. */
+#define CALL(what) do { \
+                int done_; \
+                if (!ls_control_come_in()) \
+                        return 0; \
+                done_ = (what); \
+                ls_control_go_out(); \
+                return done_; \
+        } while (0)
+
+int ls_control_start(lua_State *L, const char *name, size_t len)
+{
+        CALL(start(ls_thread_self(), L, name, len));
+}
+
+int ls_control_stop(lua_State *L)
+{
+        CALL(stop(ls_thread_self(), L));
+}
+
+int ls_control_pause(lua_State *L)
+{
+        CALL(pause_samples(ls_thread_self(), L));
+}
+
+int ls_control_resume(lua_State *L)
+{
+        CALL(ls_thread_self() && each(L, resume_one));
+}
+
+int ls_control_is_recording(lua_State *L)
+{
+        CALL(ls_thread_self() && !atomic_load(&ls_agent.shm->paused) && each(L, is_sampled));
+}
+
+static int is_in_region(struct ls_vm *vm)
+{
+        return vm->in_region != 0;
+}
+
+int ls_control_in_region(void)
+{
+        CALL(each(NULL, is_in_region) != 0);
+}
+
+int ls_control_mark(const char *name, size_t len)
+{
+        CALL(mark(ls_thread_self(), name, len));
 }

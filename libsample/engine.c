@@ -220,6 +220,7 @@ static struct ls_vm *reserve(lua_State *L, const char *global)
                 vm->jit = NULL;
                 vm->zones = NULL;
                 vm->labels = NULL;
+                vm->lent = 0;
                 vm->paused = vm->in_region = 0;
                 atomic_store(&vm->closing, NULL);
         }
@@ -427,6 +428,10 @@ struct ls_vm *ls_engine_vm_closing(lua_State *L, uint32_t *ret_vm_id)
         *ret_vm_id = vm->vm_id;
         atomic_store(&vm->closing, t);
         wait_for_readers(vm);
+        if (vm->lent) {                 /* lua_close frees them */
+                vm->zones = NULL;
+                vm->labels = NULL;
+        }
         if (vm->engine == LS_ENGINE_HOOK || !t)
                 withdraw(vm);           /* else its finalizers, which run in lua_close, are time of this VM */
         return vm;

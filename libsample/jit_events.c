@@ -18,8 +18,6 @@
 #define LOST_CPU_NS UINT64_C(10000)     /* a bytecode that took so long was interrupted: its time says nothing */
 #define MOST_EVENTS 65535u              /* of a trace: references have 16 bits */
 
-enum { LS_LUA_TFUNCTION = 6 };
-
 static const char *const event_names[LS_JIT_NEVENTS] = { [LS_JIT_RECORD] = "record", [LS_JIT_TRACE] = "trace" };
 
 /* Addresses of these are keys in the registry: of the VM's watch, and of the program's own handlers. */

@@ -1,9 +1,10 @@
-/* What the recorded program can require: "luasample" (regions, pauses, marks, zones, labels) and "jit.zone". Both are put
- * into package.preload when the VM is created. */
+/* What the recorded program can require: "luasample" (regions, pauses, marks, counters, zones, labels) and "jit.zone".
+ * Both are put into package.preload when the VM is created. */
 #include "libsample/control.h"
 #include "libsample/engine.h"
 #include "libsample/labels.h"
 #include "libsample/lua_debug.h"
+#include "libsample/own.h"
 #include "libsample/zones.h"
 
 /* Zones, in Lua so that they compile where jit.zone's calls do: its stack is this one. own and cur are as in zones.c. */
@@ -11,7 +12,8 @@ static const char module_source[] =
         "local M, own, cur, zone, lown, new_labels = ...\n"
         "local pcall, error, select = pcall, error, select\n"
         "local ok, ffi = pcall(require, 'ffi')\n"
-        "if ok and own then own, cur = ffi.cast('int32_t *', own), ffi.cast('int32_t *', cur) else own = nil end\n"
+        "if ok then cur = ffi.cast('int32_t *', cur) end\n"
+        "if ok and own then own = ffi.cast('int32_t *', own) else own = nil end\n"
         /* zones of this coroutine, or without the FFI of all */
         "local function held()\n"
         "  if not own then return #zone end\n"
@@ -38,7 +40,7 @@ static const char module_source[] =
         "  return finish(depth, pcall(fn, ...))\n"
         "end\n"
         "local label = function() return false end\n"
-        "if own and lown then\n"
+        "if ok and lown then\n"
         "  local bit, setmetatable, type, tostring = require 'bit', setmetatable, type, tostring\n"
         "  local band, bxor, rshift = bit.band, bit.bxor, bit.rshift\n"
         "  local running, status = coroutine._running or coroutine.running, coroutine._status or coroutine.status\n"
@@ -89,6 +91,7 @@ static const char module_source[] =
 _Static_assert(LS_LABEL_SLOTS == 4096 && LS_LABEL_PROBES == 16 && LS_LABELS_MOST == 8, "the Lua code has these figures");
 
 #define INNER "luasample.inner"         /* in the registry: what the C interface calls */
+#define OUTER "luasample.module"        /* and the module, where that was what opened it */
 
 /* The name of a region: start("name"), start{name = "name"} or nothing. */
 static const char *region_name(lua_State *L, size_t *len)
@@ -103,6 +106,14 @@ static const char *region_name(lua_State *L, size_t *len)
         return ls_lua.lua_type(L, -1) == LS_LUA_TSTRING ? ls_lua.lua_tolstring(L, -1, len) : "";
 }
 
+/* The name of the trace of the program's own recorder, which is asked for or not. */
+static int push_trace(lua_State *L, int wanted)
+{
+        if (wanted)
+                ls_lua.lua_pushstring(L, ls_own_trace());
+        return wanted;
+}
+
 /* luasample.start(opts): from here on only what lies between start and stop is recorded. */
 static int region_start(lua_State *L)
 {
@@ -110,13 +121,13 @@ static int region_start(lua_State *L)
         const char *name = region_name(L, &len);
 
         ls_control_start(L, name, len);
-        return 0;
+        return push_trace(L, ls_own_is_at_work());
 }
 
 static int region_stop(lua_State *L)
 {
         ls_control_stop(L);
-        return 0;
+        return push_trace(L, !ls_control_in_region() && ls_own_end());
 }
 
 static int pause_samples(lua_State *L)
@@ -138,6 +149,17 @@ static int mark(lua_State *L)
         const char *name = ls_lua.lua_gettop(L) ? ls_lua.lua_tolstring(L, 1, &len) : NULL;
 
         ls_control_mark(name ? name : "", len);
+        return 0;
+}
+
+/* What is no number, and NaN, is no value. */
+static int counter(lua_State *L)
+{
+        size_t len = 0;
+        const char *name = ls_lua.lua_gettop(L) > 1 ? ls_lua.lua_tolstring(L, 1, &len) : NULL;
+
+        if (name && ls_lua.lua_type(L, 2) == LS_LUA_TNUMBER)
+                ls_control_counter(name, len, ls_lua.lua_tonumber(L, 2));
         return 0;
 }
 
@@ -201,6 +223,8 @@ static void add_lua(lua_State *L)
         struct ls_vm_labels *labels = ls_labels_of(L);
 
         push_zone(L);
+        if (vm && vm->lent && !vm->zones->names)        /* LuaJIT's own, from before: its stack is in itself */
+                vm->zones->names = ls_lua.lua_topointer(L, -1);
         if (ls_lua.luaL_loadbuffer(L, module_source, sizeof module_source - 1, "=luasample"))
                 ls_lua.lua_error(L);
         ls_lua.lua_pushvalue(L, module);
@@ -228,6 +252,7 @@ static int open_module(lua_State *L)
                 { "pause", pause_samples },
                 { "resume", resume_samples },
                 { "mark", mark },
+                { "counter", counter },
                 { "is_recording", is_recording },
         };
 
@@ -242,21 +267,45 @@ static int open_module(lua_State *L)
         return 1;
 }
 
+/* What the program has of the module for programs that are not recorded (luasample.lua) goes on as this one, on top of the
+ * stack; else this one is what require finds. */
+static void join_loaded(lua_State *L)
+{
+        int module = ls_lua.lua_gettop(L), joins = 0;
+
+        if (push_loaded(L, "luasample")) {
+                ls_lua.lua_getfield(L, -1, "_join");
+                joins = ls_lua.lua_type(L, -1) == LS_LUA_TFUNCTION;
+        }
+        if (joins) {
+                ls_lua.lua_pushvalue(L, module);
+                ls_lua.lua_call(L, 1, 0);
+        } else {
+                ls_lua.lua_getfield(L, LS_LUA_REGISTRYINDEX, "_LOADED");
+                ls_lua.lua_pushvalue(L, module);
+                if (ls_lua.lua_type(L, -2) == LS_LUA_TTABLE)
+                        ls_lua.lua_setfield(L, -2, "luasample");
+        }
+        ls_lua.lua_settop(L, module);
+}
+
 void ls_module_push(lua_State *L, const char *function)
 {
+        ls_module_lend(L);
         ls_lua.lua_getfield(L, LS_LUA_REGISTRYINDEX, INNER);
         if (ls_lua.lua_type(L, -1) != LS_LUA_TTABLE) {
                 ls_lua_pop(L, 1);
                 open_module(L);
-                ls_lua.lua_getfield(L, LS_LUA_REGISTRYINDEX, "_LOADED");
-                if (ls_lua.lua_type(L, -1) == LS_LUA_TTABLE) {
-                        ls_lua.lua_pushvalue(L, -2);
-                        ls_lua.lua_setfield(L, -2, "luasample");
-                }
-                ls_lua_pop(L, 2);
+                ls_lua.lua_pushvalue(L, -1);
+                ls_lua.lua_setfield(L, LS_LUA_REGISTRYINDEX, OUTER);
+                join_loaded(L);
+                ls_lua_pop(L, 1);
                 ls_lua.lua_getfield(L, LS_LUA_REGISTRYINDEX, INNER);
         }
-        ls_lua.lua_getfield(L, -1, function);
+        if (function)
+                ls_lua.lua_getfield(L, -1, function);
+        else
+                ls_lua.lua_getfield(L, LS_LUA_REGISTRYINDEX, OUTER);
 }
 
 /* The registry's _PRELOAD becomes package.preload when the package library is opened. */

@@ -29,6 +29,7 @@ struct ls_vm {
         struct ls_jit *jit;             /* its traces, NULL = not watched (jit.h) */
         struct ls_vm_labels *labels;    /* NULL until it gives the first label (labels.h) */
         struct ls_vm_zones *zones;      /* NULL until it requires jit.zone (zones.h) */
+        uint8_t lent;                   /* 1 = labels and zones are in memory of the VM (lend.c) */
         _Atomic(const struct ls_thread *) closing;      /* thread that is in lua_close of it, NULL = none */
         volatile sig_atomic_t paused;   /* not 0 = no samples: LS_PAUSED_* (control.h) */
         volatile sig_atomic_t in_region;

@@ -150,5 +150,6 @@ void ls_zones_close(struct ls_vm *vm)
         struct ls_vm_zones *zones = vm->zones;
 
         vm->zones = NULL;
-        ls_pages_free(zones, sizeof *zones);
+        if (!vm->lent)
+                ls_pages_free(zones, sizeof *zones);
 }

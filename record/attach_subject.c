@@ -316,8 +316,9 @@ static int check_agents(struct ls_subject *t, const char *agent_path)
                                  "is recorded by another luasample already");
                         return -EALREADY;
                 }
-                if (own_n && status.version == LS_ATTACH_VERSION && ls_module_build_id(ms, &ms->m[i], its) == own_n &&
-                    !memcmp(own, its, own_n))
+                /* of two the first, which is also the one that the program finds by its name */
+                if (!t->entry && own_n && status.version == LS_ATTACH_VERSION &&
+                    ls_module_build_id(ms, &ms->m[i], its) == own_n && !memcmp(own, its, own_n))
                         t->entry = ls_module_symbol(ms, &ms->m[i], LS_ATTACH_ENTRY, NULL);
         }
         return 0;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "formats/escape.h"
 #include "formats/profile.h"
 #include "record/session.h"
 
@@ -92,7 +94,7 @@ static int copy_samples(void *ctx, const struct ls_sample_block *b)
                 ls_trace_sample(w, &(struct ls_sample_row){
                         .event = b->event[i], .vmstate = b->vmstate[i], .flags = b->flags[i], .thread = b->thread[i],
                         .vm = b->vm[i], .coroutine = b->coroutine[i], .zone = b->zone[i], .stack = b->stack[i],
-                        .time_ns = b->time_ns[i], .weight = b->weight[i] });
+                        .label = b->label[i], .time_ns = b->time_ns[i], .weight = b->weight[i] });
         return ls_trace_flush(w, 0, 1);
 }
 
@@ -127,6 +129,10 @@ static int copy_piece(struct ls_session *s, int fd, struct ls_process_totals *su
                 add_totals(&sums[i], &p->processes[i].totals);
         for (uint32_t i = 0; i < p->n_clocks; i++)
                 ls_trace_clocks(s->writer, p->clocks[i].monotonic_ns, p->clocks[i].realtime_ns, p->clocks[i].boottime_ns);
+        for (uint32_t i = 1; i < p->n_counters; i++)
+                for (uint32_t k = 0; k < p->counters[i].n; k++)
+                        ls_trace_count(s->writer, i, p->counters[i].counts[k].time_ns,
+                                       ls_count_bits(p->counters[i].counts[k].value));
         r = ls_profile_samples(p, LS_COL_TIME | LS_COL_PLACE, copy_samples, s->writer);
         ls_profile_close(p);
         return r;
@@ -269,6 +275,28 @@ static int has_become_busy(struct ls_session *s, uint64_t now_ns)
         return f->busy && !was;
 }
 
+void ls_flight_mark(struct ls_session *s, const char *name, uint32_t len)
+{
+        char *visible = s->o->ring_mark ? ls_visible(name, len) : NULL;
+
+        if (visible && fnmatch(s->o->ring_mark, visible, 0) == 0)
+                s->flight.marked = 1;
+        free(visible);
+}
+
+/* Of marks without end one is answered each time that the ring has filled anew: so each is in a file, and none is filled
+ * twice. */
+static int has_been_marked(struct ls_session *s, uint64_t now_ns)
+{
+        struct ls_flight *f = &s->flight;
+
+        if (!f->marked || (f->marked_ns && now_ns - f->marked_ns < s->o->ring_ns))
+                return 0;
+        f->marked = 0;
+        f->marked_ns = now_ns;
+        return 1;
+}
+
 void ls_flight_look(struct ls_session *s, uint64_t now_ns)
 {
         struct ls_flight *f = &s->flight;
@@ -276,7 +304,7 @@ void ls_flight_look(struct ls_session *s, uint64_t now_ns)
         if (f->out_fd < 0)
                 return;
         look_at_writer(s, WNOHANG);
-        if (has_become_busy(s, now_ns))
+        if (has_become_busy(s, now_ns) || has_been_marked(s, now_ns))
                 f->asked = 1;
         if (f->asked && !f->writer) {
                 int r = ls_flight_write(s, NULL, 0);

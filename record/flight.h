@@ -36,11 +36,15 @@ struct ls_flight {
         unsigned asker;                 /* serial number of the client that waits for the writer, 0 = none */
         uint64_t cpu_ns, cpu_at_ns;     /* CPU time of the program at the last look */
         int busy;                       /* more of it than --ring-on-cpu since then */
+        int marked;                     /* a mark of --ring-on-mark has come */
+        uint64_t marked_ns;             /* when one was last answered, 0 = never */
 };
 
 /* The trace file is open, and takes what there is at the end; the trace is to go to s->trace_fd. Returns 0 or -errno. */
 int ls_flight_begin(struct ls_session *s);
-/* Next piece, --ring-on-cpu, what the writer has done. */
+/* The program has marked an instant. */
+void ls_flight_mark(struct ls_session *s, const char *name, uint32_t len);
+/* Next piece, --ring-on-cpu and --ring-on-mark, what the writer has done. */
 void ls_flight_look(struct ls_session *s, uint64_t now_ns);
 /* Writes what there is to path, NULL = FILE.1, FILE.2, ...; the client gets its answer then. Returns 0 or -errno. */
 int ls_flight_write(struct ls_session *s, const char *path, unsigned client);

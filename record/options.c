@@ -1,6 +1,7 @@
 /* Options of `luasample record`: the table, and one function for each value that can be wrong. */
 #include "record/options.h"
 #include "record/control.h"
+#include "record/parent.h"
 #include "record/rotate.h"
 
 #include <errno.h>
@@ -17,7 +18,8 @@ const char *const ls_jit_leaf_names[3] = { "map", "check", "root" };
 enum { OPT_EVENT = 999, OPT_INTERVAL = 1000, OPT_FREQ, OPT_OUTPUT, OPT_DURATION, OPT_DEPTH, OPT_SCOPE, OPT_TIMER, OPT_QUIET, OPT_RING,
        OPT_ENGINE, OPT_JIT_LEAF, OPT_NATIVE, OPT_NO_NATIVE, OPT_NO_ARGS, OPT_NO_SOURCE, OPT_NO_CHILDREN,
        OPT_NO_WAIT, OPT_BARE_TICK, OPT_NO_TICKS, OPT_PID, OPT_NAME, OPT_CGROUP, OPT_DELAY, OPT_CONTROL, OPT_SWITCH,
-       OPT_KEEP, OPT_LAST, OPT_LAST_CPU };
+       OPT_KEEP, OPT_LAST, OPT_LAST_CPU, OPT_LAST_MARK,
+       OPT_PARENT };
 
 const struct poptOption ls_record_option_table[] = {
         { "event", 'e', POPT_ARG_STRING, NULL, OPT_EVENT,
@@ -33,6 +35,8 @@ const struct poptOption ls_record_option_table[] = {
           "keep only the last TIME; written at the end, on SIGUSR2 and on a snapshot of --control", "TIME" },
         { "ring-on-cpu", '\0', POPT_ARG_STRING, NULL, OPT_LAST_CPU,
           "with --ring: write it, too, when the program comes to use more than PERCENT of a CPU", "PERCENT" },
+        { "ring-on-mark", '\0', POPT_ARG_STRING, NULL, OPT_LAST_MARK,
+          "with --ring: write it, too, when the program marks an instant whose name matches PATTERN", "PATTERN" },
         { "duration", 'd', POPT_ARG_STRING, NULL, OPT_DURATION,
           "end the recording after TIME; the program runs on", "TIME" },
         { "pid", 'p', POPT_ARG_STRING, NULL, OPT_PID, "record processes that run already, in place of CMD", "PIDS" },
@@ -66,6 +70,8 @@ const struct poptOption ls_record_option_table[] = {
         { "no-wait", '\0', POPT_ARG_NONE, NULL, OPT_NO_WAIT,
           "end with the program, also when processes that it started go on", NULL },
         { "quiet", 'q', POPT_ARG_NONE, NULL, OPT_QUIET, "print neither status line nor summary", NULL },
+        { "parent", '\0', POPT_ARG_STRING | POPT_ARGFLAG_DOC_HIDDEN, NULL, OPT_PARENT,
+          "for programs that begin their own recorder: a socket to say that it runs", "FD" },
         { "bare-tick", '\0', POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, NULL, OPT_BARE_TICK,
           "for tests/bench: ticks without samples", NULL },
         { "no-ticks", '\0', POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, NULL, OPT_NO_TICKS,
@@ -199,6 +205,12 @@ static int set_last_cpu(struct ls_record_options *o, const char *text)
                 return -EINVAL;
         }
         o->ring_cpu = (uint32_t)n;
+        return 0;
+}
+
+static int set_last_mark(struct ls_record_options *o, const char *text)
+{
+        o->ring_mark = text;
         return 0;
 }
 
@@ -338,6 +350,12 @@ static int set_cgroup(struct ls_record_options *o, const char *text)
         return 0;
 }
 
+static int set_parent(struct ls_record_options *o, const char *text)
+{
+        (void)o;
+        return ls_parent_meet(text);
+}
+
 static int set_flag(struct ls_record_options *o, int opt)
 {
         switch (opt) {
@@ -359,9 +377,10 @@ static const struct { int opt; int (*set)(struct ls_record_options *o, const cha
         { OPT_INTERVAL, set_interval }, { OPT_FREQ, set_freq }, { OPT_OUTPUT, set_output },
         { OPT_DURATION, set_duration }, { OPT_DEPTH, set_depth }, { OPT_DELAY, set_delay },
         { OPT_CONTROL, set_control }, { OPT_SWITCH, set_switch }, { OPT_KEEP, set_keep },
-        { OPT_LAST, set_last }, { OPT_LAST_CPU, set_last_cpu }, { OPT_SCOPE, set_scope },
+        { OPT_LAST, set_last }, { OPT_LAST_CPU, set_last_cpu }, { OPT_LAST_MARK, set_last_mark }, { OPT_SCOPE, set_scope },
         { OPT_TIMER, set_timer }, { OPT_RING, set_ring }, { OPT_ENGINE, set_engine }, { OPT_JIT_LEAF, set_jit_leaf },
         { OPT_NATIVE, set_native }, { OPT_PID, set_pid }, { OPT_NAME, set_name }, { OPT_CGROUP, set_cgroup },
+        { OPT_PARENT, set_parent },
 };
 
 /* A repeated option's old value stays in strings[] until the end, so the slots limit how often one may repeat. */
@@ -433,8 +452,8 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
                          strcmp(ret->output, "-") ? "--switch-output" : "-o -");
                 return LS_EXIT_USAGE;
         }
-        if (ret->ring_cpu && !ret->ring_ns) {
-                ls_error("--ring-on-cpu: there is nothing to write; give --ring with it");
+        if ((ret->ring_cpu || ret->ring_mark) && !ret->ring_ns) {
+                ls_error("--ring-on-%s: there is nothing to write; give --ring with it", ret->ring_cpu ? "cpu" : "mark");
                 return LS_EXIT_USAGE;
         }
         if (ret->keep && !ret->switch_ns && !ret->switch_bytes) {

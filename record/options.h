@@ -36,6 +36,7 @@ struct ls_record_options {
         uint64_t switch_bytes, switch_ns; /* of a file of the trace; 0 = no limit */
         uint64_t ring_ns;               /* keep only so much; 0 = all */
         uint32_t ring_cpu;              /* percent of one CPU; 0 = do not look */
+        const char *ring_mark;          /* pattern of marks that want it written; NULL = none do */
         uint32_t keep;                  /* files that have ended; 0 = all */
         const char *control;            /* NULL = nobody can */
         const char *output;

@@ -115,6 +115,8 @@ static void finish_file(struct ls_session *s)
 
         for (unsigned i = 0; i < s->n_targets; i++) {
                 ls_target_work(s->targets[i], now, 1);
+                if (!s->targets[i]->finished)
+                        ls_counts_look(&s->targets[i]->translate, 1);
                 ls_target_second(s->targets[i], now);
                 if (s->o->native_bytes && !s->targets[i]->finished)
                         ls_mappings_name_functions(&s->targets[i]->translate.mappings);
@@ -136,6 +138,7 @@ static void remember_sums(struct ls_session *s)
         for (unsigned i = 0; i < s->n_targets; i++) {
                 s->targets[i]->before = s->targets[i]->held;
                 ls_target_hold(s->targets[i], 0);
+                ls_counts_restart(&s->targets[i]->translate);
         }
         memset(s->lost_written, 0, sizeof(s->lost_written));
         s->runtime_written = 0;

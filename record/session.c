@@ -23,6 +23,11 @@ static void session_notice(void *ctx, const char *text)
         ls_status_notice(ctx, text);
 }
 
+static void session_marked(void *ctx, const char *name, uint32_t len)
+{
+        ls_flight_mark(ctx, name, len);
+}
+
 /* From children.c: not in the trace yet. */
 static void child_notice(void *ctx, const char *text)
 {
@@ -110,7 +115,8 @@ int ls_session_begin_target(struct ls_session *s, struct ls_target *t, pid_t pid
 {
         char cwd[PATH_MAX];
         struct ls_target_config cfg = { .o = s->o, .writer = s->writer, .cwd = cwd, .maps = &s->maps,
-                                        .ordinal = s->n_processes++, .start_ns = s->start_ns, .notice = session_notice, .ctx = s };
+                                        .ordinal = s->n_processes++, .start_ns = s->start_ns, .notice = session_notice,
+                                        .marked = session_marked, .ctx = s };
 
         ls_member_cwd(pid, s->cwd, cwd);
         return ls_target_begin(t, pid, &cfg);

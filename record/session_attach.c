@@ -17,6 +17,7 @@
 #include "record/attach_hold.h"
 #include "record/attach_list.h"
 #include "record/member.h"
+#include "record/parent.h"
 #include "record/trace_file.h"
 
 #define SECOND_NS 1000000000ull
@@ -318,11 +319,13 @@ static int run(struct ls_session *s, const pid_t *pids, unsigned n, const char *
                 ls_error("cannot receive signals: %s", strerror(-err));
         else
                 err = attach_all(s, pids, n, agent);
-        if (err == 0)
+        if (err == 0) {
+                ls_parent_go_on();
                 main_loop(s, agent);
-        else if (s->recording)
+        }
+        if (err < 0 && s->recording)
                 ls_session_end(s);
-        else
+        else if (err < 0)
                 ls_trace_file_undo(s->o->output);
         return err < 0 ? LS_EXIT_FAIL : 0;
 }

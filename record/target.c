@@ -74,7 +74,7 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
                 .ordinal = cfg->ordinal, .interval_ns = cfg->o->interval_ns, .start_ns = cfg->start_ns,
                 .no_source = cfg->o->no_source, .wall_only = cfg->o->events == LS_RECORD_WALL,
                 .native = cfg->o->native_bytes != 0,
-                .notice = cfg->notice, .notice_ctx = cfg->ctx, .ended = thread_ended, .ended_ctx = t,
+                .notice = cfg->notice, .marked = cfg->marked, .notice_ctx = cfg->ctx, .ended = thread_ended, .ended_ctx = t,
         };
         struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
                                       .ctx = &t->translate };

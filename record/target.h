@@ -63,6 +63,7 @@ struct ls_target_config {
         uint32_t ordinal;                       /* of the process, from 0 */
         uint64_t start_ns;                      /* CLOCK_MONOTONIC: no sample is older */
         void (*notice)(void *ctx, const char *text);
+        void (*marked)(void *ctx, const char *name, uint32_t len);      /* as in translate.h */
         void *ctx;
 };
 

@@ -351,6 +351,8 @@ static int on_span(struct ls_translate *t, unsigned ring, const void *body, uint
 
         if (!fits(len, sizeof(*rec), rec->name_len) || rec->phase != LS_SPAN_INSTANT)
                 return -EINVAL;
+        if (t->cfg.marked)
+                t->cfg.marked(t->cfg.notice_ctx, (const char *)(rec + 1), rec->name_len);
         if (t->marks == MARKS_MAX) {
                 t->marks_dropped++;
                 return 0;
@@ -433,6 +435,7 @@ static const struct {
         [LS_REC_IRNAMES] = { on_irnames, sizeof(struct ls_rec_irnames) },
         [LS_REC_NOTICE] = { on_notice, sizeof(struct ls_rec_notice) },
         [LS_REC_RUNTIME] = { on_runtime, 0 },
+        [LS_REC_COUNT] = { ls_counts_record, sizeof(struct ls_rec_count) },
 };
 
 void ls_translate_record(void *ctx, unsigned ring, unsigned kind, const void *body, uint32_t len)
@@ -482,18 +485,30 @@ void ls_translate_settle(struct ls_translate *t)
 {
         for (unsigned i = 0; i < t->cfg.memory->agent_rings; i++)
                 ls_translate_wall_until(t, i, UINT64_MAX);
+        ls_counts_look(t, 0);
+}
+
+static void say(struct ls_translate *t, const char *text)
+{
+        ls_trace_notice(t->cfg.writer, text);
+        if (t->cfg.notice)
+                t->cfg.notice(t->cfg.notice_ctx, text);
 }
 
 void ls_translate_finish(struct ls_translate *t)
 {
         char text[128];
 
+        ls_counts_look(t, 1);
         if (t->marks_dropped) {
                 snprintf(text, sizeof(text), "of the program's marks the first %u are kept, and %llu more are not",
                          MARKS_MAX, (unsigned long long)t->marks_dropped);
-                ls_trace_notice(t->cfg.writer, text);
-                if (t->cfg.notice)
-                        t->cfg.notice(t->cfg.notice_ctx, text);
+                say(t, text);
+        }
+        if (t->counts.dropped) {
+                snprintf(text, sizeof(text), "%llu values of the program's counters are not kept: there are too many",
+                         (unsigned long long)t->counts.dropped);
+                say(t, text);
         }
         ls_mappings_name_functions(&t->mappings);
         for (unsigned i = 0; i < t->cfg.memory->ring_count; i++)

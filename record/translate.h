@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "formats/trace_writer.h"
+#include "record/counts.h"
 #include "record/drain.h"
 #include "record/jit_keep.h"
 #include "record/mappings.h"
@@ -30,6 +31,8 @@ struct ls_translate_config {
         int native;                     /* samples have native stacks */
         /* A sentence from the agent, to be shown at the end; may be NULL. */
         void (*notice)(void *ctx, const char *text);
+        /* The program has marked an instant; may be NULL. */
+        void (*marked)(void *ctx, const char *name, uint32_t len);
         void *notice_ctx;
         /* The thread of a ring has ended, and its last records were taken; may be NULL. */
         void (*ended)(void *ctx, unsigned ring);
@@ -97,6 +100,7 @@ struct ls_translate {
         uint64_t native_cut;            /* native stacks that did not reach their end */
         uint32_t notices, marks;
         uint64_t marks_dropped;         /* beyond the most that are kept */
+        struct ls_counts counts;
 };
 
 int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *cfg);

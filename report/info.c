@@ -4,6 +4,7 @@
 #include "formats/escape.h"
 #include "report/commands.h"
 #include "report/facts.h"
+#include "report/info_counters.h"
 #include "report/info_processes.h"
 #include "report/json.h"
 #include "report/trace.h"
@@ -46,6 +47,7 @@ static unsigned count_tables(const struct ls_profile *p, struct table_size *ret)
         COUNT(coroutines);
         COUNT(mappings);
         COUNT(jittraces);
+        COUNT(counters);
 #undef COUNT
         return n;
 }
@@ -295,6 +297,7 @@ static int info_json(FILE *out, const struct ls_profile *p, const struct ls_fact
                 ls_json_u64(g, tables[i].name, tables[i].n);
         yajl_gen_map_close(g);
         ls_info_processes_json(g, p);
+        ls_info_counters_json(g, p);
         json_lists(g, p);
         yajl_gen_map_close(g);
         ls_json_end(g);
@@ -328,6 +331,7 @@ static int run_info(struct ls_profile *p)
                 put_infos(out.file, p);
                 put_quality(out.file, p, &f);
                 ls_info_processes(out.file, p);
+                ls_info_counters(out.file, p);
                 put_contents(out.file, p);
                 put_private(out.file, p);
         }

@@ -10,6 +10,7 @@ ALLOWED = {
     "memcpy": "plain memory",
     "memmove": "plain memory",
     "memset": "plain memory",
+    "memchr": "plain memory",
     "memcmp": "plain memory",
     "bcmp": "plain memory: what clang makes of memcmp",
     "strlen": "plain memory",

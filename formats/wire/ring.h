@@ -168,6 +168,14 @@ struct ls_rec_span {                    /* SPAN: the program's luasample.mark */
 };
 _Static_assert(sizeof(struct ls_rec_span) == 16, "SPAN is 16 bytes");
 
+struct ls_rec_count {                   /* COUNT: the program's luasample.counter */
+        uint64_t time_ns;
+        uint64_t value;                 /* bits of a double */
+        uint32_t counter;               /* index in the memory's table (counters.h) */
+        uint32_t pad;
+};
+_Static_assert(sizeof(struct ls_rec_count) == 24, "COUNT is 24 bytes");
+
 struct ls_rec_notice {                  /* NOTICE: one sentence */
         uint32_t len;
         uint32_t pad;

@@ -3,11 +3,14 @@
 #ifndef LS_WIRE_SHM_H
 #define LS_WIRE_SHM_H
 
+#include "formats/wire/counters.h"
 #include "formats/wire/ring.h"
 
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
 #define LS_SHM_VERSION 5u
-#define LS_SHM_RINGS   4096u            /* offset of ring 0; ring i at LS_SHM_RINGS + i * ring_stride */
+#define LS_SHM_COUNTERS 4096u           /* offset of the counters, struct ls_counter[LS_COUNTERS] */
+/* Offset of ring 0; ring i comes i * ring_stride behind it. */
+#define LS_SHM_RINGS   (LS_SHM_COUNTERS + LS_COUNTERS * sizeof(struct ls_counter))
 
 /* The agent finds the memory through this variable: "PID:FD:GENERATION", opened as /proc/PID/fd/FD; in a child of a
  * recorded process it is the registry's (wire/registry.h), with ":c" behind. The agent takes it, and its own entry in
@@ -113,6 +116,7 @@ struct ls_shm {
         struct ls_hold_range hold_ranges[LS_HOLD_RANGES];
         _Atomic uint32_t forked[LS_FORK_SLOTS]; /* attached: children with VMs, each by itself and as it knows itself, to be
                                          * attached to; the recorder takes them; 0 = free */
+        _Atomic uint32_t counters;      /* counters from 0 that are or were about to be named */
         uint64_t parent_generation;     /* of the memory of the process that forked this one, 0 = it was not forked */
         uint32_t parent_jit_ids;        /* ids of JIT traces up to this one are the parent's, and so are their definitions */
         uint32_t pad2;
@@ -121,6 +125,12 @@ struct ls_shm {
         char runtime_path[256];         /* file that holds it */
         struct ls_child_exec children[LS_CHILD_SLOTS];
 };
-_Static_assert(sizeof(struct ls_shm) <= LS_SHM_RINGS, "the control page is one page");
+_Static_assert(sizeof(struct ls_shm) <= LS_SHM_COUNTERS, "the control page is one page");
+_Static_assert(LS_SHM_RINGS % 4096 == 0, "rings begin at a page");
+
+static inline struct ls_counter *ls_shm_counters(struct ls_shm *shm)
+{
+        return (struct ls_counter *)(void *)((char *)shm + LS_SHM_COUNTERS);
+}
 
 #endif

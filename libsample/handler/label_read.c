@@ -43,7 +43,8 @@ void ls_labels_close(struct ls_vm *vm)
         struct ls_vm_labels *labels = vm->labels;
 
         vm->labels = NULL;
-        ls_pages_free(labels, sizeof *labels);
+        if (!vm->lent)
+                ls_pages_free(labels, sizeof *labels);
 }
 
 /* 1 when the slot is that of L itself, and not of one that was freed or has the same low half. */

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(sys.argv[1])
-TYPES = {"NUM": "number", "HASH": "hash", "STR": "string", "BYTES": "bytes"}
+TYPES = {"NUM": "number", "HASH": "hash", "STR": "string", "BYTES": "bytes", "REAL": "real"}
 RULES = {"DENSE": "ids", "KEYED": "key", "STREAM": "rows"}
 
 

@@ -40,13 +40,17 @@ local a, b = turn("A"), turn("B")
 for _ = 1, 7 do a() b() end
 say(ls.label("key", "value"))
 say(ls.label("key"))
+say(ls.counter("in flight", 3))
+say(ls.counter("in flight", 0 / 0))
+say(ls.counter("in flight", "many"))
+say(ls.counter("in flight"))
 say(ls.pause())
 unseen(80)
 say(ls.is_recording())
 say(ls.resume())
 ls.mark(42)
 unzoned(40)
-for _, name in ipairs { "start", "stop", "pause", "resume", "mark", "zone", "zone_push", "zone_pop", "label",
+for _, name in ipairs { "start", "stop", "pause", "resume", "mark", "zone", "zone_push", "zone_pop", "label", "counter",
                 "is_recording" } do
         assert(type(ls[name]) == "function", name)
 end

@@ -31,17 +31,19 @@ class Damage(Exception):
 class Kind:
     def __init__(self, name, how, limit, columns):
         self.name, self.how, self.limit = name, how, limit
-        self.columns, self.strings, self.key = [], set(), None
+        self.columns, self.strings, self.reals, self.key = [], set(), set(), None
         for c in columns.split():
             c, _, mark = c.partition(":")
             if "s" in mark:
                 self.strings.add(c)
+            if "r" in mark:
+                self.reals.add(c)
             if "k" in mark:
                 self.key = c
             self.columns.append(c)
 
 
-# The tables of the page: columns in the order of their numbers, from 1; :s a string's id, :k the key.
+# The tables of the page: columns in the order of their numbers, from 1; :s a string's id, :k the key, :r a real number.
 KINDS = {
     2: Kind("sample", "rows", 0, "event thread vm coroutine zone stack vmstate flags time weight base_ns interval_ns "
             "label value"),
@@ -74,6 +76,8 @@ KINDS = {
     29: Kind("irnames", "key", 0, "vm:k names:s"),
     30: Kind("jitmap", "rows", 0, "function length bytes"),
     31: Kind("proctotals", "key", 0, "process:k ticks samples lost_ticks cpu_ns own_ns from_ns to_ns"),
+    32: Kind("counter", "ids", 1048576, "process name:s"),
+    33: Kind("count", "ids", 67108864, "counter time_ns value:r"),
 }
 SAMPLE = 2
 BYTES_KINDS = {3, 5, 30}                        # those whose column "bytes" holds bytes; AGGREGATE's is a number

@@ -91,7 +91,7 @@ def compare_info(t, totals, info):
     if in_rows:
         return
     for ours, theirs in (("ticks", "readable_ticks"), ("samples", "readable_samples"), ("complete", "complete"),
-                         ("notices", "notices"), ("interval_ns", "interval_ns")):
+                         ("notices", "notices"), ("counters", "counters"), ("interval_ns", "interval_ns")):
         if theirs in info:
             same(theirs, totals[ours], info[theirs])
     same("chunks", totals["chunks"], info["chunks"])

@@ -7,6 +7,7 @@
 run.py compares what it says with what luasample says. Exit status: 0 read, 1 not a trace, 2 modules missing."""
 import collections
 import json
+import math
 import os
 import struct
 import sys
@@ -421,6 +422,7 @@ def totals(t):
                 for i, e in sorted(events.items()) if i <= MAX_EVENT},
         info={show(t.string(r["key"])): show(t.string(r["text"])) if r["is_str"] else r["number"]
               for r in t.rows["info"].values()},
+        counters=counters(t),
         notices=[show(t.string(r["text"])) for _, r in sorted(t.rows["notice"].items())],
         **jit_totals(t, by["stack"]), **frames_totals(t, by["stack"], unknown_line))
 
@@ -467,6 +469,30 @@ def line_key(t, function, line):
     return (source, 0, line) if source is not None and line else (None, function, 0)
 
 
+def real(bits):
+    return struct.unpack("<d", struct.pack("<Q", bits))[0]
+
+
+def real_text(value):
+    """The shortest of 15 to 17 digits that is read back as the same number."""
+    text = next((t for t in ("%.*g" % (n, value) for n in (15, 16, 17)) if float(t) == value), "nan")
+    return text
+
+
+def counters(t):
+    """Counters with values that are numbers, as luasample info has them."""
+    out = []
+    for i, row in sorted(t.rows["counter"].items()):
+        values = [real(c["value"]) for _, c in sorted(t.rows["count"].items(), key=lambda c: (c[1]["time_ns"], c[0]))
+                  if c["counter"] == i]
+        values = [v for v in values if math.isfinite(v)]
+        if values:
+            process = t.rows["process"].get(row["process"])
+            out.append(dict(name=show(t.string(row["name"])), pid=process["pid"] if process else 0, values=len(values),
+                            last=values[-1], least=min(values), most=max(values)))
+    return out
+
+
 def dump(t):
     """Dicts as `luasample dump --json` has them, without damage."""
     for c in sorted(t.chunks, key=lambda c: c.offset):
@@ -481,6 +507,8 @@ def dump(t):
                 out = dict(place, record=r.kind.name, **row)
                 for name in r.kind.strings:
                     out[name] = show(t.string(row[name]))
+                for name in r.kind.reals:
+                    out[name] = real_text(real(row[name]))
                 if r.kind_number in BYTES_KINDS:
                     out["bytes"] = show(row["bytes"])
                 if r.kind_number == SAMPLE:

@@ -273,7 +273,7 @@ def record_and_compare(script, *args, opts=(), least=20):
 
 def add_recordings():
     for script, args in (("zones.lua", ()), ("coros.lua", ()), ("names.lua", ()), ("mixedsource.lua", ()),
-                         ("vmstates.lua", ("gc",)), ("regions.lua", ()), ("labels.lua", ())):
+                         ("vmstates.lua", ("gc",)), ("regions.lua", ()), ("labels.lua", ()), ("counters.lua", ())):
         suite.test("record." + script[:-4], "a recording of tests/lua/" + script, script in ("zones.lua", "names.lua"))(
             lambda script=script, args=args: record_and_compare(script, *args))
     for path in sorted(glob.glob(os.path.join(PROGRAMS, "*.lua"))):

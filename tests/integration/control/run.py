@@ -396,6 +396,36 @@ def ring():
         check(r.status == 129 and len(r.err.splitlines()) == 1, "%s: status %d: %s" % (opts, r.status, r.err))
 
 
+@suite.test("ring-mark", "--ring-on-mark: the marks that match write the last seconds, with their counters and labels")
+def ring_mark():
+    script = s.tmpfile(".lua")
+    with open(script, "w") as f:
+        f.write("""local ls = require "luasample"
+            local function spin(ms) local e = os.clock() + ms / 1000 repeat until os.clock() >= e end
+            require("ffi").cdef "int usleep(unsigned)"
+            ls.label("part", "early") ls.counter("n", 1) ls.counter("old", 5)
+            spin(100) ls.mark("quick one")
+            ls.label("part", "late") ls.counter("n", 2)
+            spin(100) ls.mark("slow 1")
+            spin(200) for i = 1, 1000 do ls.mark("slow again") end
+            spin(100) require("ffi").C.usleep(2500000)
+            ls.counter("n", 3) spin(100)""")
+    trace = s.tmpfile(".data")
+    r = s.record([s.luajit().program, script], "--ring", "2s", "--ring-on-mark", "slow*", trace=trace)
+    r.ok()
+    files = [trace + ".1", trace + ".2", trace + ".3"]
+    check([os.path.exists(f) for f in files] == [True, True, False], "files: %s" % files_of(trace))
+    for f, last, labels in ((files[0], 2, {"early", "late"}), (trace, 3, {"late"})):
+        i = s.info(f)
+        check(i["complete"] and i["ticks"] > 50, "%s: %s" % (f, i))
+        by = {c["name"]: c for c in i["counters"]}
+        check(by["n"]["last"] == last and by["old"]["last"] == 5, "%s: counters %s" % (f, by))
+        got = {x["label"] for x in s.rows(f, "--by", "label:part") if x["self_ticks"] > 3}
+        check(got == labels, "%s: labels %s" % (f, got))
+    r = s.run([s.luasample(), "record", "--ring-on-mark", "x", "--", "true"])
+    check(r.status == 129 and "give --ring with it" in r.err, r.err)
+
+
 @suite.test("control-refused", "--control: what cannot be used is refused in a line, and nothing runs")
 def control_refused():
     plain, link, open_fifo, mark = s.tmpfile(), s.tmpfile(), s.tmpfile(), s.tmpfile()

@@ -165,7 +165,7 @@ def add_to(suite):
         got = {e["id"]: e["sum"] for e in s.info(out)["events"]}
         check(got == dict(events), "events %s, not %s" % (got, dict(events)))
         kinds = collections.Counter(r["record"] for r in s.json_of(["dump", "-i", out, "--json"]))
-        for kind in ("aggregate", "span", "linecount", "label", "jittrace", "irnames", "text"):
+        for kind in ("aggregate", "span", "linecount", "label", "counter", "count", "jittrace", "irnames", "text"):
             check(kinds[kind], "no record %s in the merged trace" % kind)
         import compare
         compare.compare(out)                    # the second reader says the same of it
