@@ -55,6 +55,14 @@ def clean(r):
     check(not lost, "losses: %r" % lost)
 
 
+def cpu_of(pid, comm):
+    """CPU time in ns of the thread of this name."""
+    for tid in os.listdir("/proc/%d/task" % pid):
+        if process.read(pid, "task/%s/comm" % tid) == comm + "\n":
+            return int(process.read(pid, "task/%s/schedstat" % tid).split()[0])
+    raise Fail("no thread %s" % comm)
+
+
 def add_to(suite):
     test = suite.test
 
@@ -193,6 +201,26 @@ def add_to(suite):
         named = {name: sum(x["self_ticks"] for x in rs if x["name"] == name) / ticks for name in ("spinning.field", "spin_global")}
         check(all(v > 0.2 for v in named.values()) and sum(named.values()) > 0.9, "%r of %d ticks: %r" % (
             named, ticks, [(x["name"], x["self_ticks"]) for x in rs[:6]]))
+
+    @test("signals-blocked", "a thread that blocks all signals: what is not sampled of it is counted and said, launched and attached to")
+    def _():
+        def looked_at(i, err, ms, room):
+            got = i["lost"]["signal-blocked"]
+            check_near("ticks of the thread that blocks signals", got, ms, room)
+            check("(deaf) blocks signal 16 (SIGSTKFLT)" in err and "the thread blocked the tick's signal" in err, err)
+            check(i["samples"] > 5, "%d samples of the other" % i["samples"])
+        r = support.record([host("blocks"), "400"]).ok()
+        looked_at(info(r.trace), r.err, 400, 60)
+        p = Started([host("blocks"), "60000"])
+        p.wait_for("begin")
+        while len(os.listdir("/proc/%d/task" % p.p.pid)) < 2:
+            check(p.p.poll() is None, "it ended")
+        time.sleep(0.1)
+        before = cpu_of(p.p.pid, "deaf")
+        r = attach(p.p.pid, duration="1s")
+        ms = (cpu_of(p.p.pid, "deaf") - before) / 1e6
+        end(p)
+        looked_at(info(r.trace), r.err, ms, 0.4 * ms + 50)     # its time before and after the recording is in it
 
     @test("churn", "threads and VMs that come and go while it is attached to: the later ones are recorded too")
     def _():
