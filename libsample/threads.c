@@ -4,12 +4,9 @@
 #include "libsample/thread.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -224,56 +221,6 @@ void ls_thread_arm(struct ls_thread *t)
 
 static int own_blocks;                  /* with the lock held: the calling thread blocked ticks before it took the lock */
 
-/* A file of a thread in /proc, as a string. */
-static void read_of(const struct ls_thread *t, const char *name, char *buf, size_t size)
-{
-        char path[64];
-        ssize_t n;
-        int fd;
-
-        snprintf(path, sizeof path, "/proc/self/task/%d/%s", t->tid, name);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        n = fd < 0 ? 0 : read(fd, buf, size - 1);
-        if (fd >= 0)
-                close(fd);
-        buf[n > 0 ? n : 0] = 0;
-}
-
-static int blocks_ticks(const struct ls_thread *t)
-{
-        char status[2048], *mask;
-
-        if (t == ls_thread_own)
-                return own_blocks;
-        read_of(t, "status", status, sizeof status);
-        mask = strstr(status, "\nSigBlk:\t");
-        return mask && (strtoull(mask + 9, NULL, 16) >> (LS_TICK_SIGNAL - 1) & 1);
-}
-
-#define BLOCKED_SAID_MOST 8
-#define BLOCKED_NS        UINT64_C(20000000)
-
-/* Ticks of which no signal has come. */
-static void lose_rest(const struct ls_thread *t, uint64_t ticks)
-{
-        uint64_t ns = ticks * ls_agent.shm->interval_ns;
-        static unsigned said;
-        char name[32];
-
-        /* for less than that any thread may, such as one that waits for a lock of ours */
-        if (ns < BLOCKED_NS || !blocks_ticks(t)) {
-                ls_lose(LS_LOSS_NO_SAFE_POINT, ticks);
-                return;
-        }
-        ls_lose(LS_LOSS_SIGNAL_BLOCKED, ticks);
-        if (said++ >= BLOCKED_SAID_MOST)
-                return;
-        read_of(t, "comm", name, sizeof name);
-        name[strcspn(name, "\n")] = 0;
-        ls_agent_notice("thread %d (%s) blocks signal %d (SIGSTKFLT), with which samples are taken: %llu ms of it were not sampled",
-                        t->tid, name, LS_TICK_SIGNAL, (unsigned long long)(ns / 1000000));
-}
-
 /* CPU time since the last tick: it had no tick of its own, so it is counted as one that met no safe point, or was blocked. */
 static void count_rest(struct ls_thread *t)
 {
@@ -293,7 +240,7 @@ static void count_rest(struct ls_thread *t)
                 atomic_fetch_add(&t->ring->paused_cpu_ns, ticks * ls_agent.shm->interval_ns);
         } else {
                 atomic_fetch_add(&t->ring->ticks, ticks);
-                lose_rest(t, ticks);
+                ls_thread_lose_rest(t, ticks, own_blocks);
         }
         atomic_store(&t->ring->last_cpu_ns, cpu);
 }

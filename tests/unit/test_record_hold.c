@@ -30,7 +30,8 @@
  * bytes that are replaced. */
 static const struct { const char *name, *code; size_t size; } functions[] = {
         { "closed", "\xf3\x90\x90\x90\x90" "\xf3\x90\xf3\x90\xf3\x90\xf3\x90" "\xb8\x07\x00\x00\x00\xc3", 19 },
-        { "first instruction of one byte", "\x90\xf3\x90\x90\x90" "\xf3\x90\xf3\x90\xf3\x90\xf3\x90" "\xb8\x07\x00\x00\x00\xc3", 19 },
+        { "first instruction of one byte",
+          "\x90\xf3\x90\x90\x90" "\xf3\x90\xf3\x90\xf3\x90\xf3\x90" "\xb8\x07\x00\x00\x00\xc3", 19 },
 };
 
 static struct ls_shm *shm;              /* shared with the child */
@@ -57,7 +58,8 @@ static const char *hold(const struct ls_patch *patches, size_t n)
         uint32_t state = LS_HOLD_HELD;
 
         assert_int_equal(n, 1);
-        shm->hold_ranges[0] = (struct ls_hold_range){ (uintptr_t)patches->target, (uint32_t)patches->moved, (uint32_t)patches->closed };
+        shm->hold_ranges[0] = (struct ls_hold_range){ (uintptr_t)patches->target, (uint32_t)patches->moved,
+                                                      (uint32_t)patches->closed };
         shm->n_hold = 1;
         atomic_store(&shm->hold, LS_HOLD_ASKED);
         while (atomic_load(&shm->hold) == LS_HOLD_ASKED)
@@ -146,7 +148,7 @@ static void test_held(void **state)
         }
 }
 
-/* That the threads are where it matters: behind the first pause is the middle of the jump's distance then, which is no instruction. */
+/* That the threads are where it matters: behind the first pause is the middle of the jump's distance then, no instruction. */
 static void test_not_held(void **state)
 {
         (void)state;

@@ -211,7 +211,7 @@ def add_to(suite):
         check(all(v > 0.2 for v in named.values()) and sum(named.values()) > 0.9, "%r of %d ticks: %r" % (
             named, ticks, [(x["name"], x["self_ticks"]) for x in rs[:6]]))
 
-    @test("signals-blocked", "a thread that blocks all signals: what is not sampled of it is counted and said, launched and attached to")
+    @test("signals-blocked", "a thread that blocks all signals: what is not sampled of it is counted and said")
     def _():
         def looked_at(i, err, ms, room):
             got = i["lost"]["signal-blocked"]
