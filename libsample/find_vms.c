@@ -1,7 +1,5 @@
-/* See find_vms.h. The main lua_State and the global_State of a VM are parts of one object, so they lie at a distance that the
- * probe has measured; each points to the other. Memory is searched for a word that points to where the global_State would be
- * if the word were the lua_State's. It is read through /proc/self/mem, which fails where a mapping was taken away meanwhile,
- * and only where pages are present: nothing is brought in from swap, and no page is made. */
+/* See find_vms.h, and vm_search.h for what is looked for. Memory is read through /proc/self/mem, which fails where a mapping was
+ * taken away meanwhile, and only where pages are present: nothing is brought in from swap, and no page is made. */
 #include "libsample/find_vms.h"
 
 #include <fcntl.h>
@@ -9,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libsample/handler/walk.h"
 #include "libsample/pages.h"
+#include "libsample/vm_search.h"
 
 #define CHUNK (256u << 10)              /* bytes read at a time */
 #define PAGE 4096u
@@ -30,34 +28,20 @@ static int read_at(int fd, uint64_t at, void *to, size_t n)
         return pread(fd, to, n, (off_t)at) == (ssize_t)n;
 }
 
-/* A main lua_State at L, as far as can be told from what it holds. */
-static int is_main(const struct search *s, uint64_t L)
+static int read_own(void *ctx, uint64_t at, void *to, size_t n)
 {
-        uint64_t global = L + ls_vm_facts.main_to_global, back, stack, base, maxstack;
-        char state[LS_L_CFRAME + 8];
-
-        if (!read_at(s->mem, L, state, sizeof state) || !read_at(s->mem, global + ls_vm_facts.main_offset, &back, 8))
-                return 0;
-        stack = LS_READ(uint64_t, state, LS_L_STACK);
-        base = LS_READ(uint64_t, state, LS_L_BASE);
-        maxstack = LS_READ(uint64_t, state, LS_L_MAXSTACK);
-        return back == L && LS_READ(uint8_t, state, LS_GC_TYPE) == LS_T_THREAD &&
-               LS_READ(uint64_t, state, LS_L_GLREF) == global && stack && stack % 8 == 0 && base > stack && base <= maxstack &&
-               read_at(s->mem, stack, &back, 8);
+        return read_at(((const struct search *)ctx)->mem, at, to, n);
 }
 
-static void search_words(const struct search *s, uint64_t at, size_t n)
+static void found_at(void *ctx, uint64_t L)
 {
-        /* a word that holds its own address, but for this */
-        uint64_t distance = ls_vm_facts.main_to_global - LS_L_GLREF;
-
-        for (size_t i = 0; i < n; i++)
-                if (s->words[i] - (at + 8 * i) == distance && is_main(s, at + 8 * i - LS_L_GLREF))
-                        s->found((lua_State *)(uintptr_t)(at + 8 * i - LS_L_GLREF));
+        ((const struct search *)ctx)->found((lua_State *)(uintptr_t)L);
 }
 
 static void search_mapping(struct search *s, uint64_t start, uint64_t end)
 {
+        const struct ls_vm_search how = { read_own, found_at, s };
+
         for (uint64_t at = start; at < end; at += CHUNK) {
                 size_t pages = (end - at < CHUNK ? end - at : CHUNK) / PAGE, first, n;
 
@@ -67,7 +51,7 @@ static void search_mapping(struct search *s, uint64_t start, uint64_t end)
                         for (n = 0; first + n < pages && (s->flags[first + n] & PRESENT) && !(s->flags[first + n] & IN_SWAP); n++)
                                 ;
                         if (n && read_at(s->mem, at + first * PAGE, s->words, n * PAGE))
-                                search_words(s, at + first * PAGE, n * PAGE / 8);
+                                ls_vm_search(&how, s->words, at + first * PAGE, n * PAGE / 8);
                         n += n == 0;
                 }
         }

@@ -219,7 +219,9 @@ void ls_thread_arm(struct ls_thread *t)
         wake_recorder();
 }
 
-/* CPU time since the last tick: it had no tick of its own, so it is counted as one that met no safe point. */
+static int own_blocks;                  /* with the lock held: the calling thread blocked ticks before it took the lock */
+
+/* CPU time since the last tick: it had no tick of its own, so it is counted as one that met no safe point, or was blocked. */
 static void count_rest(struct ls_thread *t)
 {
         struct ls_sampler *s = t->sampler;
@@ -238,7 +240,7 @@ static void count_rest(struct ls_thread *t)
                 atomic_fetch_add(&t->ring->paused_cpu_ns, ticks * ls_agent.shm->interval_ns);
         } else {
                 atomic_fetch_add(&t->ring->ticks, ticks);
-                ls_lose(LS_LOSS_NO_SAFE_POINT, ticks);
+                ls_thread_lose_rest(t, ticks, own_blocks);
         }
         atomic_store(&t->ring->last_cpu_ns, cpu);
 }
@@ -394,6 +396,7 @@ void ls_thread_end(void)
         if (!t)
                 return;
         ls_lock(&ls_threads_lock, &mask);
+        own_blocks = sigismember(&mask, LS_TICK_SIGNAL) == 1;
         ls_thread_unmake(t);
         ls_thread_own = NULL;
         ls_unlock(&ls_threads_lock, &mask);
@@ -413,6 +416,7 @@ void ls_threads_stop(void)
         sigset_t mask;
 
         ls_lock(&ls_threads_lock, &mask);
+        own_blocks = sigismember(&mask, LS_TICK_SIGNAL) == 1;
         was_arming = arming;
         arming = 0;
         for (unsigned i = 0; i < LS_THREADS_MOST; i++) {

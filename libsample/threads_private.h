@@ -21,6 +21,10 @@ struct ls_thread *ls_thread_of(int tid);
 /* 1 once threads get ticks. */
 int ls_threads_are_arming(void);
 
+/* threads_lost.c: ticks of which no signal has come are counted by their reason. own_blocks: the calling thread blocked ticks
+ * before it took the lock. */
+void ls_thread_lose_rest(const struct ls_thread *t, uint64_t ticks, int own_blocks);
+
 /* The C stack of the first thread, and of another: from below here to its thread pointer. Any context, on the thread. */
 void ls_thread_find_stack(struct ls_thread *t, size_t size, uintptr_t here);
 /* Makes it the calling thread's own. */

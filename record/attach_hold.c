@@ -74,7 +74,7 @@ static int look_at_each(struct ls_stop *s, const struct ranges *ranges, uint64_t
                         inside = err == 0 && is_inside(t, ranges);
                         if (!t->traced)
                                 continue;
-                        ls_stop_end_one(t);
+                        ls_stop_end_one(s, i);
                         if (now_ns() - start > *ret_longest_ns)
                                 *ret_longest_ns = now_ns() - start;
                 }

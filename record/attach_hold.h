@@ -1,5 +1,5 @@
-/* Stops the threads of an attached process for as long as its agent puts jumps at entries of functions: none of them may be
- * in the middle of the instructions that a jump replaces. Called by attach.c and session_attach.c. */
+/* Sees to it that no thread of an attached process is in the middle of the instructions that its agent is about to replace by a jump,
+ * for as long as it stores the jumps. Called by attach.c and session_attach.c. */
 #ifndef LS_RECORD_ATTACH_HOLD_H
 #define LS_RECORD_ATTACH_HOLD_H
 

@@ -222,23 +222,6 @@ static int begin_thread(struct victim *v)
         return r < 0 ? (int)r : 0;
 }
 
-/* A system call that ended with EINTR because of the stop alone begins again. */
-static void set_back(struct victim *v)
-{
-        if ((int64_t)v->saved.rax == -EINTR && (int64_t)v->saved.orig_rax >= 0 &&
-            ls_thread_ends_with_eintr((long)v->saved.orig_rax) && !ls_thread_has_signal(v->in->pid, v->tid)) {
-                int32_t limit = (int32_t)v->saved.r10;
-                uint64_t slept_ms = v->asleep_ns / 1000000;
-
-                /* for the rest of its time */
-                if (ls_thread_has_limit_ms((long)v->saved.orig_rax) && limit > 0)
-                        v->saved.r10 = slept_ms < (uint64_t)limit ? (uint64_t)limit - slept_ms : 0;
-                v->saved.rax = v->saved.orig_rax;
-                v->saved.rip -= 2;
-                v->saved.orig_rax = ~0ull;
-        }
-}
-
 /* The thread is stopped. Its registers and its signal mask are as before when this returns. */
 static int use(struct victim *v)
 {
@@ -253,7 +236,7 @@ static int use(struct victim *v)
                 return -ENOEXEC;        /* in 32-bit code */
         if (ls_thread_in_rseq(v->tid, v->in->modules, v->saved.rip))
                 return -EAGAIN;
-        set_back(v);
+        ls_thread_call_again(v->in->pid, v->tid, v->asleep_ns, &v->saved);
         if (ptrace(PTRACE_GETSIGMASK, v->tid, sizeof(v->mask), &v->mask) < 0 ||
             ptrace(PTRACE_SETSIGMASK, v->tid, sizeof(all), &all) < 0)
                 return -errno;

@@ -24,7 +24,7 @@ static const struct { long nr; int limit, is_pointer; } with_eintr[] = {
         { SYS_accept4, 0, 0 }, { SYS_recvfrom, 0, 0 }, { SYS_recvmsg, 0, 0 }, { SYS_sendto, 0, 0 }, { SYS_sendmsg, 0, 0 },
 };
 
-int ls_thread_ends_with_eintr(long nr)
+static int ends_with_eintr(long nr)
 {
         for (unsigned i = 0; i < sizeof(with_eintr) / sizeof(*with_eintr); i++)
                 if (with_eintr[i].nr == nr)
@@ -75,7 +75,7 @@ uint64_t ls_thread_asleep_ns(pid_t pid, pid_t tid)
         return since > 0 && now > since ? (uint64_t)((now - since) * 1e6) : 0;
 }
 
-int ls_thread_has_limit_ms(long nr)
+static int has_limit_ms(long nr)
 {
         return nr == SYS_epoll_wait || nr == SYS_epoll_pwait;
 }
@@ -97,7 +97,8 @@ static int ease_of(const char *line)
 
                 if (with_eintr[i].nr != nr)
                         continue;
-                if (!with_eintr[i].limit || (ls_thread_has_limit_ms(nr) && own_clock_ms() > 0) || (with_eintr[i].is_pointer ? !limit : (int32_t)limit <= 0))
+                if (!with_eintr[i].limit || (has_limit_ms(nr) && own_clock_ms() > 0) ||
+                    (with_eintr[i].is_pointer ? !limit : (int32_t)limit <= 0))
                         return 2;
                 return 3;
         }
@@ -155,13 +156,29 @@ static uint64_t field_hex(const char *text, const char *key)
         return p ? strtoull(p + strlen(key), NULL, 16) : 0;
 }
 
-int ls_thread_has_signal(pid_t pid, pid_t tid)
+static int has_signal(pid_t pid, pid_t tid)
 {
         char text[4096];
 
         if (read_file(pid, tid, "status", text, sizeof(text)) < 0)
                 return 1;
         return ((field_hex(text, "SigPnd:") | field_hex(text, "ShdPnd:")) & ~field_hex(text, "SigBlk:")) != 0;
+}
+
+int ls_thread_call_again(pid_t pid, pid_t tid, uint64_t asleep_ns, struct user_regs_struct *regs)
+{
+        uint64_t slept_ms = asleep_ns / 1000000;
+        int32_t limit = (int32_t)regs->r10;
+
+        if ((int64_t)regs->rax != -EINTR || (int64_t)regs->orig_rax < 0 || !ends_with_eintr((long)regs->orig_rax) ||
+            has_signal(pid, tid))
+                return 0;
+        if (has_limit_ms((long)regs->orig_rax) && limit > 0)
+                regs->r10 = slept_ms < (uint64_t)limit ? (uint64_t)limit - slept_ms : 0;
+        regs->rax = regs->orig_rax;
+        regs->rip -= 2;                 /* "syscall" */
+        regs->orig_rax = ~0ull;
+        return 1;
 }
 
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION

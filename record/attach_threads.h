@@ -1,10 +1,11 @@
 /* Threads of a program that is to be attached to: which is best to stop, and what a stop does to it. Called by
- * attach_inject.c and ticker.c. */
+ * attach_inject.c, stop.c and, for ids, by others. */
 #ifndef LS_RECORD_ATTACH_THREADS_H
 #define LS_RECORD_ATTACH_THREADS_H
 
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/user.h>
 
 #include "record/attach_modules.h"
 
@@ -13,14 +14,12 @@
 /* Threads, those first that a stop disturbs least. Returns how many. A thread that waits with a time limit in a system call
  * that cannot go on after a stop is waited for, up to a second. */
 unsigned ls_threads_by_ease(pid_t pid, pid_t ret[LS_THREADS_TRIED]);
-/* 1 for a system call that ends with EINTR when its thread is stopped and continued, and can be begun again. */
-int ls_thread_ends_with_eintr(long nr);
 /* How long the thread sleeps already, ns; 0 = it does not, or this kernel does not tell. */
 uint64_t ls_thread_asleep_ns(pid_t pid, pid_t tid);
-/* 1 when the system call's fourth argument is a time limit in ms. */
-int ls_thread_has_limit_ms(long nr);
-/* 1 when a signal waits for the thread that it does not block. */
-int ls_thread_has_signal(pid_t pid, pid_t tid);
+/* regs: of a stopped thread, which slept so long before. A system call that ended with EINTR because of the stop alone is begun
+ * again when the thread goes on with them, for the rest of its time; the kernel does that for most, and not for these. Returns 1
+ * when they have changed. */
+int ls_thread_call_again(pid_t pid, pid_t tid, uint64_t asleep_ns, struct user_regs_struct *regs);
 /* 1 when the stopped thread is in a restartable sequence (rseq), which may not be left for other code and then resumed. */
 int ls_thread_in_rseq(pid_t tid, const struct ls_modules *ms, uint64_t ip);
 /* The id of a thread or process as it knows itself, in its own pid namespace. 0 = it is gone. */

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "record/attach_threads.h"
+
 static ssize_t read_file(pid_t pid, pid_t tid, const char *name, char *buf, size_t size)
 {
         char path[64];
@@ -51,20 +53,6 @@ static int read_blocked(pid_t pid, struct ls_stopped *t)
         t->regs.rsp = strtoull(sp + 1, NULL, 16);
         t->blocked = 1;
         return 1;
-}
-
-/* A system call that a stop has ended is begun again: the program must not see it. One that a signal of the program's has ended
- * is left so. */
-static void begin_call_again(struct ls_stopped *t)
-{
-        struct user_regs_struct regs = t->regs;
-
-        if (t->signal || (long)regs.orig_rax < 0 || (long)regs.rax != -EINTR)
-                return;
-        regs.rax = regs.orig_rax;
-        regs.rip -= 2;                  /* "syscall" */
-        regs.orig_rax = (unsigned long long)-1;
-        ptrace(PTRACE_SETREGS, t->tid, NULL, &regs);
 }
 
 static int interrupt(struct ls_stopped *t)
@@ -213,11 +201,16 @@ int ls_stop_begin(struct ls_stop *s, pid_t pid, unsigned most, pid_t except)
         return err;
 }
 
-void ls_stop_end_one(struct ls_stopped *t)
+void ls_stop_end_one(struct ls_stop *s, unsigned i)
 {
+        struct ls_stopped *t = &s->threads[i];
+        struct user_regs_struct regs = t->regs;
+
         if (!t->traced)
                 return;
-        begin_call_again(t);
+        /* it ran when it was to be stopped: it has not slept for long */
+        if (!t->signal && ls_thread_call_again(s->pid, t->tid, 0, &regs))
+                ptrace(PTRACE_SETREGS, t->tid, NULL, &regs);
         ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(intptr_t)t->signal);
         t->traced = 0;
 }
@@ -225,5 +218,5 @@ void ls_stop_end_one(struct ls_stopped *t)
 void ls_stop_end(struct ls_stop *s)
 {
         for (unsigned i = 0; i < s->n; i++)
-                ls_stop_end_one(&s->threads[i]);
+                ls_stop_end_one(s, i);
 }

@@ -37,7 +37,7 @@ void ls_stop_end(struct ls_stop *s);
 /* The same by single steps: lists threads and stops none; stops one of them, unless it is blocked; lets it go on. */
 int ls_stop_list(struct ls_stop *s, pid_t pid, unsigned most, pid_t except);
 int ls_stop_one(struct ls_stop *s, unsigned i);
-void ls_stop_end_one(struct ls_stopped *t);
+void ls_stop_end_one(struct ls_stop *s, unsigned i);
 
 /* While threads of a program are stopped nobody should keep us from going on, if we may have that. */
 void ls_stop_hurry(int on);

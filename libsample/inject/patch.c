@@ -253,7 +253,8 @@ static void open_entry(struct ls_patch *patch)
         const uint8_t *entry = patch->target;
         const char *why;
 
-        if (patch->closed && entry[0] == 0xeb && entry[1] == 0xfe && store_in_text(patch->target, patch->saved, 2, patch->prot, 0, &why) == 0)
+        if (patch->closed && entry[0] == 0xeb && entry[1] == 0xfe &&
+            store_in_text(patch->target, patch->saved, 2, patch->prot, 0, &why) == 0)
                 patch->closed = 0;
 }
 

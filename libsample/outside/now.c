@@ -1,8 +1,5 @@
-/* Stacks of a process as it is now: see now.h.
- *
- * A VM is one allocation that begins with its main lua_State, followed by its global_State, which points back: so a word
- * whose value is a constant less than its own address marks one, and all writable memory is searched for such words. The
- * coroutines are in the VM's list of objects. */
+/* Stacks of a process as it is now: see now.h. All writable memory is searched for VMs (vm_search.h); the coroutines are in the VM's
+ * list of objects. */
 #include "libsample/outside/now.h"
 
 #include <errno.h>
@@ -18,6 +15,7 @@
 #include "libsample/outside/look.h"
 #include "libsample/outside/remote.h"
 #include "libsample/view.h"
+#include "libsample/vm_search.h"
 
 #define BLOCK      (64u << 10)          /* bytes that are read at once */
 #define BLOCKS     512u                 /* that are kept of a VM's objects */
@@ -27,7 +25,7 @@
 #define NEXT       0                    /* in each object: the one before it */
 
 static struct ls_probe_answer answer;
-static char block[BLOCK];
+static char block[BLOCK] __attribute__((aligned(8)));
 
 static int read_answer(struct ls_now *n)
 {
@@ -49,43 +47,35 @@ static int read_answer(struct ls_now *n)
         return ls_vm_facts.main_to_global && ls_vm_facts.main_to_global < UINT64_C(1) << 16 ? 0 : -EPROTO;
 }
 
-/* Whether there is a VM whose global_State is at this address. */
-static int is_vm(uint64_t global)
+static int read_its(void *ctx, uint64_t at, void *to, size_t n)
 {
-        uint64_t main = global - ls_vm_facts.main_to_global;
-        char L[LS_L_CFRAME + 8];
-
-        return ls_remote_memory(main, L, sizeof L) == 0 && LS_READ(uint8_t, L, LS_GC_TYPE) == LS_T_THREAD &&
-               LS_READ(uint64_t, L, LS_L_GLREF) == global && !(LS_READ(uint64_t, L, LS_L_STACK) & 7) &&
-               LS_READ(uint64_t, L, LS_L_STACK);
+        (void)ctx;
+        return ls_remote_memory(at, to, n) == 0;
 }
 
-static void add_vm(struct ls_now *n, uint64_t global)
+static void add_vm(void *ctx, uint64_t L)
 {
+        struct ls_now *n = ctx;
         struct ls_vm *vm = &ls_vms[n->vms];
 
         if (n->vms == VMS_MOST)
                 return;
-        vm->main = (lua_State *)(uintptr_t)(global - ls_vm_facts.main_to_global);
+        vm->main = (lua_State *)(uintptr_t)L;
         vm->vm_id = ++n->vms;
         vm->engine = LS_ENGINE_WALK;
-        atomic_store(&vm->global, (const char *)(uintptr_t)global);
+        atomic_store(&vm->global, (const char *)(uintptr_t)(L + ls_vm_facts.main_to_global));
         atomic_store(&ls_vms_used, n->vms);
 }
 
 static void search_range(struct ls_now *n, uint64_t low, uint64_t high)
 {
+        const struct ls_vm_search how = { read_its, add_vm, n };
+
         for (uint64_t at = low; at < high; at += BLOCK) {
                 size_t size = high - at < BLOCK ? (size_t)(high - at) : BLOCK;
 
-                if (ls_remote_memory(at, block, size))
-                        continue;
-                for (size_t i = 0; i + 8 <= size; i += 8) {
-                        uint64_t global = at + i - ls_vm_facts.main_offset;
-
-                        if (LS_READ(uint64_t, block, i) == global - ls_vm_facts.main_to_global && is_vm(global))
-                                add_vm(n, global);
-                }
+                if (ls_remote_memory(at, block, size) == 0)
+                        ls_vm_search(&how, (const uint64_t *)(const void *)block, at, size / 8);
         }
 }
 

@@ -3,8 +3,14 @@ local ffi = require("ffi")
 ffi.cdef [[int fork(void); void _exit(int); int waitpid(int, int *, int);]]
 local function clock() return os.clock() end
 local function spin(n) local x = 0 for i = 1, n do x = x + i % 7 end return x end
-function parent_work(seconds) local e = clock() + seconds repeat local x = 0 for i = 1, 20000 do x = x + i % 7 end until clock() >= e end
-function child_work(seconds) local e = clock() + seconds repeat local x = 0 for i = 1, 20000 do x = x + i % 7 end until clock() >= e end
+function parent_work(seconds)
+  local e = clock() + seconds
+  repeat local x = 0 for i = 1, 20000 do x = x + i % 7 end until clock() >= e
+end
+function child_work(seconds)
+  local e = clock() + seconds
+  repeat local x = 0 for i = 1, 20000 do x = x + i % 7 end until clock() >= e
+end
 
 parent_work(0.05)
 child_work(0.05)

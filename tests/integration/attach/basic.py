@@ -20,6 +20,15 @@ def attach(pid, *opts, duration="500ms", trace=None, status=0, **kw):
     return r.ok(status)
 
 
+def attach_until(pid, ticks, *opts, **kw):
+    """Attaches for a second, or for longer where the machine has let the program run too little for so many ticks."""
+    for duration in ("1s", "4s", "16s"):
+        r = attach(pid, *opts, duration=duration, **kw)
+        if info(r.trace)["ticks"] >= ticks:
+            break
+    return r
+
+
 def stop_ms(r):
     m = re.search(r"stopped for ([0-9.]+) ms", r.err)
     check(m, "no stop time in: " + r.err)
@@ -56,6 +65,14 @@ def clean(r):
     check(not lost, "losses: %r" % lost)
 
 
+def cpu_of(pid, comm):
+    """CPU time in ns of the thread of this name."""
+    for tid in os.listdir("/proc/%d/task" % pid):
+        if process.read(pid, "task/%s/comm" % tid) == comm + "\n":
+            return int(process.read(pid, "task/%s/schedstat" % tid).split()[0])
+    raise Fail("no thread %s" % comm)
+
+
 def add_to(suite):
     test = suite.test
 
@@ -64,7 +81,7 @@ def add_to(suite):
         def _(opts=opts):
             p = begun(*opts, LOOP, "60")
             before = process.state(p.p.pid)
-            r = attach(p.p.pid, duration="1s")
+            r = attach_until(p.p.pid, 200)
             same(before, p.p.pid)
             end(p)
             shares(r)
@@ -163,7 +180,7 @@ def add_to(suite):
             time.sleep(0.02)
         time.sleep(0.1)
         before = process.state(pid)
-        r = attach(pid, duration="1500ms")
+        r = attach_until(pid, 400)
         after = process.state(pid)
         if len(after["threads"]) == len(before["threads"]):
             bad = process.differences(before, after)
@@ -210,7 +227,7 @@ def add_to(suite):
     def _():
         p = begun(os.path.join(support.LUA, "attachnames.lua"))
         time.sleep(0.3)                         # until all of it is compiled
-        r = attach(p.p.pid, duration="1s")
+        r = attach_until(p.p.pid, 200)
         end(p)
         rs = rows(r.trace, "--min", "0")
         ticks = sum(x["self_ticks"] for x in rs)
@@ -218,14 +235,37 @@ def add_to(suite):
         check(all(v > 0.2 for v in named.values()) and sum(named.values()) > 0.9, "%r of %d ticks: %r" % (
             named, ticks, [(x["name"], x["self_ticks"]) for x in rs[:6]]))
 
+    @test("signals-blocked", "a thread that blocks all signals: what is not sampled of it is counted and said")
+    def _():
+        def looked_at(i, err, ms, room):
+            got = i["lost"]["signal-blocked"]
+            check_near("ticks of the thread that blocks signals", got, ms, room)
+            check("(deaf) blocks signal 16 (SIGSTKFLT)" in err and "the thread blocked the tick's signal" in err, err)
+            check(i["samples"] > 5, "%d samples of the other" % i["samples"])
+        r = support.record([host("blocks"), "400"]).ok()
+        looked_at(info(r.trace), r.err, 400, 60)
+        p = Started([host("blocks"), "60000"])
+        p.wait_for("begin")
+        while len(os.listdir("/proc/%d/task" % p.p.pid)) < 2:
+            check(p.p.poll() is None, "it ended")
+        time.sleep(0.1)
+        before = cpu_of(p.p.pid, "deaf")
+        r = attach(p.p.pid, duration="1s")
+        ms = (cpu_of(p.p.pid, "deaf") - before) / 1e6
+        end(p)
+        looked_at(info(r.trace), r.err, ms, 0.4 * ms + 50)     # its time before and after the recording is in it
+
     @test("churn", "threads and VMs that come and go while it is attached to: the later ones are recorded too")
     def _():
         p = Started([host("workers"), "4", "1000", "300"])
         deadline = time.monotonic() + 20
         while len(os.listdir("/proc/%d/task" % p.p.pid)) < 3:
             check(time.monotonic() < deadline, "no threads")
-        r = attach(p.p.pid, duration="1500ms")
-        i = info(r.trace)
+        for duration in ("1500ms", "6s", "20s"):        # until some have come and gone
+            r = attach(p.p.pid, duration=duration)
+            i = info(r.trace)
+            if i["vms"] >= 6 and i["threads"] >= 5 and i["samples"] > 20:
+                break
         attach(p.p.pid, duration="300ms")
         check(p.p.poll() is None, "it ended: %s %s" % (p.p.poll(), p.read(p.err)))
         end(p)
@@ -237,7 +277,7 @@ def add_to(suite):
         p = begun(LOOP, "60")
         before = process.state(p.p.pid)
         for timer in ("helper", "cputime"):
-            r = attach(p.p.pid, "--timer", timer, duration="600ms")
+            r = attach_until(p.p.pid, 40, "--timer", timer)
             same(before, p.p.pid)
             check(info(r.trace)["timer"] == timer and info(r.trace)["ticks"] > 20, "timer %s: %r" % (timer, r.err))
         end(p)

@@ -5,7 +5,7 @@ import time
 
 import process
 import support
-from basic import LOOP, attach, begun, end, same, shares
+from basic import LOOP, attach, attach_until, begun, end, same, shares
 from support import Started, check, info, json_of, luajit, need, rows, tmpfile
 
 
@@ -153,7 +153,7 @@ def add_to(suite):
     def _():
         a, b = begun(LOOP, "60"), begun(LOOP, "60")
         states = process.state(a.p.pid), process.state(b.p.pid)
-        r = attach("%d,%d" % (a.p.pid, b.p.pid), duration="1s")
+        r = attach_until("%d,%d" % (a.p.pid, b.p.pid), 200)
         same(states[0], a.p.pid)
         same(states[1], b.p.pid)
         end(a)

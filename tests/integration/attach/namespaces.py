@@ -6,7 +6,7 @@ import subprocess
 
 import process
 import support
-from basic import LOOP, attach, clean, end, same, shares
+from basic import LOOP, attach, attach_until, clean, end, same, shares
 from refusals import refused
 from support import Skip, Started, check, info, json_of, luajit, need, run, tmpdir, tmpfile
 
@@ -74,10 +74,7 @@ def add_to(suite):
             check(inner[0] == str(p.pid) and inner[-1] != inner[0], "its numbers are %r" % inner)
             attach(p.pid, duration="50ms")
             before = process.state(p.pid)
-            for duration in ("1s", "4s", "16s"):        # until the machine has let it run for long enough
-                r = attach(p.pid, "-e", "cpu,wall", duration=duration)
-                if info(r.trace)["ticks"] > 100:
-                    break
+            r = attach_until(p.pid, 200, "-e", "cpu,wall")
             same(before, p.pid)
             check("attached to %d (luajit)" % p.pid in r.err, r.err)
             shares(r)
