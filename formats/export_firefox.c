@@ -489,6 +489,6 @@ const struct ls_exporter ls_export_firefox = {
         .name = "firefox",
         .suffix = ".firefox.json",
         .help = "threads, VM states, zones and regions, for the Firefox Profiler and Perfetto",
-        .flags = LS_EXPORT_ROWS,
+        .flags = LS_EXPORT_ROWS | LS_EXPORT_TIMELINE,
         .write = firefox_write,
 };

@@ -27,7 +27,7 @@ extern "C" {
 
 struct lua_State;                       /* of LuaJIT: lua.h need not be included */
 
-#define LUASAMPLE_API_VERSION 1u        /* grows when functions are added at the end of the table */
+#define LUASAMPLE_API_VERSION 2u        /* grows when functions are added at the end of the table */
 
 struct luasample_api {                  /* the agent's functions: static, valid as long as the process */
         unsigned version;               /* of the agent: at least what was asked for */
@@ -40,13 +40,14 @@ struct luasample_api {                  /* the agent's functions: static, valid 
         int (*zone_push)(struct lua_State *L, const char *name);
         int (*zone_pop)(struct lua_State *L);
         int (*label)(struct lua_State *L, const char *key, const char *value);
+        int (*ready)(struct lua_State *co, int ready);          /* from version 2 on */
 };
 
 /* The agent's functions, NULL = this program is not recorded. The answer to the first call stays. */
 static inline const struct luasample_api *luasample_agent(void)
 {
         typedef const struct luasample_api *(*find_fn)(unsigned);
-        static const struct luasample_api none = { 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
+        static const struct luasample_api none = { 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
         static const struct luasample_api *found;       /* threads that race find the same */
         const struct luasample_api *api = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
 
@@ -140,6 +141,16 @@ static inline int luasample_label(struct lua_State *L, const char *key, const ch
         const struct luasample_api *api = luasample_agent();
 
         return api ? api->label(L, key, value) : 0;
+}
+
+/* The coroutine co can run from now on, and waits for its turn: with record -e suspended, that time is told apart from the time
+ * in which it waits in yield. ready 0: it runs. Where that is not said, the mark ends when the coroutine is seen elsewhere. By
+ * the thread that runs its VM. 0 also when it runs and was not marked. */
+static inline int luasample_ready(struct lua_State *co, int ready)
+{
+        const struct luasample_api *api = luasample_agent();
+
+        return api ? api->ready(co, ready) : 0;
 }
 
 #ifdef __cplusplus

@@ -12,5 +12,6 @@ return {
   zone_push = nothing,                          -- zone_push("name")
   zone_pop = nothing,
   label = nothing,                              -- label("key", value); nil removes it
+  ready = nothing,                              -- ready(coroutine); ready(coroutine, false) when it runs
   is_recording = function() return false end,
 }

@@ -41,6 +41,7 @@ struct ls_ticker {
         struct ls_ticker_totals totals;
         unsigned n_armed;
         uint64_t next_ns;               /* helper: next tick, CLOCK_MONOTONIC; 0 = no thread is armed */
+        uint64_t calm_ns;               /* perf: time between two looks at threads that do not run */
         unsigned n, used;               /* rings; of these, that have had a thread */
         struct ls_tick_thread threads[];        /* by ring */
 };

@@ -172,15 +172,16 @@ static int is_shown(const struct ls_report *r, uint8_t event)
 static void put_event(const struct ls_report *r)
 {
         const struct ls_event_choice *c = &r->filter->choice;
-        const struct ls_aggregate *a[LS_EVENTS_SHOWN] = { r->aggregate, r->beside };
-        char text[2][64], time[32];
+        char text[LS_EVENTS_SHOWN * 80] = "", time[32];
+        size_t n = 0;
 
         if (c->n == 1 && c->id[0] == LS_EVENT_CPU)
                 return;
         for (unsigned i = 0; i < c->n; i++)
-                snprintf(text[i], sizeof(text[i]), "%s %" PRIu64 " ticks (%s)", ls_event_name(c->id[i]), a[i]->ticks,
-                         ls_duration_text(a[i]->ticks * r->profile->interval_ns, time, sizeof(time)));
-        put_line(r, "Event:", "%s%s%s", text[0], c->n > 1 ? ", " : "", c->n > 1 ? text[1] : "");
+                n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %" PRIu64 " ticks (%s)", i ? ", " : "",
+                                      ls_event_name(c->id[i]), r->events[i]->ticks,
+                                      ls_duration_text(r->events[i]->ticks * r->profile->interval_ns, time, sizeof(time)));
+        put_line(r, "Event:", "%s", text);
 }
 
 static void put_notices(const struct ls_report *r)

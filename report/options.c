@@ -27,7 +27,7 @@ static struct raw {
 
 const struct poptOption ls_filter_option_table[] = {
         { "event", 'e', TEXT(event, "EVENT,...",
-                             "cpu or wall (default: cpu if it was recorded); both side by side with a comma") },
+                             "cpu, wall, suspended or ready (default: cpu if it was recorded); several side by side") },
         { "label", 0, TEXT(label, "KEY=PATTERN", "only samples whose label KEY has a matching value; KEY alone: any") },
         { "zone", 0, TEXT(zone, "PATTERN", "only samples in zones that match, with the zones inside them") },
         { "vmstate", 0, TEXT(vmstate, "STATE,...",
@@ -457,6 +457,11 @@ static int settle(struct ls_report_options *o)
 
         if (o->exporter && settle_exporter(o))
                 return -EINVAL;
+        if (o->exporter && (o->exporter->flags & LS_EXPORT_TIMELINE) && o->events.n && ls_event_overlaps(o->events.id[0])) {
+                ls_error("%s: --event %s: coroutines wait beside each other, and %s has one line of time for a thread; "
+                         "see collapsed, pprof, callgrind", command, ls_event_name(o->events.id[0]), o->exporter->name);
+                return -EINVAL;
+        }
         if (o->events.n > 1 && (o->tui || !strcmp(command, "tui") || !strcmp(command, "top"))) {
                 ls_error("%s: --event: one event at a time on the terminal", command);
                 return -EINVAL;
@@ -466,7 +471,7 @@ static int settle(struct ls_report_options *o)
                 return -EINVAL;
         }
         if (o->events.n > 1 && (views || o->by[1] || o->depth > 1)) {
-                ls_error("%s: --event with two events goes with the flat view, of one level", command);
+                ls_error("%s: --event with several events goes with the flat view, of one level", command);
                 return -EINVAL;
         }
         if (o->exporter && o->json) {
