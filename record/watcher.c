@@ -52,7 +52,7 @@ uint64_t ls_watcher_stop(pid_t pid, void (*take)(void *ctx), void *ctx)
         return time_of(&used);
 }
 
-#define INSTEAD "blocked time is charged to the stack that was seen last"
+#define INSTEAD "blocked time is charged to the stack that was seen last, and suspended coroutines are not seen"
 
 const char *ls_watcher_complaint(const struct ls_memory *m)
 {

@@ -265,7 +265,6 @@ static void read_stacks(uint64_t now)
         }
 }
 
-
 void ls_sus_look_at_all(uint64_t passed, uint64_t now)
 {
         marks.slot = UINT32_MAX;

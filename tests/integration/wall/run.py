@@ -319,6 +319,33 @@ def suspended_apart():
     check(j["header"]["ticks"] == 2 * ticks, "merged: %d of %d ticks" % (j["header"]["ticks"], 2 * ticks))
 
 
+WORKERS = """local function burn() local x = 0 for i = 1, 3e6 do x = x + i % 7 end return x end
+local function blocked() while true do burn() ffi.C.usleep(10000) coroutine.yield() end end
+local function busy() while true do burn() coroutine.yield() end end
+local function rounds()
+  local co = {}
+  for i = 1, 3 do co[i], co[i + 3] = coroutine.create(blocked), coroutine.create(busy) end
+  for r = 1, 12 do
+    for i = 1, 6 do assert(coroutine.resume(co[i])) end
+    ffi.C.usleep(20000)
+  end
+end
+timed("all", rounds)
+"""
+
+
+@suite.test("suspended-by", "what a coroutine ran, blocked and waited is all of its life, in one row")
+def suspended_by():
+    r = s.record_lua(program(WORKERS), "-e", "cpu,wall,suspended").ok()
+    took = program_times(r.out)["all"]
+    rows = s.json_of(["report", "-i", r.trace, "-e", "cpu,wall,suspended", "--by", "coroutine", "--min", "0", "--json"])["rows"]
+    rows = [row for row in rows if row["name"] != "main"]
+    check(len(rows) == 6, "six coroutines are %s" % [row["name"] for row in rows])
+    for row in rows:
+        check(row["cpu"]["self_ticks"] > 0 and row["wall"]["self_ticks"] >= row["cpu"]["self_ticks"], "never ran: %s" % row)
+        near_waits("%s's life" % row["name"], (row["wall"]["self_ticks"] + row["suspended"]["self_ticks"]) * MS, took)
+
+
 @suite.test("suspended-many", "five thousand coroutines that wait cost the program nothing, and the recorder little")
 def suspended_many():
     r = s.record_lua("suspended.lua", "-e", "cpu,suspended", args=["3000", "5000"]).ok()
