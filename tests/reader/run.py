@@ -280,6 +280,8 @@ def add_recordings():
         name = os.path.basename(path)[:-4]
         suite.test("record.bench-" + name, "a recording of tests/bench/programs/%s.lua" % name)(
             lambda path=path: record_and_compare(path))
+    suite.test("record.suspended", "a recording of wall time and of suspended coroutines")(
+        lambda: record_and_compare("suspended.lua", "600", "2", opts=["-e", "cpu,wall,suspended"], least=1))
     suite.test("record.scope-none", "a recording without lines")(
         lambda: record_and_compare(os.path.join(PROGRAMS, "nbody.lua"), opts=["--scope", "none"]))
 
