@@ -91,7 +91,7 @@ static void print_suspended(const struct ls_session *s, const struct ls_sums *su
 {
         double tick = (double)s->o->interval_ns / 1e9, looks = (double)(sums->suspended_looks ? sums->suspended_looks : 1);
 
-        if (!(s->o->events & LS_RECORD_SUSPENDED))
+        if (!(s->o->events & LS_RECORD_SUSPENDED) || !sums->suspended_looks)
                 return;
         fprintf(stderr, "[ luasample: %.2f s in which coroutines were suspended, of all together",
                 (double)sums->suspended_ticks * tick);
@@ -134,7 +134,7 @@ static void print_nothing(const struct ls_session *s, const struct ls_sums *sums
 {
         const char *command = s->o->command[0];
 
-        if (sums->samples || sums->wall_ticks || (s->pause.was_on && !ls_pause_enabled_ns(s)) ||
+        if (sums->samples || sums->wall_ticks || sums->suspended_ticks || (s->pause.was_on && !ls_pause_enabled_ns(s)) ||
             !s->with_agent || s->o->bare_tick)
                 return;
         switch (atomic_load(&s->root->memory.shm->agent_state)) {
@@ -202,9 +202,10 @@ void ls_status_summary(struct ls_session *s)
                 if (sums.samples) {
                         print_rate(s, &sums);
                         print_wall(s, &sums);
-                        print_suspended(s, &sums);
-                        print_cost(&sums);
                 }
+                print_suspended(s, &sums);
+                if (sums.samples)
+                        print_cost(&sums);
                 print_pause(s);
                 print_losses(&sums);
                 print_unsampled(s, &sums);
