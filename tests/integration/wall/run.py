@@ -359,6 +359,34 @@ def suspended_many():
     check(i["process_cpu_ns"] < 150 * MS, "the program, which sleeps, used %g ms" % (i["process_cpu_ns"] / MS))
 
 
+GARBAGE = """local keep, co, n = {}, {}, 0
+local function wait_here() coroutine.yield() end
+local function body() while true do wait_here() end end
+local function spawn(i) co[i] = coroutine.create(body) coroutine.resume(co[i]) end
+for i = 1, 100 do spawn(i) end
+local function run()
+  local stop = now() + 2e9
+  while now() < stop do
+    n = n + 1
+    for i = 1, 500 do keep[(n * 7919 + i * 31) % 2000 + 1] = { i } end
+    if n % 20 == 0 then spawn(n / 20 % 100 + 1) end
+  end
+end
+timed("all", run)
+"""
+
+
+@suite.test("suspended-garbage", "coroutines that come and go among garbage, while the collector works, are neither missed nor kept")
+def suspended_garbage():
+    r = s.record_lua(program(GARBAGE), "-e", "cpu,suspended").ok()
+    life = 100 * program_times(r.out)["all"]
+    got = event_ticks(r, "suspended") * MS
+    # Walks through a list that changes may end early: they are counted, and what they miss is missing.
+    check(0.5 * life < got < 1.2 * life, "%g ms of %g ms" % (got / MS, life / MS))
+    names = {row["function"].split("@")[0] for row in r.rows("-e", "suspended")}
+    check(names <= {"coroutine.yield", "wait_here", "body", "function", "[stack not read]"}, "names: %s" % names)
+
+
 @suite.test("suspended-alone", "-e suspended alone is recorded beside the time on a CPU")
 def suspended_alone():
     r = s.record_lua("suspended.lua", "-e", "suspended", args=["300", "2"]).ok()
