@@ -155,6 +155,7 @@ int ls_heap_coroutines(const struct ls_vm *vm, uint64_t from, uint64_t to, uint6
 {
         const uint64_t main = (uintptr_t)vm->main;
         const uint64_t until_ns = cpu_ns() + most_ns;
+        uint64_t mark = 0;              /* where it was at the last power of two of steps: a list that leads there is a ring */
         unsigned steps = 0;
 
         w.n = w.repairs = w.fresh = 0;
@@ -162,8 +163,10 @@ int ls_heap_coroutines(const struct ls_vm *vm, uint64_t from, uint64_t to, uint6
         while (from != main && (!to || from != to)) {
                 const char *o = next_object(from);
 
-                if (++steps % CLOCK_STEPS == 0 && cpu_ns() > until_ns)
+                if (from == mark || (++steps % CLOCK_STEPS == 0 && cpu_ns() > until_ns))
                         return 1;
+                if (!(steps & (steps - 1)))
+                        mark = from;
                 if (!o) {
                         from = step_back(from);
                         if (!from)

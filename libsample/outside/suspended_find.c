@@ -6,7 +6,7 @@
 
 #define WALK_NS       UINT64_C(300000000)       /* most of a walk through the objects */
 #define HEAD_NS       UINT64_C(1000000)         /* of one that is made at each look */
-#define TRIES         3                         /* the newest object may be half made */
+#define TRIES         3
 #define GAP_NS        UINT64_C(500000000)       /* between looks: two cycles of a large heap take longer */
 #define MISSED_MOST   4u                        /* walks without an end in which a coroutine was not met */
 
@@ -102,11 +102,17 @@ static void find(uint32_t slot, uint64_t now)
         const struct ls_vm *vm = &ls_vms[slot];
         struct seen *v = &ls_sus.vms[slot];
         struct ls_heap heap;
-        uint64_t began = ls_sus_cpu_ns(), cost = 0;
+        uint64_t began = ls_sus_cpu_ns(), cost = 0, passed = ls_sus.last_ns ? now - ls_sus.last_ns : 0;
         int whole = now >= v->whole_due_ns, newest = 0, ended = 0;
 
         hurry(!whole);
-        for (int i = 0; i < TRIES && !ended && cost < HEAD_NS && ls_heap_read(vm, &heap) == 0; i++) {
+        for (int i = 0; i < TRIES && !ended && cost < (whole ? WALK_NS / TRIES : HEAD_NS); i++) {
+                if (i) {                /* the newest object may be half made, or blocks are too old */
+                        nanosleep(&(struct timespec){ 0, 50000 }, NULL);
+                        ls_heap_begin();
+                }
+                if (ls_heap_read(vm, &heap))
+                        break;
                 newest = newest_will_do(v, &heap, now);
                 ls_sus.walk++;
                 ended = !ls_heap_coroutines(vm, heap.newest, newest ? v->heap.newest : 0, whole ? WALK_NS : HEAD_NS, meet,
@@ -116,7 +122,11 @@ static void find(uint32_t slot, uint64_t now)
         }
         hurry(1);
         v->ended = ended;
-        v->fresh_ns = ls_sus.last_ns ? now - (ended ? v->ended_ns : ls_sus.last_ns) : 0;
+        /* One that is met after long may have come at any time since, or stand for others that came and went: between half
+         * and all of it. */
+        v->fresh_ns = passed;
+        if (ended && ls_sus.last_ns)
+                v->fresh_ns = (3 * (now - v->ended_ns) + passed) / 4;
         if (ended)
                 v->ended_ns = now;
         else
@@ -124,7 +134,7 @@ static void find(uint32_t slot, uint64_t now)
         if (whole || (ended && !newest))
                 drop(not_met, slot, now);
         if (whole && cost > HEAD_NS) {
-                v->whole_due_ns = now + cost * COST_SHARE;
+                v->whole_due_ns = now + cost * COST_SHARE / (ended ? 1 : 4);    /* tried again, before long */
                 ls_sus.credit_ns += (int64_t)cost;
         }
 }
