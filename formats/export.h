@@ -57,6 +57,7 @@ struct ls_export {
 #define LS_EXPORT_PARTS        4u       /* knows --per-thread: a file for each thread */
 #define LS_EXPORT_TABLE        8u       /* reads table(), not cells: any --by, --depth and --split */
 #define LS_EXPORT_BY           16u      /* shows what --by says: tags, frame_of_location */
+#define LS_EXPORT_TIMELINE     64u      /* lays samples on the time line of their thread */
 #define LS_EXPORT_BINARY       32u      /* not for a terminal */
 
 struct ls_exporter {

@@ -401,6 +401,6 @@ const struct ls_exporter ls_export_chrome = {
         .name = "chrome",
         .suffix = ".trace.json",
         .help = "Chrome trace events, for chrome://tracing, Perfetto and speedscope",
-        .flags = LS_EXPORT_ROWS,
+        .flags = LS_EXPORT_ROWS | LS_EXPORT_TIMELINE,
         .write = chrome_write,
 };

@@ -367,6 +367,6 @@ const struct ls_exporter ls_export_firefox = {
         .name = "firefox",
         .suffix = ".firefox.json",
         .help = "threads, VM states, zones, labels and marks, for the Firefox Profiler and Perfetto",
-        .flags = LS_EXPORT_ROWS,
+        .flags = LS_EXPORT_ROWS | LS_EXPORT_TIMELINE,
         .write = firefox_write,
 };

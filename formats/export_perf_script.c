@@ -222,6 +222,6 @@ const struct ls_exporter ls_export_perf_script = {
         .name = "perf-script",
         .suffix = ".linux-perf.txt",
         .help = "text as perf script prints it, for all that reads perf",
-        .flags = LS_EXPORT_ROWS,
+        .flags = LS_EXPORT_ROWS | LS_EXPORT_TIMELINE,
         .write = perf_script_write,
 };

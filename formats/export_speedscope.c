@@ -201,6 +201,6 @@ const struct ls_exporter ls_export_speedscope = {
         .name = "speedscope",
         .suffix = ".speedscope.json",
         .help = "samples of each thread in time order, for speedscope",
-        .flags = LS_EXPORT_ROWS,
+        .flags = LS_EXPORT_ROWS | LS_EXPORT_TIMELINE,
         .write = speedscope_write,
 };

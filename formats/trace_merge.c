@@ -142,7 +142,8 @@ static int copy_block(void *ctx, const struct ls_sample_block *b)
         struct ls_trace_writer *w = ids->m->w;
 
         for (uint32_t i = 0; i < b->n; i++) {
-                int ticks = b->event[i] == LS_EVENT_CPU || b->event[i] == LS_EVENT_WALL;
+                int ticks = b->event[i] == LS_EVENT_CPU || b->event[i] == LS_EVENT_WALL ||
+                            b->event[i] == LS_EVENT_SUSPENDED || b->event[i] == LS_EVENT_READY;
 
                 if (ls_merge_lost(ids, b->stack[i], b->zone[i], b->label[i]))
                         return -ENOMEM;

@@ -325,7 +325,8 @@ void ls_trace_event(struct ls_trace_writer *w, enum ls_event_kind kind, uint64_t
 #include "formats/wire/events.def"
 #undef LS_EVENT
         };
-        const char *clock = kind == LS_EVENT_CPU ? "thread-cpu" : kind == LS_EVENT_WALL ? "monotonic" : NULL;
+        const char *clock = kind == LS_EVENT_CPU ? "thread-cpu" : kind == LS_EVENT_WALL || kind == LS_EVENT_SUSPENDED || kind == LS_EVENT_READY
+                            ? "monotonic" : NULL;
 
         if (kind < sizeof(events) / sizeof(*events) && events[kind].name)
                 update(w, LS_REC_EVENT, ROW(kind, zstring(w, events[kind].name), zstring(w, events[kind].unit),

@@ -9,6 +9,7 @@
 #include "libsample/control.h"
 #include "libsample/lua_debug.h"
 #include "libsample/own.h"
+#include "libsample/ready.h"
 #include "libsample/real.h"
 #include "libsample/thread.h"
 
@@ -111,6 +112,11 @@ static int host_label(lua_State *L, const char *key, const char *value)
         return call_module(L, "_label", key ? key : "", value);
 }
 
+static int host_ready(lua_State *co, int ready)
+{
+        return ls_agent_live() ? ls_ready_mark(co, ready != 0) : 0;
+}
+
 static const struct luasample_api api = {
         .version = LUASAMPLE_API_VERSION,
         .is_recording = host_is_recording,
@@ -125,6 +131,7 @@ static const struct luasample_api api = {
         .counter = host_counter,
         .begin = luasample_agent_begin,
         .trace = ls_own_trace,
+        .ready = host_ready,
 };
 
 const struct luasample_api *luasample_agent_api(unsigned version);

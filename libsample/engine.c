@@ -16,6 +16,7 @@
 #include "libsample/view.h"
 #include "libsample/vm_probe.h"
 #include "libsample/labels.h"
+#include "libsample/ready.h"
 #include "libsample/zones.h"
 
 /* At the end of a VM or of the process the names that are still missing may take so long. */
@@ -176,6 +177,7 @@ static void withdraw(struct ls_vm *vm)
         ls_jit_close(vm);
         ls_zones_close(vm);
         ls_labels_close(vm);
+        ls_ready_close(vm);
         atomic_store(&vm->taken, 0);
 }
 
@@ -221,6 +223,7 @@ static struct ls_vm *reserve(lua_State *L, const char *global)
                 vm->zones = NULL;
                 vm->labels = NULL;
                 vm->lent = 0;
+                vm->ready = NULL;
                 vm->paused = vm->in_region = 0;
                 atomic_store(&vm->closing, NULL);
         }

@@ -48,6 +48,7 @@ struct luasample_api {                  /* the agent's functions: static, valid 
         int (*counter)(const char *name, double value);
         int (*begin)(const char *file, const char *const *options, char *why, int size);
         const char *(*trace)(void);
+        int (*ready)(struct lua_State *co, int ready);
 };
 
 struct luasample_found {                /* one for all files that are linked together */
@@ -231,6 +232,16 @@ static inline int luasample_counter(const char *name, double value)
         const struct luasample_api *api = luasample_agent();
 
         return api ? api->counter(name, value) : 0;
+}
+
+/* The coroutine co can run from now on, and waits for its turn: with record -e suspended, that time is told apart from the time
+ * in which it waits in yield. ready 0: it runs. Where that is not said, the mark ends when the coroutine is seen elsewhere. By
+ * the thread that runs its VM. 0 also when it runs and was not marked. */
+static inline int luasample_ready(struct lua_State *co, int ready)
+{
+        const struct luasample_api *api = luasample_agent();
+
+        return api ? api->ready(co, ready) : 0;
 }
 
 #ifdef __cplusplus

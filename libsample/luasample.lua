@@ -8,7 +8,7 @@ local function nothing() end
 local now = {                                   -- the functions as they are at the moment
   stop = nothing, pause = nothing, resume = nothing, mark = nothing, counter = nothing,
   zone = function(name, fn, ...) return fn(...) end,
-  zone_push = nothing, zone_pop = nothing, label = nothing,
+  zone_push = nothing, zone_pop = nothing, label = nothing, ready = nothing,
   is_recording = function() return false end,
 }
 
@@ -18,6 +18,7 @@ local M = {
   resume = function() return now.resume() end,
   mark = function(name) return now.mark(name) end,                      -- mark("name")
   counter = function(name, value) return now.counter(name, value) end,  -- counter("name", number)
+  ready = function(...) return now.ready(...) end,      -- ready(coroutine); ready(coroutine, false) when it runs
   zone = function(...) return now.zone(...) end,
   zone_push = function(name) return now.zone_push(name) end,            -- zone_push("name")
   zone_pop = function() return now.zone_pop() end,

@@ -1,10 +1,12 @@
 /* What the recorded program can require: "luasample" (regions, pauses, marks, counters, zones, labels) and "jit.zone".
  * Both are put into package.preload when the VM is created. */
+#include "libsample/agent.h"
 #include "libsample/control.h"
 #include "libsample/engine.h"
 #include "libsample/labels.h"
 #include "libsample/lua_debug.h"
 #include "libsample/own.h"
+#include "libsample/ready.h"
 #include "libsample/zones.h"
 
 /* Zones, in Lua so that they compile where jit.zone's calls do: its stack is this one. own and cur are as in zones.c. */
@@ -163,6 +165,16 @@ static int counter(lua_State *L)
         return 0;
 }
 
+/* ready(co), ready(co, false): anything that is no coroutine is let pass. */
+static int ready(lua_State *L)
+{
+        int runs = ls_lua.lua_gettop(L) > 1 && !ls_lua.lua_toboolean(L, 2);
+
+        if (ls_lua.lua_gettop(L) && ls_lua.lua_type(L, 1) == LS_LUA_TTHREAD && ls_agent_live())
+                ls_ready_mark(ls_lua.lua_topointer(L, 1), !runs);
+        return 0;
+}
+
 static int is_recording(lua_State *L)
 {
         ls_lua.lua_pushboolean(L, ls_control_is_recording(L));
@@ -254,6 +266,7 @@ static int open_module(lua_State *L)
                 { "mark", mark },
                 { "counter", counter },
                 { "is_recording", is_recording },
+                { "ready", ready },
         };
 
         ls_lua.lua_createtable(L, 0, 12);

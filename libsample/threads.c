@@ -44,7 +44,7 @@ static struct ls_ring *ring_at(unsigned i)
 static void wake_recorder(void)
 {
         atomic_fetch_add(&ls_agent.shm->request, 1);
-        syscall(SYS_futex, &ls_agent.shm->request, FUTEX_WAKE, 1, NULL, NULL, 0);
+        syscall(SYS_futex, &ls_agent.shm->request, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /* The program's own destructors may run Lua: ours waits until they have had their rounds. */

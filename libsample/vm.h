@@ -17,6 +17,7 @@ typedef struct lua_State lua_State;
 struct ls_jit;
 struct ls_thread;
 struct ls_vm_labels;
+struct ls_vm_ready;
 struct ls_vm_zones;
 
 struct ls_vm {
@@ -28,6 +29,7 @@ struct ls_vm {
         uint8_t jit_leaf;               /* enum ls_jit_leaf */
         struct ls_jit *jit;             /* its traces, NULL = not watched (jit.h) */
         struct ls_vm_labels *labels;    /* NULL until it gives the first label (labels.h) */
+        struct ls_vm_ready *ready;      /* NULL until a coroutine is marked (ready.h) */
         struct ls_vm_zones *zones;      /* NULL until it requires jit.zone (zones.h) */
         uint8_t lent;                   /* 1 = labels and zones are in memory of the VM (lend.c) */
         _Atomic(const struct ls_thread *) closing;      /* thread that is in lua_close of it, NULL = none */

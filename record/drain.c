@@ -138,8 +138,10 @@ void ls_drain_run(struct ls_drain *d, int writer_gone, uint64_t now_ns)
 
         d->fill = 0;
         /* The watcher's before the agent's: the translator puts both in order of time. */
-        for (unsigned i = 0; i < n && d->memory->ring_count > d->memory->agent_rings; i++)
+        for (unsigned i = 0; i < n && d->memory->watch_threads; i++)
                 drain_ring(d, d->memory->agent_rings + i, writer_gone, now_ns);
         for (unsigned i = 0; i < n; i++)
                 drain_ring(d, i, writer_gone, now_ns);
+        if (d->memory->watch_coroutines)        /* whose thread is that which ran them */
+                drain_ring(d, 2 * d->memory->agent_rings, writer_gone, now_ns);
 }

@@ -61,7 +61,9 @@ static void set_sizes(struct ls_memory *m, const struct ls_record_options *o, ui
         m->ring_size = o->ring_size;
         m->small_size = o->ring_size < LS_SMALL_RING ? o->ring_size : LS_SMALL_RING;
         m->agent_rings = rings;
-        m->ring_count = o->events & LS_RECORD_WALL ? 2 * rings : rings;
+        m->watch_threads = (o->events & LS_RECORD_WALL) != 0;
+        m->watch_coroutines = (o->events & LS_RECORD_SUSPENDED) != 0;
+        m->ring_count = m->watch_threads || m->watch_coroutines ? 2 * rings + 1 : rings;
         m->ring_stride = LS_RING_DATA + (uint64_t)m->ring_size;
         m->size = LS_SHM_RINGS + m->agent_rings * m->ring_stride;
 }
@@ -108,8 +110,11 @@ static int share_with_watcher(struct ls_memory *m)
         if (!size)
                 return 0;
         m->watchers = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (m->watchers != MAP_FAILED)
+        if (m->watchers != MAP_FAILED) {
+                if (m->watch_coroutines)        /* thousands send at a time */
+                        ls_memory_ring(m, 2 * m->agent_rings)->size = m->ring_size;
                 return 0;
+        }
         err = errno;
         m->watchers = NULL;
         ls_memory_done(m);

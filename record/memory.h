@@ -14,10 +14,11 @@ struct ls_memory {
         struct ls_shm *shm;
         size_t size;
         uint32_t ring_size;             /* of ring 0. Our own copies: what is in the memory may be overwritten */
-        uint32_t small_size;            /* of each other */
+        uint32_t small_size;            /* of each other, but that of suspended coroutines */
         uint32_t ring_count;            /* all of them */
         uint32_t agent_rings;           /* the agent's; the watcher's, if any, follow: ring i has its blocked time in
-                                         * agent_rings + i */
+                                         * agent_rings + i, and 2 * agent_rings has the time of suspended coroutines */
+        uint8_t watch_threads, watch_coroutines;        /* which of these are wanted */
         uint64_t ring_stride;
         char *watchers;                 /* the watcher's rings, which the program never sees; NULL = none. As far apart */
 };
@@ -41,7 +42,7 @@ static inline struct ls_ring *ls_memory_ring(const struct ls_memory *m, unsigned
 
 static inline uint32_t ls_memory_ring_size(const struct ls_memory *m, unsigned i)
 {
-        return i == 0 ? m->ring_size : m->small_size;
+        return i == 0 || i == 2 * m->agent_rings ? m->ring_size : m->small_size;
 }
 
 /* The agent's rings from 0 that are worth a look, and with them the watcher's of the same threads: to read the others would take memory for them. */

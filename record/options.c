@@ -23,7 +23,7 @@ enum { OPT_EVENT = 999, OPT_INTERVAL = 1000, OPT_FREQ, OPT_OUTPUT, OPT_DURATION,
 
 const struct poptOption ls_record_option_table[] = {
         { "event", 'e', POPT_ARG_STRING, NULL, OPT_EVENT,
-          "what is sampled: cpu (default), wall: elapsed time, blocked or not; or both", "EVENT,..." },
+          "what is sampled: cpu (default), wall: elapsed time, suspended: coroutines in yield; or several", "EVENT,..." },
         { "interval", 'i', POPT_ARG_STRING, NULL, OPT_INTERVAL, "time between samples (default 1ms)", "TIME" },
         { "freq", 'F', POPT_ARG_STRING, NULL, OPT_FREQ, "samples per second of CPU time, in place of -i", "HZ" },
         { "output", 'o', POPT_ARG_STRING, NULL, OPT_OUTPUT,
@@ -312,23 +312,27 @@ static int set_ring(struct ls_record_options *o, const char *text)
 static int set_event(struct ls_record_options *o, const char *text)
 {
         static const struct { const char *name; uint8_t event; } events[] = {
-                { "cpu", LS_RECORD_CPU }, { "wall", LS_RECORD_WALL },
+                { "cpu", LS_RECORD_CPU }, { "wall", LS_RECORD_WALL }, { "suspended", LS_RECORD_SUSPENDED },
         };
+        const size_t known = sizeof(events) / sizeof(*events);
 
         o->events = 0;
         for (const char *p = text;; p++) {
                 size_t n = strcspn(p, ","), i;
 
-                for (i = 0; i < 2 && (strlen(events[i].name) != n || strncmp(p, events[i].name, n) != 0); i++)
+                for (i = 0; i < known && (strlen(events[i].name) != n || strncmp(p, events[i].name, n) != 0); i++)
                         ;
-                if (i == 2) {
-                        ls_error("-e %s: give cpu, wall, or cpu,wall", text);
+                if (i == known) {
+                        ls_error("-e %s: give cpu, wall, suspended, or several with commas between", text);
                         return -EINVAL;
                 }
                 o->events |= events[i].event;
                 p += n;
-                if (!*p)
-                        return 0;
+                if (*p)
+                        continue;
+                if (o->events == LS_RECORD_SUSPENDED)   /* beside the time on a CPU, then */
+                        o->events |= LS_RECORD_CPU;
+                return 0;
         }
 }
 

@@ -28,6 +28,7 @@
 
 #define LS_RECORD_CPU  1u
 #define LS_RECORD_WALL 2u
+#define LS_RECORD_SUSPENDED 4u
 
 struct ls_record_options {
         uint64_t interval_ns;
@@ -47,7 +48,7 @@ struct ls_record_options {
         uint8_t engine;                 /* enum ls_engine_kind */
         uint8_t jit_leaf;               /* enum ls_jit_leaf */
         int timer;                      /* enum ls_timer, -1 = the best that works */
-        uint8_t events;                 /* LS_RECORD_CPU | LS_RECORD_WALL */
+        uint8_t events;                 /* LS_RECORD_*; CPU or WALL is among them */
         int quiet, no_args, no_source;
         int no_children;                /* follow none */
         int no_wait;                    /* end with the program, also when children go on */

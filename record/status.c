@@ -87,6 +87,20 @@ static void print_wall(const struct ls_session *s, const struct ls_sums *sums)
                         (double)sums->wall_ticks * (double)s->o->interval_ns / 1e9);
 }
 
+static void print_suspended(const struct ls_session *s, const struct ls_sums *sums)
+{
+        double tick = (double)s->o->interval_ns / 1e9, looks = (double)(sums->suspended_looks ? sums->suspended_looks : 1);
+
+        if (!(s->o->events & LS_RECORD_SUSPENDED) || !sums->suspended_looks)
+                return;
+        fprintf(stderr, "[ luasample: %.2f s in which coroutines were suspended, of all together",
+                (double)sums->suspended_ticks * tick);
+        if (sums->ready_ticks)
+                fprintf(stderr, ", and %.2f s in which they could have run", (double)sums->ready_ticks * tick);
+        fprintf(stderr, ": %" PRIu64 " looks, %.3f s apart ]\n", sums->suspended_looks,
+                (double)(s->end_ns - s->start_ns) / 1e9 / looks);
+}
+
 static void print_cost(const struct ls_sums *sums)
 {
         double cpu = (double)sums->process_cpu_ns, own = (double)(sums->own_handler_ns + sums->own_hook_ns);
@@ -120,7 +134,7 @@ static void print_nothing(const struct ls_session *s, const struct ls_sums *sums
 {
         const char *command = s->o->command[0];
 
-        if (sums->samples || sums->wall_ticks || (s->pause.was_on && !ls_pause_enabled_ns(s)) ||
+        if (sums->samples || sums->wall_ticks || sums->suspended_ticks || (s->pause.was_on && !ls_pause_enabled_ns(s)) ||
             !s->with_agent || s->o->bare_tick)
                 return;
         switch (atomic_load(&s->root->memory.shm->agent_state)) {
@@ -188,8 +202,10 @@ void ls_status_summary(struct ls_session *s)
                 if (sums.samples) {
                         print_rate(s, &sums);
                         print_wall(s, &sums);
-                        print_cost(&sums);
                 }
+                print_suspended(s, &sums);
+                if (sums.samples)
+                        print_cost(&sums);
                 print_pause(s);
                 print_losses(&sums);
                 print_unsampled(s, &sums);

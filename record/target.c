@@ -4,7 +4,9 @@
 #include "record/attach_threads.h"
 
 #include <signal.h>
+#include <linux/futex.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define WAKE_MIN_NS 1000000ull
@@ -25,11 +27,16 @@ int ls_target_init(struct ls_target *t, const struct ls_record_options *o)
         return ls_memory_init(&t->memory, o);
 }
 
+static void take_nothing(void *ctx)
+{
+        (void)ctx;
+}
+
 void ls_target_done(struct ls_target *t)
 {
         if (t->watcher > 0) {           /* nothing was recorded */
                 kill(t->watcher, SIGKILL);
-                ls_watcher_stop(t->watcher);
+                ls_watcher_stop(t->watcher, take_nothing, NULL);
                 t->watcher = 0;
         }
         ls_ticker_free(t->ticker);
@@ -72,7 +79,7 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
         struct ls_translate_config tr = {
                 .writer = cfg->writer, .memory = &t->memory, .maps = cfg->maps, .cwd = t->cwd, .pid = pid,
                 .ordinal = cfg->ordinal, .interval_ns = cfg->o->interval_ns, .start_ns = cfg->start_ns,
-                .no_source = cfg->o->no_source, .wall_only = cfg->o->events == LS_RECORD_WALL,
+                .no_source = cfg->o->no_source, .wall_only = !(cfg->o->events & LS_RECORD_CPU),
                 .native = cfg->o->native_bytes != 0,
                 .notice = cfg->notice, .marked = cfg->marked, .notice_ctx = cfg->ctx, .ended = thread_ended, .ended_ctx = t,
         };
@@ -143,7 +150,7 @@ void ls_target_work(struct ls_target *t, uint64_t now_ns, int at_once)
         ls_drain_run(&t->drain, t->ended, now_ns);
         ls_translate_settle(&t->translate);
         adapt_wake(t);
-        t->due_ns = now_ns + t->wake_ns;
+        t->due_ns = (now_ns / t->wake_ns + 1) * t->wake_ns;    /* of many idle processes all at once */
 }
 
 void ls_target_second(struct ls_target *t, uint64_t now_ns)
@@ -175,7 +182,7 @@ int ls_target_watch(struct ls_target *t, const struct ls_record_options *o)
 {
         pid_t pid;
 
-        if (!(o->events & LS_RECORD_WALL))
+        if (!(o->events & (LS_RECORD_WALL | LS_RECORD_SUSPENDED)))
                 return 0;
         pid = ls_watcher_start(&t->memory, t->pid);
         if (pid < 0)
@@ -189,6 +196,11 @@ void ls_target_stop(struct ls_target *t)
         ls_ticker_stop(t->ticker);
 }
 
+static void take_all(void *ctx)
+{
+        ls_target_work(ctx, clock_ns(CLOCK_MONOTONIC), 1);
+}
+
 void ls_target_finish(struct ls_target *t)
 {
         uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -196,8 +208,10 @@ void ls_target_finish(struct ls_target *t)
         if (t->finished)
                 return;
         atomic_store(&t->memory.shm->recording, 0);
+        atomic_fetch_add(&t->memory.shm->request, 1);
+        syscall(SYS_futex, &t->memory.shm->request, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
         if (t->watcher > 0) {
-                t->watcher_cpu_ns = ls_watcher_stop(t->watcher);
+                t->watcher_cpu_ns = ls_watcher_stop(t->watcher, take_all, t);
                 t->watcher = 0;
         }
         now = clock_ns(CLOCK_MONOTONIC);
@@ -269,6 +283,9 @@ void ls_target_sums(const struct ls_target *t, struct ls_sums *sums)
         sums->samples += t->translate.samples;
         sums->sample_ticks += t->translate.sample_ticks;
         sums->wall_ticks += t->translate.wall_ticks;
+        sums->suspended_ticks += t->translate.suspended_ticks;
+        sums->ready_ticks += t->translate.ready_ticks;
+        sums->suspended_looks += ring_u64(&shm->suspended_looks);
         sums->watcher_cpu_ns += t->watcher_cpu_ns;
         sums->process_cpu_ns += t->cpu_ns;
         sums->threads += atomic_load(&shm->nthreads_seen);

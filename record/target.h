@@ -17,6 +17,8 @@
 struct ls_sums {
         uint64_t samples, sample_ticks;         /* in the trace */
         uint64_t wall_ticks;                    /* in the trace: off the CPU */
+        uint64_t suspended_ticks, ready_ticks;  /* in the trace: of coroutines */
+        uint64_t suspended_looks;
         uint64_t watcher_cpu_ns;
         uint64_t ticks, signals;
         uint64_t cpu_ns;                        /* of the sampled threads while they were sampled */

@@ -6,6 +6,7 @@
 #include "record/attach_threads.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -181,7 +182,8 @@ void ls_ticker_stop(struct ls_ticker *t)
 {
         if (!t || atomic_exchange(&t->stop, 1))
                 return;
-        syscall(SYS_futex, &t->shm->request, FUTEX_WAKE, 1, NULL, NULL, 0);
+        atomic_fetch_add(&t->shm->request, 1);  /* it may be about to sleep */
+        syscall(SYS_futex, &t->shm->request, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
         pthread_join(t->thread, NULL);
 }
 

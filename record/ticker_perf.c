@@ -3,7 +3,7 @@
  *
  * An unprivileged event may not look at the kernel: a tick that falls due in there is skipped. A thread that is mostly in
  * the kernel would get one in seven, so a look each 40 ms compares the ticks with its CPU time, and while they are too
- * few we send what is missing, as the helper timer does.
+ * few we send what is missing, as the helper timer does. While no thread of the program runs the looks become fewer.
  *
  * Each time the thread gets or leaves a processor the kernel sets the timer of its event, or takes it back. In a virtual
  * machine both leave the machine, some 10 us: a server that sleeps for each request paid 10 % of its CPU time. There the
@@ -23,6 +23,7 @@
 
 #define WINDOW_NS 10000000ull           /* how often the event is judged while it is found wanting */
 #define CALM_NS 40000000ull             /* and while it is not */
+#define CALM_MOST_NS 640000000ull       /* and while nothing has run since the last look, for long */
 #define NEW_NS 50000000ull              /* a thread that was just armed may not live that long: it is judged early */
 #define PAUSE_MIN_NS 1000000ull         /* between own ticks: each costs the recorder some 20 us */
 
@@ -155,8 +156,9 @@ static void set_off(struct ls_tick_thread *h, int off)
                 ls_tick_grid_begin(h->ticker);
 }
 
-/* Compares the ticks of the event with the CPU time of the window, and begins the next one. */
-static void judge(const struct ls_ticker *t, struct ls_tick_thread *h, uint64_t now)
+/* Compares the ticks of the event with the CPU time of the window, and begins the next one. Returns 1 when the thread has
+ * run. */
+static int judge(const struct ls_ticker *t, struct ls_tick_thread *h, uint64_t now)
 {
         uint32_t handled = ls_tick_handled(h) - h->window_handled;
         uint64_t times, own = h->sent - h->window_sent, cpu = thread_cpu(h, &times) - h->window_cpu_ns;
@@ -173,23 +175,24 @@ static void judge(const struct ls_ticker *t, struct ls_tick_thread *h, uint64_t 
         else if (due >= 4)
                 h->starved = came < due / 2;
         begin_window(h, now);
+        return cpu != 0;
 }
 
-static void look_after(const struct ls_ticker *t, struct ls_tick_thread *h, uint64_t now)
+/* Returns 1 when the thread has run, or that is not known. */
+static int look_after(const struct ls_ticker *t, struct ls_tick_thread *h, uint64_t now)
 {
         uint32_t handled = ls_tick_handled(h);
 
         if (h->off || (h->starved && handled == h->last_handled && now - h->sent_ns >= t->interval_ns))
                 ls_tick_try(h, now);
         h->last_handled = handled;
-        if (now - h->window_ns >= (h->off ? CALM_NS : WINDOW_NS))
-                judge(t, h, now);
+        return now - h->window_ns < (h->off ? CALM_NS : WINDOW_NS) || judge(t, h, now);
 }
 
 /* How long nothing has to be done; 0: the grid's ticks are to be sent. */
 static uint64_t calm(const struct ls_ticker *t, uint64_t now)
 {
-        uint64_t pause = CALM_NS;
+        uint64_t pause = t->calm_ns > CALM_NS ? t->calm_ns : CALM_NS;
         int starved = 0;
 
         for (unsigned i = 0; i < t->used; i++) {
@@ -201,14 +204,17 @@ static uint64_t calm(const struct ls_ticker *t, uint64_t now)
                 if (h->armed && now - h->armed_ns < NEW_NS)
                         pause = WINDOW_NS;
         }
-        if (starved)
+        if (starved) {
                 pause = t->interval_ns > PAUSE_MIN_NS ? t->interval_ns : PAUSE_MIN_NS;
-        return pause < LS_TICKER_IDLE_NS ? pause : LS_TICKER_IDLE_NS;
+                pause = pause < LS_TICKER_IDLE_NS ? pause : LS_TICKER_IDLE_NS;
+        }
+        return pause;
 }
 
 static void perf_wait(struct ls_ticker *t, uint32_t request)
 {
         uint64_t now = ls_clock_ns(CLOCK_MONOTONIC), pause = calm(t, now);
+        int ran = 0;
 
         if (pause)
                 ls_ticker_sleep(t, request, pause);
@@ -219,7 +225,8 @@ static void perf_wait(struct ls_ticker *t, uint32_t request)
         now = ls_clock_ns(CLOCK_MONOTONIC);
         for (unsigned i = 0; i < t->used; i++)
                 if (t->threads[i].armed && t->threads[i].look_fd >= 0)
-                        look_after(t, &t->threads[i], now);
+                        ran |= look_after(t, &t->threads[i], now);
+        t->calm_ns = ran || !pause ? CALM_NS : 2 * pause < CALM_MOST_NS ? 2 * pause : CALM_MOST_NS;
 }
 
 const struct ls_tick_source ls_tick_source_perf = {

@@ -44,6 +44,7 @@ struct ls_ticker {
         unsigned n_armed;
         int is_virtual;                 /* this is a virtual machine */
         uint64_t next_ns;               /* ticks that we send: the next one, CLOCK_MONOTONIC; 0 = none was sent yet */
+        uint64_t calm_ns;               /* perf: time between two looks at threads that do not run */
         unsigned n, used;               /* rings; of these, that have had a thread */
         struct ls_tick_thread threads[];        /* by ring */
 };

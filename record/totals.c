@@ -103,6 +103,10 @@ void ls_totals_start(struct ls_session *s)
                 ls_trace_event(s->writer, LS_EVENT_CPU, s->o->interval_ns);
         if (s->o->events & LS_RECORD_WALL)
                 ls_trace_event(s->writer, LS_EVENT_WALL, s->o->interval_ns);
+        if (s->o->events & LS_RECORD_SUSPENDED) {
+                ls_trace_event(s->writer, LS_EVENT_SUSPENDED, s->o->interval_ns);
+                ls_trace_event(s->writer, LS_EVENT_READY, s->o->interval_ns);
+        }
         ls_totals_clocks(s);
 }
 
@@ -261,6 +265,9 @@ void ls_totals_write(struct ls_session *s)
         put_u64(s, INFO_SAMPLES, sums.samples);
         put_u64(s, INFO_SAMPLE_TICKS, sums.sample_ticks);
         put_u64(s, INFO_OFF_CPU_TICKS, sums.wall_ticks);
+        put_u64(s, INFO_SUSPENDED_TICKS, sums.suspended_ticks);
+        put_u64(s, INFO_READY_TICKS, sums.ready_ticks);
+        put_u64(s, INFO_SUSPENDED_LOOKS, sums.suspended_looks);
         put_u64(s, INFO_WATCHER_CPU, sums.watcher_cpu_ns);
         put_u64(s, INFO_OWN_HANDLER, sums.own_handler_ns);
         put_u64(s, INFO_OWN_HOOK, sums.own_hook_ns);

@@ -41,6 +41,7 @@ static void forget_ring(struct ls_translate *t, struct ls_translate_ring *r)
         free(r->stacks);
         free(r->lua);
         free(r->wall);
+        free(r->places);
         free(r->known);
         free(r->generations);
         ls_native_ring_done(&r->native);
@@ -53,6 +54,7 @@ void ls_translate_done(struct ls_translate *t)
                 forget_ring(t, &t->rings[i]);
         free(t->rings);
         free(t->vms);
+        free(t->vm_rings);
         ls_jit_keep_done(&t->jit);
         if (t->cfg.native)
                 ls_native_done(&t->native);
@@ -262,12 +264,21 @@ uint32_t ls_translate_vm(struct ls_translate *t, uint32_t id)
         return t->vms[id];
 }
 
-/* The ring in which the thread of this one keeps its coroutines: that of the agent. */
-static struct ls_translate_ring *coroutines_ring(struct ls_translate *t, unsigned ring)
+unsigned ls_translate_vm_ring(const struct ls_translate *t, uint32_t vm_id)
+{
+        return vm_id < t->n_vm_rings ? t->vm_rings[vm_id] : 0;
+}
+
+/* The ring in which the thread of this one, or the one that ran the VM, keeps its coroutines: that of the agent. */
+static struct ls_translate_ring *coroutines_ring(struct ls_translate *t, unsigned ring, uint32_t vm_id)
 {
         unsigned agents = t->cfg.memory->agent_rings;
-        struct ls_translate_ring *r = &t->rings[ring], *agent = ring < agents ? r : &t->rings[ring - agents];
+        unsigned own = ls_translate_is_suspended_ring(t, ring) ? ls_translate_vm_ring(t, vm_id)
+                                                               : ring < agents ? ring : ring - agents;
+        struct ls_translate_ring *r = &t->rings[ring], *agent = &t->rings[own];
 
+        if (ls_translate_is_suspended_ring(t, ring))
+                return agent;
         return !agent->tid || agent->tid == r->tid ? agent : r;         /* 0: its records are still to come */
 }
 
@@ -287,8 +298,8 @@ static int new_generation(struct ls_translate_ring *r, uint32_t function, uint32
 static int trace_coroutine(struct ls_translate *t, unsigned ring, const struct ls_rec_coroutine *rec, uint32_t function,
                            uint32_t *ret)
 {
-        struct ls_translate_ring *r = coroutines_ring(t, ring);
-        uint8_t side = ring < t->cfg.memory->agent_rings ? 1 : 2;
+        struct ls_translate_ring *r = coroutines_ring(t, ring, rec->vm_id);
+        uint8_t side = ring < t->cfg.memory->agent_rings ? 1 : ls_translate_is_suspended_ring(t, ring) ? 4 : 2;
         struct ls_translate_coroutine *k = NULL;
         uint32_t generation = 0;
 

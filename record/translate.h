@@ -13,7 +13,7 @@
 #include "record/native.h"
 #include "record/sources.h"
 
-#define LS_KNOWN_COROUTINES 4096u       /* more that are alive at a time may be described twice */
+#define LS_KNOWN_COROUTINES 65536u       /* more that are alive at a time may be described twice */
 
 struct ls_translate_config {
         struct ls_trace_writer *writer;
@@ -49,7 +49,7 @@ struct ls_translate_function {
 struct ls_translate_coroutine {
         uint64_t address;
         uint32_t function, trace_id;
-        uint8_t sides;                  /* who has described it: 1 = the agent, 2 = the watcher */
+        uint8_t sides;                  /* who has described it: 1 = the agent, 2 = the watcher, 4 = where it is suspended */
 };
 
 struct ls_translate_wall {              /* a row of blocked time */
@@ -78,6 +78,8 @@ struct ls_translate_ring {
         struct ls_translate_coroutine *known;   /* LS_KNOWN_COROUTINES by address, NULL = none yet; the agent's ring has both sides' */
         uint32_t *generations;          /* by the writer's function id: how many coroutines it was the body of */
         uint32_t n_generations;
+        uint32_t *places;               /* the writer's ids of stacks of suspended coroutines, by number */
+        uint32_t n_places;
         struct ls_translate_wall *wall;
         uint32_t n_wall, wall_room;
 };
@@ -90,12 +92,15 @@ struct ls_translate {
         struct ls_jit_keep jit;         /* traces of the JIT compiler */
         uint32_t *vms;                  /* the agent's id to the writer's */
         uint32_t n_vms;                 /* allocated, id 0 included */
+        uint8_t *vm_rings;              /* by the agent's id: ring of the thread that ran it last */
+        uint32_t n_vm_rings;
         struct ls_translate_ring *rings;
         uint32_t lost_location, cut_location, outside_location; /* of the pseudo functions; 0 = not used yet */
         uint64_t now_ns;                /* set by the session before each run: no sample is newer */
         /* totals */
         uint64_t samples, sample_ticks, rows, kernel_delayed;
         uint64_t wall_ticks;            /* of blocked time */
+        uint64_t suspended_ticks, ready_ticks;  /* of coroutines */
         uint64_t bad_records, definition_missing;
         uint64_t native_cut;            /* native stacks that did not reach their end */
         uint32_t notices, marks;

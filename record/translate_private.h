@@ -10,6 +10,14 @@ int ls_translate_sample(struct ls_translate *t, unsigned ring, const void *body,
 /* Writes the blocked time of the agent's ring that is not after time_ns. */
 void ls_translate_wall_until(struct ls_translate *t, unsigned ring, uint64_t time_ns);
 
+/* The agent's ring of the thread that ran this VM last: its suspended coroutines are that thread's. */
+unsigned ls_translate_vm_ring(const struct ls_translate *t, uint32_t vm_id);
+
+static inline int ls_translate_is_suspended_ring(const struct ls_translate *t, unsigned ring)
+{
+        return ring == 2 * t->cfg.memory->agent_rings;
+}
+
 /* The writer's id of a VM, which is made if need be; 0 = none. */
 uint32_t ls_translate_vm(struct ls_translate *t, uint32_t id);
 

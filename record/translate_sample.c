@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/ids.h"
+
 #define DEPTH_MAX (1u << 20)            /* logical depth of a stack that we keep track of */
 #define UNKNOWN_MAX (1u << 16)          /* of it, frames that no record brought: filling them is our own work */
+#define PLACES_MAX 65536u
 #define LATE_NS 1000000000ull           /* clocks of two processors may differ, and a sample may be just before start */
 
 static uint32_t pseudo_location(struct ls_translate *t, const char *name, uint32_t *slot)
@@ -176,12 +179,20 @@ static void fill_row(struct ls_translate *t, unsigned ring, const struct ls_rec_
                 t->definition_missing++;
 }
 
+/* Whose suspended coroutines are those of this VM. */
+static void note_vm_ring(struct ls_translate *t, unsigned ring, uint32_t vm_id)
+{
+        if (vm_id && ls_ids_reserve((void **)&t->vm_rings, &t->n_vm_rings, sizeof(*t->vm_rings), vm_id) == 0)
+                t->vm_rings[vm_id] = (uint8_t)ring;
+}
+
 static void write_rows(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack)
 {
         struct ls_translate_ring *r = &t->rings[ring];
         struct ls_sample_row row;
 
         ls_translate_wall_until(t, ring, rec->time_ns);
+        note_vm_ring(t, ring, rec->vm_id);
         fill_row(t, ring, rec, stack, &row);
         for (unsigned i = 0; i < LS_NVMSTATES; i++) {
                 if (!rec->weight[i])
@@ -263,6 +274,7 @@ static int add_wall(struct ls_translate *t, unsigned ring, const struct ls_rec_s
                 w->row.thread = ls_translate_thread(t, agents);
         }
         w->row.weight = ticks;
+        note_vm_ring(t, agents, rec->vm_id);
         for (uint8_t i = 0; i < LS_NVMSTATES; i++)
                 if (rec->weight[i])
                         w->row.vmstate = i;
@@ -276,6 +288,37 @@ static int add_wall(struct ls_translate *t, unsigned ring, const struct ls_rec_s
         return 0;
 }
 
+/* The stack of a suspended coroutine is sent once, without time; then what was spent there. Such a row is of the thread that
+ * ran the VM last, and need not be in order of time with its others: it is none of its time. */
+static int add_suspended(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack,
+                         uint64_t ticks)
+{
+        struct ls_translate_ring *r = &t->rings[ring];
+        struct ls_sample_row row;
+
+        if (!rec->like) {
+                if (rec->place > PLACES_MAX ||
+                    ls_ids_reserve((void **)&r->places, &r->n_places, sizeof(*r->places), rec->place) < 0)
+                        return -EINVAL;
+                r->places[rec->place] = stack;
+                return 0;
+        }
+        if (!ticks)
+                return -EINVAL;
+        fill_row(t, ring, rec, ls_translate_lookup(r->places, r->n_places, rec->place), &row);
+        if (!row.stack) {
+                row.stack = ls_trace_stack(t->cfg.writer, 0, lost_location(t));
+                t->definition_missing++;
+        }
+        row.event = (uint8_t)rec->event;
+        row.thread = ls_translate_thread(t, ls_translate_vm_ring(t, rec->vm_id));
+        row.vmstate = LS_VMSTATE_C;
+        row.weight = ticks;
+        ls_trace_sample(t->cfg.writer, &row);
+        *(rec->event == LS_EVENT_READY ? &t->ready_ticks : &t->suspended_ticks) += ticks;
+        return 0;
+}
+
 /* Only the watcher sends samples without a stack. */
 static enum ls_like like_of(const struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec)
 {
@@ -284,12 +327,17 @@ static enum ls_like like_of(const struct ls_translate *t, unsigned ring, const s
 
 static int is_sane(const struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t len)
 {
-        uint32_t event = ring < t->cfg.memory->agent_rings ? LS_EVENT_CPU : LS_EVENT_WALL;
         enum ls_like like = like_of(t, ring, rec);
+        int is_suspended = ls_translate_is_suspended_ring(t, ring);
+        uint32_t event = ring < t->cfg.memory->agent_rings ? LS_EVENT_CPU : LS_EVENT_WALL;
+
+        if (is_suspended)
+                event = rec->event == LS_EVENT_READY ? LS_EVENT_READY : LS_EVENT_SUSPENDED;
 
         return len >= sizeof(*rec) && rec->nframes <= (len - sizeof(*rec)) / sizeof(struct ls_frame) &&
                rec->native_size <= len - sizeof(*rec) - rec->nframes * sizeof(struct ls_frame) && rec->event == event &&
-               like <= LS_LIKE_THREAD && (!like || (!rec->nframes && !rec->native_size));
+               (is_suspended ? !like || like == LS_LIKE_PLACE : like <= LS_LIKE_THREAD) &&
+               (!like || (!rec->nframes && !rec->native_size));
 }
 
 int ls_translate_sample(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
@@ -305,6 +353,8 @@ int ls_translate_sample(struct ls_translate *t, unsigned ring, const void *body,
                 return -EINVAL;
         }
         ticks = sane_ticks(t, rec);
+        if (ls_translate_is_suspended_ring(t, ring))
+                return add_suspended(t, ring, rec, stack, ticks);
         if (!ticks)
                 return -EINVAL;
         if (ring >= t->cfg.memory->agent_rings)

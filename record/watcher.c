@@ -25,6 +25,7 @@ pid_t ls_watcher_start(const struct ls_memory *m, pid_t target)
                 .shm = m->shm, .agents = (char *)ls_memory_ring(m, 0), .own = m->watchers, .stride = m->ring_stride,
                 .rings = m->agent_rings, .interval_ns = m->shm->interval_ns,
                 .pid = target, .outer_id = ls_thread_outer_id,
+                .threads = m->watch_threads, .coroutines = m->watch_coroutines ? ls_memory_ring(m, 2 * m->agent_rings) : NULL,
         });
 }
 
@@ -34,7 +35,7 @@ static uint64_t time_of(const struct rusage *r)
                (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) * 1000u;
 }
 
-uint64_t ls_watcher_stop(pid_t pid)
+uint64_t ls_watcher_stop(pid_t pid, void (*take)(void *ctx), void *ctx)
 {
         const struct timespec ms = { 0, 1000000 };
         struct rusage used = { 0 };
@@ -45,6 +46,7 @@ uint64_t ls_watcher_stop(pid_t pid)
                 if (wait4(pid, NULL, WNOHANG, &used))
                         return time_of(&used);
                 nanosleep(&ms, NULL);
+                take(ctx);
         }
         kill(pid, SIGKILL);
         while (wait4(pid, NULL, 0, &used) < 0 && errno == EINTR)
@@ -52,7 +54,7 @@ uint64_t ls_watcher_stop(pid_t pid)
         return time_of(&used);
 }
 
-#define INSTEAD "blocked time is charged to the stack that was seen last"
+#define INSTEAD "blocked time is charged to the stack that was seen last, and suspended coroutines are not seen"
 
 const char *ls_watcher_complaint(const struct ls_memory *m)
 {

@@ -13,7 +13,12 @@ static const struct { uint8_t id; const char *name; int sampled; } events[] = {
 /* Only those that are recorded by time. */
 static int is_time(uint8_t id)
 {
-        return id == LS_EVENT_CPU || id == LS_EVENT_WALL;
+        return id == LS_EVENT_CPU || id == LS_EVENT_WALL || ls_event_overlaps(id);
+}
+
+int ls_event_overlaps(uint8_t id)
+{
+        return id == LS_EVENT_SUSPENDED || id == LS_EVENT_READY;
 }
 
 const char *ls_event_name(uint8_t id)
@@ -33,9 +38,9 @@ const char *ls_events_parse(const char *text, struct ls_event_choice *ret)
                         if (is_time(events[i].id) && strlen(events[i].name) == len && !strncmp(events[i].name, p, len))
                                 break;
                 if (i == N_EVENTS)
-                        return "give cpu, wall, or cpu,wall for both side by side";
-                if (ret->n == LS_EVENTS_SHOWN || (ret->n && ret->id[0] == events[i].id))
-                        return "two different events at most";
+                        return "give cpu, wall, suspended, ready, or several with commas between for these side by side";
+                if (ret->n == LS_EVENTS_SHOWN || memchr(ret->id, events[i].id, ret->n))
+                        return "each event once";
                 ret->id[ret->n++] = events[i].id;
                 if (!p[len])
                         return NULL;

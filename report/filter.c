@@ -403,7 +403,8 @@ int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_la
         f->choice = want->events;
         missing = ls_events_settle(p, &f->choice);
         if (missing) {
-                ls_error("--event %s: this trace has no such event; record it with -e %s", missing, missing);
+                ls_error("--event %s: this trace has no such event; record it with -e %s", missing,
+                         strcmp(missing, "ready") ? missing : "suspended");
                 return -EINVAL;
         }
         ls_event_rows(f->choice.id[0], f->events);

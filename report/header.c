@@ -157,17 +157,17 @@ static void put_scope(const struct ls_report *r)
 static void put_event(const struct ls_report *r)
 {
         const struct ls_event_choice *c = &r->filter->choice;
-        const struct ls_aggregate *a[LS_EVENTS_SHOWN] = { r->aggregate, r->beside };
         int only_cpu = c->n == 1 && c->id[0] == LS_EVENT_CPU;
-        char text[2][64], time[32];
+        char text[LS_EVENTS_SHOWN * 80] = "", time[32];
+        size_t n = 0;
 
         if (only_cpu && !ls_events_have(r->profile, LS_EVENT_WALL))
                 return;
         for (unsigned i = 0; i < c->n; i++)
-                snprintf(text[i], sizeof(text[i]), "%s %" PRIu64 " ticks (%s)", ls_event_name(c->id[i]), a[i]->ticks,
-                         ls_duration_text(a[i]->ticks * r->profile->interval_ns, time, sizeof(time)));
-        put_line(r, "Event:", "%s%s%s", text[0], c->n > 1 ? ", " : "",
-                 c->n > 1 ? text[1] : only_cpu ? "; -e wall shows the wall time, which was recorded too" : "");
+                n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %" PRIu64 " ticks (%s)", i ? ", " : "",
+                                      ls_event_name(c->id[i]), r->events[i]->ticks,
+                                      ls_duration_text(r->events[i]->ticks * r->profile->interval_ns, time, sizeof(time)));
+        put_line(r, "Event:", "%s%s", text, only_cpu ? "; -e wall shows the wall time, which was recorded too" : "");
 }
 
 static void put_notices(const struct ls_report *r)

@@ -344,6 +344,12 @@ static int settle(struct ls_report_options *o)
 
         if (o->exporter && settle_exporter(o))
                 return -EINVAL;
+        if (o->exporter && (o->exporter->flags & LS_EXPORT_TIMELINE) && o->want.events.n &&
+            ls_event_overlaps(o->want.events.id[0])) {
+                ls_error("%s: --event %s: coroutines wait beside each other, and %s has one line of time for a thread; "
+                         "see collapsed, pprof, callgrind", command, ls_event_name(o->want.events.id[0]), o->exporter->name);
+                return -EINVAL;
+        }
         if (o->want.events.n > 1 && (o->tui || !strcmp(command, "tui") || !strcmp(command, "top"))) {
                 ls_error("%s: --event: one event at a time on the terminal", command);
                 return -EINVAL;
@@ -353,7 +359,7 @@ static int settle(struct ls_report_options *o)
                 return -EINVAL;
         }
         if (o->want.events.n > 1 && (views || o->by[1] || o->depth > 1)) {
-                ls_error("%s: --event with two events goes with the flat view, of one level", command);
+                ls_error("%s: --event with several events goes with the flat view, of one level", command);
                 return -EINVAL;
         }
         if (o->exporter && o->json) {

@@ -119,13 +119,16 @@ static int is_wanted(const struct pass *s, const struct ls_sample_block *b, uint
         return s->r->filter->events[b->event[i]] && ls_filter_wants(s->r->filter, b, i);
 }
 
-/* The time of the first of the ticks of a row. Those of blocked time are sent when it ends, or each now and then; they are
+/* Rows of time in which a thread was blocked, or a coroutine suspended, are sent when it ends, or now and then; they are
  * shown where they were. */
+#define LASTS (LS_SAMPLE_OFF_CPU | LS_SAMPLE_SUSPENDED)
+
+/* The time of the first of the ticks of a row. */
 static uint64_t first_tick(const struct pass *s, const struct ls_sample_block *b, uint32_t i)
 {
         uint64_t least = s->r->filter->has_time ? s->r->filter->from_ns : s->start_ns, before;
 
-        if (!(b->flags[i] & LS_SAMPLE_OFF_CPU) || b->time_ns[i] <= least || b->weight[i] < 2)
+        if (!(b->flags[i] & LASTS) || b->time_ns[i] <= least || b->weight[i] < 2)
                 return b->time_ns[i];
         if (__builtin_mul_overflow(s->r->profile->interval_ns, b->weight[i] - 1, &before) || before >= b->time_ns[i] - least)
                 return least + 1;
@@ -252,7 +255,7 @@ static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
                 return error;
         s->sample_bucket = bucket;
         s->sample_weight += b->weight[i];
-        if (b->flags[i] & LS_SAMPLE_OFF_CPU)
+        if (b->flags[i] & LASTS)
                 return spread(s, b->time_ns[i], b->weight[i], b->stack[i], context);
         return b->weight[i] ? add(s, &(struct ls_page_cell){ bucket, b->stack[i], context, b->weight[i] }) : 0;
 }

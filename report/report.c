@@ -66,7 +66,10 @@ static int show_json(const struct ls_report *r, const struct ls_view *view)
 
 static int is_empty(const struct ls_report *r)
 {
-        return !r->aggregate->ticks && !(r->beside && r->beside->ticks);
+        for (unsigned i = 0; i < r->filter->choice.n; i++)
+                if (r->events[i]->ticks)
+                        return 0;
+        return 1;
 }
 
 static int show(const struct ls_report *r, const struct ls_view *view)
@@ -118,13 +121,17 @@ static int show_in(struct ls_report *r, const struct ls_view *view)
         return error || end || (is_empty(r) && r->filter->active) ? LS_EXIT_FAIL : 0;
 }
 
-/* The second event. */
-static int aggregate_beside(struct ls_profile *p, const struct ls_filter *f, unsigned dims, struct ls_aggregate **ret)
+/* Each event that is shown. */
+static int aggregate_events(struct ls_profile *p, const struct ls_filter *f, unsigned dims, struct ls_aggregate **ret)
 {
-        struct ls_filter other = *f;
+        struct ls_filter one = *f;
+        int error = 0;
 
-        ls_event_rows(f->choice.id[1], other.events);
-        return ls_aggregate_new(p, &other, dims, ret);
+        for (unsigned i = 0; !error && i < f->choice.n; i++) {
+                ls_event_rows(f->choice.id[i], one.events);
+                error = ls_aggregate_new(p, &one, dims, &ret[i]);
+        }
+        return error;
 }
 
 /* Everything between the options and the exit status. */
@@ -133,22 +140,25 @@ static int run_report(const struct ls_report_options *o, struct ls_profile *p)
         const struct ls_view *view = find_view(o);
         struct ls_labels *labels = NULL;
         struct ls_filter filter = { .stacks = NULL };
-        struct ls_aggregate *aggregate = NULL, *beside = NULL;
+        struct ls_aggregate *events[LS_EVENTS_SHOWN] = { NULL };
+        struct ls_report r = { .o = o, .profile = p };
         int error = ls_labels_new(p, o->full_path, &labels), status = LS_EXIT_FAIL;
 
         if (!error)
                 error = ls_filter_init(&filter, p, labels, &o->want);
         if (!error)
-                error = ls_aggregate_new(p, &filter, view ? view->dims(o) : ls_report_export_dims(o), &aggregate);
-        if (!error && filter.choice.n > 1)
-                error = aggregate_beside(p, &filter, view->dims(o), &beside);
+                error = aggregate_events(p, &filter, view ? view->dims(o) : ls_report_export_dims(o), events);
+        r.labels = labels;
+        r.filter = &filter;
+        r.aggregate = events[0];
+        for (unsigned i = 0; i < LS_EVENTS_SHOWN; i++)
+                r.events[i] = events[i];
         if (!error)
-                status = show_in(&(struct ls_report){ .o = o, .profile = p, .labels = labels, .filter = &filter,
-                                                      .aggregate = aggregate, .beside = beside }, view);
+                status = show_in(&r, view);
         else if (error != -EINVAL)      /* else it was said */
                 ls_error("%s: %s: %s", o->command, o->input, strerror(-error));
-        ls_aggregate_free(aggregate);
-        ls_aggregate_free(beside);
+        for (unsigned i = 0; i < LS_EVENTS_SHOWN; i++)
+                ls_aggregate_free(events[i]);
         ls_filter_done(&filter);
         ls_labels_free(labels);
         return status;

@@ -207,7 +207,8 @@ struct ls_rec_sample {                  /* SAMPLE */
         uint32_t native_size;           /* bytes of struct ls_native and what belongs to it, after the frames; 0 = none */
         uint32_t like;                  /* enum ls_like: whose stack it has, when it brings none */
         uint32_t label_id;              /* LABEL, 0 = none */
-        uint32_t pad;
+        uint32_t place;                 /* of a suspended coroutine: with a stack, the number that it has from here on; with
+                                         * LS_LIKE_PLACE the stack of that number. 0 = none */
 };
 _Static_assert(sizeof(struct ls_rec_sample) == 96, "SAMPLE is 96 bytes");
 #define LS_JIT_NO_OFFSET UINT32_MAX
@@ -218,6 +219,7 @@ enum ls_like {
         LS_LIKE_NONE,
         LS_LIKE_RING,                   /* the SAMPLE with a stack before it in this ring */
         LS_LIKE_THREAD,                 /* the thread's last sample before it in time, in whatever ring */
+        LS_LIKE_PLACE,                  /* the stack alone: that of the sample with this place before it in this ring */
 };
 
 /* The native stack of a sample: registers, places where Lua and C alternate, and a copy of the memory. */

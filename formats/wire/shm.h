@@ -90,7 +90,7 @@ struct ls_shm {
 
         /* agent writes */
         _Atomic uint32_t request;       /* counts changes of any ring's armed, tid and closing; futex (shared) to wake the
-                                         * recorder */
+                                         * recorder's ticker and the watcher; the recorder adds to it to end them */
         _Atomic uint32_t agent_state;   /* LS_AGENT_* */
         _Atomic uint32_t execs;         /* times that the recorded process came up with an agent */
         _Atomic uint64_t own_handler_ns;  /* time spent in the tick handler */
@@ -107,6 +107,7 @@ struct ls_shm {
         _Atomic uint32_t child_next;    /* next of children[], taken modulo LS_CHILD_SLOTS */
         _Atomic uint32_t forks;         /* children made by fork */
         _Atomic uint32_t watching;      /* watcher: LS_WATCH_*, how it reads blocked threads */
+        _Atomic uint64_t suspended_looks;       /* watcher: looks at all coroutines */
         _Atomic uint64_t view;          /* address of the agent's struct ls_view in the program, for the watcher; 0 = none */
         _Atomic uint32_t rings_used;    /* rings from 0 that have had a thread */
         _Atomic uint32_t agent_tid;     /* attached: the agent's own thread, as the process knows it */

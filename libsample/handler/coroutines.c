@@ -29,7 +29,7 @@ void ls_coroutines_free(struct ls_coroutines *co)
         ls_pages_free(co, sizeof *co);
 }
 
-static uint32_t define(struct ls_thread *t, const lua_State *L, uint32_t body_id, uint32_t generation, uint32_t vm_id)
+uint32_t ls_coroutine_define(struct ls_thread *t, const lua_State *L, uint32_t body_id, uint32_t generation, uint32_t vm_id)
 {
         struct ls_rec_coroutine *rec = ls_ring_reserve(t->ring, LS_REC_COROUTINE, sizeof *rec, LS_RESERVE_DEFINITION);
 
@@ -56,13 +56,13 @@ static uint32_t another(struct ls_thread *t, const lua_State *L, uint32_t body_i
                 co->bodies[i].generations = co->bodies[i].shared_id = 0;
         }
         if (co->bodies[i].generations < GENERATIONS_MOST) {
-                uint32_t id = define(t, L, body_id, co->bodies[i].generations + 1, vm_id);
+                uint32_t id = ls_coroutine_define(t, L, body_id, co->bodies[i].generations + 1, vm_id);
 
                 co->bodies[i].generations += id != 0;
                 return id;
         }
         if (!co->bodies[i].shared_id)
-                co->bodies[i].shared_id = define(t, L, body_id, 0, vm_id);
+                co->bodies[i].shared_id = ls_coroutine_define(t, L, body_id, 0, vm_id);
         return co->bodies[i].shared_id;
 }
 

@@ -63,6 +63,7 @@ static int is_known(const struct ls_thread *t, const char *fn)
 static int resolve(struct ls_thread *t, const struct ls_moment *m, struct ls_walk *w, size_t i, uint64_t now)
 {
         struct ls_wframe *f = &w->frames[i];
+        int call_sites = m->whole || m->whole_stack;
         struct ls_fn *fn;
 
         if (f->fn == LS_WFN_RESUMED_BY_C) {
@@ -92,8 +93,8 @@ static int resolve(struct ls_thread *t, const struct ls_moment *m, struct ls_wal
         if (!f->func_id)
                 return -1;
         fn = ls_function_last(t);
-        if (fn->rank == LS_NAME_NONE && !(fn->tried & (m->whole ? LS_TRIED_CALL_SITE : LS_TRIED_DEFINITION)))
-                ls_names_from_stack(t, w, i, fn, m->whole);
+        if (fn->rank == LS_NAME_NONE && !(fn->tried & (call_sites ? LS_TRIED_CALL_SITE : LS_TRIED_DEFINITION)))
+                ls_names_from_stack(t, w, i, fn, call_sites);
         if (ffid == LS_FFID_LUA) {
                 f->chunkname = LS_READ(const char *, ls_fn_proto(f->fn), LS_PT_CHUNKNAME);
                 f->shape = ls_pt_shape(ls_fn_proto(f->fn));
@@ -113,6 +114,7 @@ static void fill(struct ls_rec_sample *rec, const struct ls_vm *vm, const struct
         if (ticks->event == LS_EVENT_WALL)
                 rec->flags |= LS_SAMPLE_OFF_CPU;
         rec->flags |= ticks->flags;
+        rec->place = ticks->place;
         rec->vm_id = vm ? vm->vm_id : 0;
         if (vm && vm->in_region)
                 rec->flags |= LS_SAMPLE_IN_REGION;
@@ -124,7 +126,7 @@ static void commit(struct ls_thread *t, struct ls_rec_sample *rec, const struct 
 
         if (ticks->delayed)
                 ls_lose(LS_LOSS_KERNEL_DELAYED, ticks->delayed);
-        if (ticks->event == LS_EVENT_WALL) {    /* the watcher's: the totals are of what the handler counted */
+        if (ticks->event) {             /* the watcher's: the totals are of what the handler counted */
                 ls_ring_commit(t->ring, rec);
                 return;
         }

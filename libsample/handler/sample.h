@@ -10,6 +10,7 @@ struct ls_moment {                      /* what a sample shows, beside the stack
         const struct ls_vm *vm;
         const lua_State *L;
         int whole;                      /* no code of the VM is at work on its objects: names may be searched for */
+        int whole_stack;                /* nor, at least, on this stack: names may be taken from the calls in it */
         uint32_t flags;                 /* LS_SAMPLE_* */
         uint32_t jit_id, jit_offset;
         const struct ls_regs *regs;     /* for the native stack, NULL = without */

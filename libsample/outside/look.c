@@ -111,18 +111,27 @@ int ls_look_foreign(struct ls_shm *shm, pid_t pid)
         return ls_mirror_open(pid);
 }
 
-/* The VMs as they are now, and what belongs to the thread. */
-static int read_process(struct ls_look *l)
+static int read_vms(void *arg)
 {
-        const struct ls_thread *theirs = (const struct ls_thread *)(uintptr_t)atomic_load(&l->agents->thread);
         uint32_t used = *view.vms_used;
 
-        if (!theirs || (uintptr_t)theirs & 7 || used > LS_VMS_MOST)
+        (void)arg;
+        if (used > LS_VMS_MOST)
                 return -1;
         memcpy(ls_vms, view.vms, used * sizeof *ls_vms);
         atomic_store(&ls_vms_used, used);
         atomic_store(&ls_vms_closed, *view.vms_closed);
         memcpy(ls_jit_functions, view.jit_functions, sizeof ls_jit_functions);
+        return 0;
+}
+
+/* The VMs as they are now, and what belongs to the thread. */
+static int read_process(struct ls_look *l)
+{
+        const struct ls_thread *theirs = (const struct ls_thread *)(uintptr_t)atomic_load(&l->agents->thread);
+
+        if (!theirs || (uintptr_t)theirs & 7 || read_vms(NULL))
+                return -1;
         l->thread.stack_low = theirs->stack_low;
         l->thread.stack_high = theirs->stack_high;
         return 0;
@@ -239,11 +248,35 @@ void ls_look_free(struct ls_look *l)
         ls_pages_free(l, sizeof *l);
 }
 
+int ls_look_vms(struct ls_look *l)
+{
+        (void)l;
+        return ls_mirror_look(read_vms, NULL) ? -1 : 0;
+}
+
+struct ls_thread *ls_look_thread(struct ls_look *l)
+{
+        return &l->thread;
+}
+
+int ls_look_with(struct ls_look *l, int (*fn)(void *arg), void *arg)
+{
+        uint32_t in_write = atomic_load(&l->thread.ring->in_write);
+        int r = ls_mirror_look(fn, arg);
+
+        if (r == -EFAULT) {             /* left in the middle: of the ring, or of a table */
+                atomic_store(&l->thread.ring->in_write, in_write);
+                free_tables(&l->thread);
+                l->thread.sampler = NULL;
+                if (make_tables(&l->thread))
+                        _exit(1);
+        }
+        return r;
+}
+
 int ls_look_send(struct ls_look *l, uintptr_t ip, uintptr_t sp, uint32_t ticks, uint64_t time_ns, uint64_t cpu_ns,
                  int (*still_fn)(void *ctx), void *ctx)
 {
-        struct ls_ring *ring = l->thread.ring;
-        uint32_t in_write = atomic_load(&ring->in_write);
         int r;
 
         l->regs = (struct ls_regs){ .ip = ip, .sp = sp };
@@ -254,14 +287,7 @@ int ls_look_send(struct ls_look *l, uintptr_t ip, uintptr_t sp, uint32_t ticks, 
         l->still = still_fn;
         l->ctx = ctx;
         fill(&l->ticks, ticks, time_ns, cpu_ns);
-        r = ls_mirror_look(look, l);
-        if (r == -EFAULT) {             /* left in the middle: of the ring, or of a table */
-                atomic_store(&ring->in_write, in_write);
-                free_tables(&l->thread);
-                l->thread.sampler = NULL;
-                if (make_tables(&l->thread))
-                        _exit(1);
-        }
+        r = ls_look_with(l, look, l);
         if (r < 0)
                 l->thread.sampler->last_n = 0;
         return r < 0 ? -1 : r;
@@ -311,24 +337,13 @@ static int look_suspended(void *arg)
         return ls_tick_look_suspended(&s->l->thread, s->vm, s->L, &s->l->ticks);
 }
 
-/* Reads and sends one stack; the tables are made anew when that was left half way. */
+/* Reads and sends one stack. */
 static int one_look(struct ls_look *l, int (*fn)(void *arg), void *arg, uint8_t flags, uint64_t time_ns)
 {
-        uint32_t in_write = atomic_load(&l->thread.ring->in_write);
-        int r;
-
         l->still = NULL;
         l->thread.sampler->still = NULL;
         l->ticks = (struct ls_ticks){ .sum = 1, .flags = flags, .time_ns = time_ns };
-        r = ls_mirror_look(fn, arg);
-        if (r == -EFAULT) {
-                atomic_store(&l->thread.ring->in_write, in_write);
-                free_tables(&l->thread);
-                l->thread.sampler = NULL;
-                if (make_tables(&l->thread))
-                        _exit(1);
-        }
-        return r ? -1 : 0;
+        return ls_look_with(l, fn, arg) ? -1 : 0;
 }
 
 int ls_look_now(struct ls_look *l, const struct ls_regs *regs, int blocked, uint64_t time_ns)

@@ -12,17 +12,15 @@
 #include "libsample/handler/functions.h"
 #include "libsample/handler/sample.h"
 #include "libsample/handler/tick.h"
+#include "libsample/outside/heap.h"
 #include "libsample/outside/look.h"
 #include "libsample/outside/remote.h"
 #include "libsample/view.h"
 #include "libsample/vm_search.h"
 
 #define BLOCK      (64u << 10)          /* bytes that are read at once */
-#define BLOCKS     512u                 /* that are kept of a VM's objects */
 #define SEARCH_MOST (UINT64_C(4) << 30) /* bytes of memory that are searched for VMs */
 #define VMS_MOST   64u
-#define STATUS     11                   /* offset in a lua_State: uint8_t, 1 = it has yielded */
-#define NEXT       0                    /* in each object: the one before it */
 
 static struct ls_probe_answer answer;
 static char block[BLOCK] __attribute__((aligned(8)));
@@ -111,57 +109,30 @@ void ls_now_prepare(struct ls_now *n)
                 n->error = find_vms(n);
 }
 
-/* Objects of a VM, read in blocks: what lies beside an object is most often another. */
-static struct kept { uint64_t at; char *bytes; } kept[BLOCKS];
-
-static const char *object_at(uint64_t at, size_t size)
-{
-        uint64_t first = at & ~(uint64_t)(BLOCK - 1);
-        struct kept *k = &kept[(first / BLOCK * UINT64_C(0x9e3779b97f4a7c15) >> 40) % BLOCKS];
-
-        if (!at || at & 7)
-                return NULL;
-        if (at - first + size > BLOCK)
-                return ls_remote_memory(at, block, size) ? NULL : block;
-        if (k->at == first)
-                return k->bytes + (at - first);
-        if (!k->bytes && !(k->bytes = malloc(BLOCK)))
-                return NULL;
-        k->at = 0;
-        if (ls_remote_memory(first, k->bytes, BLOCK)) { /* a smaller mapping: only what is asked for */
-                if (ls_remote_memory(at, k->bytes + (at - first), size))
-                        return NULL;
-                return k->bytes + (at - first);
-        }
-        k->at = first;
-        return k->bytes + (at - first);
-}
-
 static uint64_t found[LS_NOW_COROUTINES];
 static uint32_t found_vm[LS_NOW_COROUTINES];
 static unsigned n_found;
 
-/* Notes the suspended coroutines of a VM. Returns 0 when it came to the list's end. */
+/* Notes a coroutine of the VM in the slot that ctx points to, when it is suspended. */
+static int note(void *ctx, uint64_t at, const char *o)
+{
+        if (LS_READ(uint8_t, o, LS_L_STATUS) != LS_YIELDED)
+                return 0;
+        if (n_found == LS_NOW_COROUTINES)
+                return 1;
+        found_vm[n_found] = *(const uint32_t *)ctx;
+        found[n_found++] = at;
+        return 0;
+}
+
+/* Returns 0 when it came to the list's end. */
 static int find_coroutines(uint32_t slot, uint64_t until_ns)
 {
-        const char *global = atomic_load(&ls_vms[slot].global), *o;
-        uint64_t at;
-        unsigned steps = 0;
+        uint64_t now = ls_now_ns();
+        struct ls_heap heap;
 
-        if (!ls_vm_facts.objects_offset || ls_remote_memory((uintptr_t)global + ls_vm_facts.objects_offset, &at, 8))
-                return 1;
-        while (at && at != (uintptr_t)ls_vms[slot].main) {
-                if ((++steps % 1024 == 0 && ls_now_ns() > until_ns) || !(o = object_at(at, 16)))
-                        return 1;
-                if (LS_READ(uint8_t, o, LS_GC_TYPE) == LS_T_THREAD && LS_READ(uint8_t, o, STATUS) == 1) {
-                        if (n_found == LS_NOW_COROUTINES)
-                                return 1;
-                        found_vm[n_found] = slot;
-                        found[n_found++] = at;
-                }
-                at = LS_READ(uint64_t, o, NEXT);
-        }
-        return 0;
+        return ls_heap_read(&ls_vms[slot], &heap) ||
+               ls_heap_coroutines(&ls_vms[slot], heap.newest, 0, until_ns > now ? until_ns - now : 0, note, &slot);
 }
 
 void ls_now_look(struct ls_now *n, uint64_t budget_ns)

@@ -1,5 +1,5 @@
 /* The watcher: a process beside the recorder that watches the threads of the program from outside and sends their wall
- * time. A thread that is blocked is never signalled: that it is, the kernel tells in /proc; its stack is read from its
+ * time, and that of suspended coroutines. A thread that is blocked is never signalled: that it is, the kernel tells in /proc; its stack is read from its
  * memory by the code that reads it in the program (libsample/handler). Started by record/watcher.c. */
 #ifndef LS_OUTSIDE_H
 #define LS_OUTSIDE_H
@@ -17,6 +17,8 @@ struct ls_outside {
         uint64_t interval_ns;
         pid_t pid;                      /* as it is known here; 0 = not yet, and it knows itself by the same number */
         pid_t (*outer_id)(pid_t pid, pid_t inner);      /* the same for its threads */
+        int threads;                    /* 1 = wall time of threads is wanted */
+        struct ls_ring *coroutines;     /* for the time of suspended coroutines; NULL = it is not wanted */
 };
 
 /* Watches until the recording or the program ends, or this process's parent does. The program need not run yet: its pid is

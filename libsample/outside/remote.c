@@ -31,6 +31,20 @@ int ls_remote_memory(uint64_t at, void *to, size_t n)
         return process_vm_readv(process, &here, 1, &there, 1, 0) == (ssize_t)n ? 0 : -1;
 }
 
+void ls_remote_pieces(const struct iovec *here, const struct iovec *there, unsigned n, uint8_t *ret_read)
+{
+        for (unsigned i = 0; i < n;) {
+                ssize_t got = process_vm_readv(process, here + i, n - i, there + i, n - i, 0);
+
+                for (; i < n && got >= (ssize_t)there[i].iov_len; i++) {
+                        got -= (ssize_t)there[i].iov_len;
+                        ret_read[i] = 1;
+                }
+                if (i < n)              /* it ends at the first one that cannot be read */
+                        ret_read[i++] = 0;
+        }
+}
+
 FILE *ls_remote_maps(void)
 {
         char path[64];

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,11 +23,14 @@
 
 #include "libsample/outside/look.h"
 #include "libsample/outside/mirror.h"
+#include "libsample/outside/suspended.h"
 
 #define LOOK_MIN_NS    UINT64_C(1000000)        /* between two looks at all threads */
-#define LOOK_MAX_NS    UINT64_C(10000000)       /* when nothing has changed for long */
+#define LOOK_CALM_NS   UINT64_C(10000000)       /* when nothing has changed for some time */
+#define LOOK_MAX_NS    UINT64_C(250000000)      /* and for long */
 #define OWN_SHARE      20u                      /* looks may take one part in so many of this process's time */
 #define SEND_NS        UINT64_C(100000000)      /* time that is sent at once while a thread stays blocked */
+#define LOOK_AT_END_NS UINT64_C(250000000)      /* whether the program has ended, or become another, is asked so often */
 #define WAIT_NS        UINT64_C(1000000)        /* for the program, for its first VM */
 
 struct ran { uint64_t cpu_ns, waited_ns, times; };      /* schedstat */
@@ -355,6 +359,7 @@ static void follow_image(void)
         if (w.image)
                 for (unsigned i = 0; i < w.n; i++)
                         forget(&w.threads[i]);
+        ls_suspended_end();
         w.execs = execs;
         w.image = 0;
         r = ls_look_image(w.shm, w.pid);
@@ -365,15 +370,18 @@ static void follow_image(void)
                 r = -EPROTO;
         }
         w.image = r ? -1 : 1;
+        if (!r && w.o.coroutines)
+                ls_suspended_begin(w.shm, w.pid, w.o.coroutines, w.interval_ns);
         say(!r ? LS_WATCH_STACKS : r == -EEXIST ? LS_WATCH_CLASH : r == -EPROTO || r == -EFAULT ? LS_WATCH_UNREADABLE
                                                                                     : LS_WATCH_FORBIDDEN);
 }
 
-static void sleep_until(uint64_t at)
+/* Or until the recording ends, or the agent wants something else of a thread. */
+static void sleep_until(uint64_t at, uint32_t request)
 {
         struct timespec t = { (time_t)(at / 1000000000u), (long)(at % 1000000000u) };
 
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+        syscall(SYS_futex, &w.shm->request, FUTEX_WAIT_BITSET, request, &t, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
 static int is_over(pid_t parent)
@@ -395,14 +403,28 @@ static uint64_t look_at_all(uint64_t began)
                         look_at(&w.threads[i]);
                         any = 1;
                 }
-        /* A block that has lasted may be looked at less often: what it loses at its end is small against it. */
-        pause = w.changed || !any ? least : pause + pause / 16;
+        /* A block that has lasted may be looked at less often: what it loses at its end is small against it, a
+         * sixty-fourth of it when it is long. */
+        pause = w.changed || !any ? least : pause + pause / (pause < LOOK_CALM_NS ? 16 : 64);
         if (pause > LOOK_MAX_NS && pause > least)
                 pause = least > LOOK_MAX_NS ? least : LOOK_MAX_NS;
         rest = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) * OWN_SHARE;
         if (rest > SEND_NS)
                 rest = SEND_NS;
         return began + (rest > pause ? rest : pause);
+}
+
+/* What is wanted, as far as it is due. Returns when to look again. */
+static uint64_t look(uint64_t now)
+{
+        static uint64_t threads;        /* when they are due */
+        uint64_t coroutines = w.o.coroutines ? ls_suspended_look(now) : UINT64_MAX, over = now + LOOK_AT_END_NS;
+
+        if (w.o.threads && now >= threads)
+                threads = look_at_all(now_ns());
+        if (w.o.threads && threads < over)
+                over = threads;
+        return coroutines < over ? coroutines : over;
 }
 
 void ls_outside_watch(const struct ls_outside *o)
@@ -419,15 +441,17 @@ void ls_outside_watch(const struct ls_outside *o)
         for (unsigned i = 0; i < w.n; i++)
                 w.threads[i] = (struct watched){ .ring = ring_at(w.o.agents, i), .ran_fd = -1, .call_fd = -1, .stat_fd = -1 };
         while (!is_over(parent)) {
+                uint32_t request = atomic_load(&w.shm->request);
                 uint64_t now = now_ns();
 
                 if (!w.pid)             /* set before the program runs; what is there later may be the program's */
                         w.pid = w.o.pid ? w.o.pid : (pid_t)w.shm->root_pid;
                 if (w.pid)
                         follow_image();
-                sleep_until(w.image ? look_at_all(now) : now + WAIT_NS);
+                sleep_until(w.image ? look(now) : now + WAIT_NS, request);
         }
         for (unsigned i = 0; i < w.n; i++)
                 forget(&w.threads[i]);
+        ls_suspended_end();
         _exit(0);
 }

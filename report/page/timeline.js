@@ -162,7 +162,7 @@ class Timeline {
 
         /* Ticks of one thread fill 1. */
         unit() {
-                return app.profile.event === 'cpu' ? ' CPU' : ' threads';
+                return { cpu: ' CPU', wall: ' threads' }[app.profile.event] || ' coroutines';
         }
 
         /* Text on what may be bars. */

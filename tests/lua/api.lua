@@ -49,8 +49,12 @@ unseen(80)
 say(ls.is_recording())
 say(ls.resume())
 ls.mark(42)
+say(ls.ready(coroutine.create(print)))
+say(ls.ready(coroutine.create(print), false))
+say(ls.ready(42))
+say(ls.ready())
 unzoned(40)
 for _, name in ipairs { "start", "stop", "pause", "resume", "mark", "zone", "zone_push", "zone_pop", "label", "counter",
-                "is_recording" } do
+                "is_recording", "ready" } do
         assert(type(ls[name]) == "function", name)
 end

@@ -1,5 +1,6 @@
 /* record/translate_sample.c with the watcher's rings: blocked time among the rows of its thread, in order of time; whose
- * stack a sample without one has; coroutines that agent and watcher number for themselves; records that make no sense. */
+ * stack a sample without one has; coroutines that agent and watcher number for themselves; places and time of
+ * suspended ones; records that make no sense. */
 #include "tests/unit/translate_fixture.h"
 
 #define MS 1000000ull
@@ -37,11 +38,16 @@ static int put(struct ls_ring *r, uint64_t ms, uint32_t f, enum ls_like like, ui
 
 static int put_row(void *ctx, const struct ls_sample_block *b)
 {
+        static const char *const events[256] = {
+                [LS_EVENT_CPU] = "cpu", [LS_EVENT_WALL] = "wall", [LS_EVENT_SUSPENDED] = "suspended",
+                [LS_EVENT_READY] = "ready",
+        };
+
         (void)ctx;
         for (uint32_t i = 0; i < b->n; i++) {
                 text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len, "%llu %s%s ",
                                              (unsigned long long)((b->time_ns[i] - START_NS + MS / 2) / MS),
-                                             b->event[i] == LS_EVENT_CPU ? "cpu" : "wall",
+                                             events[b->event[i]],
                                              b->flags[i] & LS_SAMPLE_OFF_CPU ? " off" : "");
                 text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len, "%u:", b->weight[i]);
                 put_stack(b->stack[i]);
@@ -188,6 +194,69 @@ static void nonsense_is_counted(void **state)
         assert_string_equal(all_rows(), "");
 }
 
+static struct ls_ring *suspended_ring(void)
+{
+        return ls_memory_ring(&memory, 2 * memory.agent_rings);
+}
+
+static int setup_suspended(void **state)
+{
+        fake_events = LS_RECORD_CPU | LS_RECORD_SUSPENDED;
+        return setup(state);
+}
+
+/* Of a suspended coroutine at so many ms: the stack of function f, as a place, or time there. */
+static void put_suspended(uint64_t ms, uint32_t event, uint32_t f, uint32_t place, uint32_t ticks, uint32_t coroutine)
+{
+        const struct ls_frame frame = { f, 10 * f };
+        struct ls_rec_sample s = { .time_ns = START_NS + ms * MS, .nframes = f != 0,
+                                   .like = f ? LS_LIKE_NONE : LS_LIKE_PLACE, .coroutine_id = coroutine, .event = event, .flags = LS_SAMPLE_SUSPENDED, .place = place,
+                                   .vm_id = 1 };
+
+        s.weight[LS_VMSTATE_C] = ticks;
+        fake_put(suspended_ring(), LS_REC_SAMPLE, &s, sizeof(s), &frame, s.nframes * sizeof(frame));
+}
+
+static void places_are_sent_once(void **state)
+{
+        const struct ls_rec_coroutine agents = { 1, 2, 1, 1, 0x1000 }, theirs = { 5, 2, 1, 1, 0x1000 };
+
+        (void)state;
+        define(ring, 1);
+        define(suspended_ring(), 1);
+        fake_put(ring, LS_REC_COROUTINE, &agents, sizeof(agents), NULL, 0);
+        put(ring, 10, 1, LS_LIKE_NONE, 1, 1);
+        fake_put(suspended_ring(), LS_REC_COROUTINE, &theirs, sizeof(theirs), NULL, 0);
+        put_suspended(20, LS_EVENT_SUSPENDED, 2, 7, 0, 0);
+        put_suspended(30, LS_EVENT_SUSPENDED, 0, 7, 20, 5);
+        put_suspended(30, LS_EVENT_READY, 0, 7, 4, 5);
+        put_suspended(40, LS_EVENT_SUSPENDED, 1, 7, 0, 0);      /* a number is used again */
+        put_suspended(50, LS_EVENT_SUSPENDED, 0, 7, 3, 0);
+        put_suspended(60, LS_EVENT_SUSPENDED, 0, 8, 2, 0);      /* what it says was lost */
+        finish();
+        assert_int_equal(translate.bad_records, 0);
+        assert_int_equal(translate.definition_missing, 1);
+        assert_int_equal(translate.suspended_ticks, 25);
+        assert_int_equal(translate.ready_ticks, 4);
+        assert_int_equal(translate.sample_ticks, 1);
+        assert_string_equal(all_rows(), "10 cpu 1:runs:10 co1\n30 suspended 20:waits:20 co1\n30 ready 4:waits:20 co1\n"
+                            "50 suspended 3:runs:10\n60 suspended 2:[definition lost]:0\n");
+}
+
+static void suspended_nonsense_is_counted(void **state)
+{
+        (void)state;
+        define(suspended_ring(), 1);
+        put_suspended(1, LS_EVENT_SUSPENDED, 2, 0, 0, 0);       /* no number */
+        put_suspended(2, LS_EVENT_SUSPENDED, 2, 1u << 20, 0, 0);
+        put_suspended(3, LS_EVENT_SUSPENDED, 0, 1, 0, 0);       /* no time */
+        put_suspended(4, LS_EVENT_CPU, 0, 1, 1, 0);             /* another's event */
+        put_suspended(5, LS_EVENT_SUSPENDED, 0, 1, UINT32_MAX, 0);      /* more than has passed */
+        finish();
+        assert_int_equal(translate.bad_records, 5);
+        assert_string_equal(all_rows(), "");
+}
+
 #define BOTH(name) cmocka_unit_test_setup_teardown(name, setup_both, teardown)
 
 int main(void)
@@ -195,6 +264,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 BOTH(rows_are_in_order_of_time), BOTH(without_any_stack_it_is_outside_of_lua), BOTH(coroutines_are_the_same),
                 BOTH(a_new_image_loses_nothing), BOTH(nonsense_is_counted),
+                cmocka_unit_test_setup_teardown(places_are_sent_once, setup_suspended, teardown),
+                cmocka_unit_test_setup_teardown(suspended_nonsense_is_counted, setup_suspended, teardown),
                 cmocka_unit_test_setup_teardown(wall_alone_has_one_event, setup_wall, teardown),
         };
 

@@ -200,10 +200,10 @@ def views():
 def usage():
     r, _ = both()
     for cmd, status, text in (
-            ((s.luasample(), "record", "-e", "cpus", "--", "true"), 129, "give cpu, wall, or cpu,wall"),
-            ((s.luasample(), "report", "-i", r.trace, "-e", "all"), 129, "give cpu, wall, or cpu,wall"),
+            ((s.luasample(), "record", "-e", "cpus", "--", "true"), 129, "give cpu, wall, suspended, or several"),
+            ((s.luasample(), "report", "-i", r.trace, "-e", "all"), 129, "give cpu, wall, suspended, ready, or several"),
             ((s.luasample(), "report", "-i", r.trace, "-e", "cpu,wall", "--tree"), 129, "flat view"),
-            ((s.luasample(), "report", "-i", r.trace, "-e", "wall,wall"), 129, "two different events")):
+            ((s.luasample(), "report", "-i", r.trace, "-e", "wall,wall"), 129, "each event once")):
         w = s.run(list(cmd))
         check(w.status == status and text in w.err and w.err.count("\n") <= 2, "%s: %d %s" % (cmd[2:], w.status, w.err))
 
@@ -254,6 +254,152 @@ def execs():
     took = program_times(r.out)
     for name in ("before", "after"):
         near(name, total_ns(r, name), took[name])
+
+
+def waits():
+    """The recording of suspended.lua, and how long its coroutines waited."""
+    if "waits" not in _once:
+        r = s.record_lua("suspended.lua", "-e", "cpu,wall,suspended", args=["2500", "4", "abandon"]).ok()
+        _once["waits"] = r, program_times(r.out)
+    return _once["waits"]
+
+
+WAITS = ("wait_reply", "wait_timer", "wait_turn", "forgotten")
+
+
+def near_waits(what, got, want):
+    """Each look stands for the time since the one before: each wait is met by chance at its ends."""
+    check_near(what + " in ms", got / MS, want / MS, 0.1 * want / MS + 300)
+
+
+@suite.test("suspended", "coroutines have the time that they waited in yield, by the function that waits")
+def suspended():
+    r, took = waits()
+    for name in WAITS[:3]:
+        near_waits(name, total_ns(r, name, "suspended"), took[name])
+    leaves = {row["function"] for row in r.rows("-e", "suspended") if row["self_ticks"]}
+    check(leaves == {"coroutine.yield"}, "they wait in %s" % leaves)
+    near_waits("all of it", event_ticks(r, "suspended") * MS, sum(took[name] for name in WAITS))
+
+
+@suite.test("ready", "the time between ready(co) and its turn is told apart")
+def ready():
+    r, took = waits()
+    near_waits("ready", event_ticks(r, "ready") * MS, took["ready"])
+    near_waits("ready of wait_turn", total_ns(r, "wait_turn", "ready"), took["ready"])
+
+
+@suite.test("collected", "a coroutine that is collected while it waits, waits no longer, and no other has its name")
+def collected():
+    r, took = waits()
+    by = {}
+    for row in r.rows("-e", "suspended", "--by", "coroutine"):
+        by[row["name"].split(" ")[0]] = by.get(row["name"].split(" ")[0], 0) + row["self_ticks"] * MS
+    with open(os.path.join(s.LUA, "suspended.lua")) as f:
+        line = 1 + next(n for n, l in enumerate(f) if "function forgotten" in l)
+    mine = [ns for name, ns in by.items() if name in ("forgotten", "function@suspended.lua:%d" % line)]
+    near_waits("forgotten", sum(mine), took["forgotten"])
+
+
+@suite.test("suspended-apart", "what is suspended is no part of wall time, and every view has it only when asked")
+def suspended_apart():
+    r, took = waits()
+    near("wall time", event_ticks(r, "wall") * MS, took["all"], 100 * MS)
+    ticks = event_ticks(r, "suspended")
+    for view in (("--tree",), ("--split",), ("--by", "thread"), ("--by", "vm"), ("--annotate",)):
+        j = s.json_of(["report", "-i", r.trace, "-e", "suspended", "--min", "0", *view, "--json"])
+        check(j["header"]["ticks"] == ticks, "%s: %d ticks" % (view, j["header"]["ticks"]))
+    j = s.json_of(["report", "-i", r.trace, "-e", "cpu,wall,suspended,ready", "--by", "coroutine", "--min", "0", "--json"])
+    check([e["name"] for e in j["events"]] == ["cpu", "wall", "suspended", "ready"], "events %s" % j["events"])
+    for e in j["events"]:
+        got = sum(row[e["name"]]["self_ticks"] for row in j["rows"])
+        check(got == e["ticks"] == event_ticks(r, e["name"]), "%s: %d of %d ticks in rows" % (e["name"], got, e["ticks"]))
+    text = s.report(r.trace, "-e", "wall,suspended", "--by", "coroutine").ok().out
+    check(re.search(r"Self wall +Self suspended", text), "no title: " + text)
+    out = s.report(r.trace, "-e", "suspended", "--format", "collapsed").ok().out
+    check(sum(int(line.rsplit(" ", 1)[1]) for line in out.splitlines()) == ticks, "collapsed has other ticks")
+    for name in ("chrome", "firefox", "perf-script", "speedscope"):
+        w = s.report(r.trace, "-e", "suspended", "--format", name)
+        check(w.status == 129 and "beside each other" in w.err, "%s: %d %s" % (name, w.status, w.err))
+    merged = s.tmpfile(".data")
+    s.run([s.luasample(), "merge", "-o", merged, r.trace, r.trace]).ok()
+    j = s.json_of(["report", "-i", merged, "-e", "suspended", "--json"])
+    check(j["header"]["ticks"] == 2 * ticks, "merged: %d of %d ticks" % (j["header"]["ticks"], 2 * ticks))
+
+
+WORKERS = """local function burn() local x = 0 for i = 1, 3e6 do x = x + i % 7 end return x end
+local function blocked() while true do burn() ffi.C.usleep(10000) coroutine.yield() end end
+local function busy() while true do burn() coroutine.yield() end end
+local function rounds()
+  local co = {}
+  for i = 1, 3 do co[i], co[i + 3] = coroutine.create(blocked), coroutine.create(busy) end
+  for r = 1, 12 do
+    for i = 1, 6 do assert(coroutine.resume(co[i])) end
+    ffi.C.usleep(20000)
+  end
+end
+timed("all", rounds)
+"""
+
+
+@suite.test("suspended-by", "what a coroutine ran, blocked and waited is all of its life, in one row")
+def suspended_by():
+    r = s.record_lua(program(WORKERS), "-e", "cpu,wall,suspended").ok()
+    took = program_times(r.out)["all"]
+    rows = s.json_of(["report", "-i", r.trace, "-e", "cpu,wall,suspended", "--by", "coroutine", "--min", "0", "--json"])["rows"]
+    rows = [row for row in rows if row["name"] != "main"]
+    check(len(rows) == 6, "six coroutines are %s" % [row["name"] for row in rows])
+    for row in rows:
+        check(row["cpu"]["self_ticks"] > 0 and row["wall"]["self_ticks"] >= row["cpu"]["self_ticks"], "never ran: %s" % row)
+        near_waits("%s's life" % row["name"], (row["wall"]["self_ticks"] + row["suspended"]["self_ticks"]) * MS, took)
+
+
+@suite.test("suspended-many", "five thousand coroutines that wait cost the program nothing, and the recorder little")
+def suspended_many():
+    r = s.record_lua("suspended.lua", "-e", "cpu,suspended", args=["3000", "5000"]).ok()
+    took = program_times(r.out)
+    near_waits("wait_reply", total_ns(r, "wait_reply", "suspended"), took["wait_reply"])
+    text = s.run([s.luasample(), "info", "-i", r.trace]).ok().out
+    i = {m.group(1): int(m.group(2)) for m in re.finditer(r"^(\w+) +(\d+)", text, re.M)}
+    check(i["suspended_looks"] >= 3, "%d looks" % i["suspended_looks"])
+    # one per cent and what may be used at once, and time for busy processors
+    check(i["watcher_cpu_ns"] < 0.03 * i["elapsed_ns"] + 150 * MS, "the watcher used %g ms" % (i["watcher_cpu_ns"] / MS))
+    check(i["process_cpu_ns"] < 150 * MS, "the program, which sleeps, used %g ms" % (i["process_cpu_ns"] / MS))
+
+
+GARBAGE = """local keep, co, n = {}, {}, 0
+local function wait_here() coroutine.yield() end
+local function body() while true do wait_here() end end
+local function spawn(i) co[i] = coroutine.create(body) coroutine.resume(co[i]) end
+for i = 1, 100 do spawn(i) end
+local function run()
+  local stop = now() + 2e9
+  while now() < stop do
+    n = n + 1
+    for i = 1, 500 do keep[(n * 7919 + i * 31) % 2000 + 1] = { i } end
+    if n % 20 == 0 then spawn(n / 20 % 100 + 1) end
+  end
+end
+timed("all", run)
+"""
+
+
+@suite.test("suspended-garbage", "coroutines that come and go among garbage, while the collector works, are neither missed nor kept")
+def suspended_garbage():
+    r = s.record_lua(program(GARBAGE), "-e", "cpu,suspended").ok()
+    life = 100 * program_times(r.out)["all"]
+    got = event_ticks(r, "suspended") * MS
+    # Walks through a list that changes may end early: they are counted, and what they miss is missing.
+    check(0.5 * life < got < 1.2 * life, "%g ms of %g ms" % (got / MS, life / MS))
+    names = {row["function"].split("@")[0] for row in r.rows("-e", "suspended")}
+    check(names <= {"coroutine.yield", "wait_here", "body", "function", "[stack not read]"}, "names: %s" % names)
+
+
+@suite.test("suspended-alone", "-e suspended alone is recorded beside the time on a CPU")
+def suspended_alone():
+    r = s.record_lua("suspended.lua", "-e", "suspended", args=["300", "2"]).ok()
+    check([e["name"] for e in r.info()["events"]] == ["cpu", "suspended", "ready"], "events: %s" % r.info()["events"])
+    check(event_ticks(r, "suspended") > 300, "nothing is suspended")
 
 
 if __name__ == "__main__":
