@@ -62,6 +62,10 @@ static int find_functions(struct ls_subject *t)
         };
         const struct ls_module *libc = ls_modules_find(&t->modules, "gnu_get_libc_version", NULL);
 
+        if (!libc) {
+                ls_error("cannot attach to %d (%s): it has ended", (int)t->pid, t->name);
+                return -ESRCH;
+        }
         for (unsigned i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
                 uint64_t at = ls_module_symbol(&t->modules, libc, functions[i].name, NULL);
 

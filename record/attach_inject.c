@@ -316,7 +316,7 @@ int ls_inject_begin(struct ls_inject *in)
         struct ls_thread_data data;
         int err = -EAGAIN;
 
-        if (!gadget || ls_module_thread_data(in->modules, libc, &data) < 0)
+        if (!gadget || !libc || ls_module_thread_data(in->modules, libc, &data) < 0)
                 return -ENOEXEC;
         for (int round = 0; round < 50 && err == -EAGAIN; round++) {
                 const struct timespec moment = { 0, 10000000 };

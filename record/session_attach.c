@@ -219,6 +219,15 @@ static void keep_reason(void *ctx, const char *text)
         snprintf(ctx, REASON_MOST, "%s", text);
 }
 
+/* 0 = it has ended. */
+static int has_program(pid_t pid)
+{
+        char path[64], program[8];
+
+        snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+        return readlink(path, program, sizeof(program)) > 0;
+}
+
 /* What stands against it is said in the summary, unless it has just ended, or begun another program. */
 static void attach_child(struct ls_session *s, pid_t pid, const char *agent)
 {
@@ -233,7 +242,7 @@ static void attach_child(struct ls_session *s, pid_t pid, const char *agent)
                 ls_error_to(NULL, NULL);
                 ls_session_heartbeat(s, ls_session_clock(CLOCK_MONOTONIC));
         }
-        if (err < 0 && err != -ESRCH && err != -ENOENT) {
+        if (err < 0 && err != -ESRCH && err != -ENOENT && has_program(pid)) {
                 ls_trace_notice(s->writer, reason);
                 ls_status_notice(s, reason);
         }

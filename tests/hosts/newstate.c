@@ -10,6 +10,7 @@
 
 static atomic_int stop;
 static atomic_ulong made, closed, tried;
+static atomic_uint begun;
 
 static void on_term(int sig)
 {
@@ -27,6 +28,7 @@ static void *run(void *arg)
 {
         int whole = (uintptr_t)arg % 2 == 0;
 
+        begun++;
         while (!stop) {
                 lua_State *L = whole ? luaL_newstate() : lua_newstate(no_memory, NULL);
 
@@ -56,6 +58,8 @@ int main(int argc, char **argv)
         for (unsigned i = 0; i < threads; i++)
                 if (pthread_create(&thread[i], NULL, run, (void *)(uintptr_t)i))
                         return 1;
+        while (begun < threads)
+                host_run(L, "burn(1)", "=newstate");
         printf("begin\n");
         fflush(stdout);
         while (!stop)

@@ -114,9 +114,11 @@ def add_to(suite):
         p = begun(script)
         attach(p.p.pid, duration="300ms")
         r = started(p.p.pid)
-        check(p.wait() == 0, "status of the program: " + p.read(p.err))
+        status = p.wait()
+        check(status == 0, "status of the program: %d %s" % (status, p.read(p.err)))
         check("all well\nnew image\n" in p.read(p.out), p.read(p.out) + p.read(p.err))
-        check(r.wait() == 0 and info(r.trace)["samples"] > 0, "recorder: " + r.read(r.err))
+        status = r.wait()
+        check(status == 0 and info(r.trace)["samples"] > 0, "recorder: %d %s" % (status, r.read(r.err)))
 
     @test("forks", "children that are forked while it is attached to are recorded too, and are as they should be afterwards")
     def _():
