@@ -19,6 +19,7 @@
 #include "libsample/agent.h"
 #include "libsample/attach_threads.h"
 #include "libsample/engine.h"
+#include "libsample/attach_exec.h"
 #include "libsample/find_vms.h"
 #include "libsample/inject/patch.h"
 #include "libsample/interpose.h"
@@ -46,8 +47,10 @@ int ls_attach_is_way_of(const char *library)
 void ls_attach_after_fork_child(void)
 {
         luasample_attach_status.pid = 0;
-        if (ls_agent.attached)
+        if (ls_agent.attached) {
                 atomic_store(&taken, 0);
+                ls_attach_exec_after_fork_child();
+        }
         atomic_store(&ls_agent.calls, 0);
 }
 
@@ -233,6 +236,7 @@ static void end(void)
         wait_for_calls();
         ls_tick_past_recorders[ended++ % LS_PAST_RECORDERS] = (pid_t)ls_agent.shm->recorder_pid;
         ls_engine_give_up_handler();
+        ls_attach_exec_end();
         ls_vm_library_leave();
         ls_signals_end();
         ls_attach_threads_end();
@@ -273,6 +277,7 @@ void *luasample_attach(struct ls_attach *page)
         atomic_store(&ls_agent.shm->agent_tid, (uint32_t)syscall(SYS_gettid));
         atomic_store(&ls_agent.shm->agent_state, LS_AGENT_LOADED);
         leave_region(&a);
+        ls_attach_exec_begin();
         run();
         end();
         return NULL;

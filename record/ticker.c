@@ -52,8 +52,10 @@ int ls_tick_is_wanted(const struct ls_tick_thread *h)
 
 static int arm(struct ls_ticker *t, struct ls_tick_thread *h)
 {
-        int err = t->source->arm(t, h);
+        int err;
 
+        atomic_store(&h->ring->ticked, 1);
+        err = t->source->arm(t, h);
         /* The event may be forbidden for this one process, such as one that is not dumpable. */
         if (err < 0 && err != -ESRCH && err != -EMFILE && t->source == &ls_tick_source_perf && !t->n_armed) {
                 t->source = &ls_tick_source_helper;
@@ -63,6 +65,7 @@ static int arm(struct ls_ticker *t, struct ls_tick_thread *h)
         if (err < 0 && err != -ESRCH)
                 atomic_fetch_add(&t->totals.failed, 1);
         h->armed = err == 0;
+        atomic_store(&h->ring->ticked, (uint32_t)h->armed);
         t->n_armed += err == 0;
         return err;
 }
@@ -72,6 +75,7 @@ static void disarm(struct ls_ticker *t, struct ls_tick_thread *h)
         if (!h->armed)
                 return;
         t->source->disarm(h);
+        atomic_store(&h->ring->ticked, 0);
         h->armed = 0;
         t->n_armed--;
 }

@@ -52,7 +52,7 @@ struct ls_ring {                        /* head of a ring; size bytes of records
                                          * and holds nothing for it, stores 0 here and in tid: the ring is free again */
         _Atomic uint32_t sending;       /* recorder: 1 while it may be between its check of armed and the signal */
         _Atomic uint32_t ticks_handled; /* agent: counts handled signals; none is sent while one is outstanding */
-        uint32_t pad3;
+        _Atomic uint32_t ticked;        /* recorder: 1 from before its first tick to the ring's thread until after the last */
         _Atomic uint64_t disarmed_ns;   /* agent: CLOCK_MONOTONIC when ticks were last given up */
         _Atomic uint64_t paused_cpu_ns; /* of armed_cpu_ns, whole intervals that passed while the recorder wanted no ticks */
         _Atomic uint64_t thread;        /* agent: where its struct ls_thread is in the program, for the watcher; 0 = none */

@@ -17,7 +17,7 @@ child_work(0.05)
 io.stdout:write("begin\n")
 io.stdout:flush()
 local status, children = ffi.new("int[1]"), {}
-while true do
+for _ = 1, 300 do
   local pid = ffi.C.fork()
   if pid == 0 then
     child_work(0.6)

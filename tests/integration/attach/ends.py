@@ -93,6 +93,18 @@ def add_to(suite):
         check(r.wait() == 0, "status: " + r.read(r.err))
         check(info(r.trace)["samples"] > 0, "no samples: " + r.read(r.err))
 
+    @test("exec", "a program that runs another in its own place while it is attached to: no tick comes to the new image")
+    def _():
+        for timer in ("perf", "helper", "cputime"):
+            for n in range(3):
+                p = Started([luajit().program, os.path.join(support.LUA, "attachexec.lua"), str(0.5 + 0.013 * n)])
+                p.wait_for("begin")
+                r = started(p.p.pid, "--timer", timer, "-i", "250us")
+                check(p.wait() == 0, "%s: the program ended with status %d" % (timer, p.p.returncode))
+                out = p.read(p.out)
+                check("new image" in out and "failed 2" in out, "%s: it printed %r" % (timer, out))
+                check(r.wait() == 0, "record: %s" % r.read(r.err))
+
     @test("children", "children of an attached program by fork, popen and exec run as they should")
     def _():
         script = tmpfile(".lua")
