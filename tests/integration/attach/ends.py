@@ -148,7 +148,8 @@ def add_to(suite):
         check(len(parent) == 1 and len(by) >= 3, "processes: %r" % [(x["name"], x["self_ticks"]) for x in by])
         names = {x["name"]: x["self_ticks"] for x in rows(r.trace, "--min", "0")}
         check({"parent_work", "child_work"} <= set(names), "functions: %r" % names)
-        check(names["child_work"] >= sum(x["self_ticks"] for x in by if x not in parent) * 0.8,
+        clock = names.get("os.clock", 0)        # which each calls, and which is dear on a busy machine
+        check(names["child_work"] + clock >= sum(x["self_ticks"] for x in by if x not in parent) * 0.8,
               "ticks of children are not in their function: %r, %r" % (names, by))
         alone = attach(p.p.pid, "--no-children", duration="1500ms")
         by = json_of(["report", "-i", alone.trace, "--min", "0", "--json", "--by", "process"])["rows"]

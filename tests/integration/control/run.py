@@ -247,7 +247,7 @@ def files_of(trace):
 def from_text(seconds):
     """Lua that makes a function whose source is in no file, and runs it for long at once, compiled."""
     return ("local f = assert(loadstring([[local ends = os.clock() + %g\n local n = 0\n while os.clock() < ends do\n"
-            " for i = 1, 1000 do n = n + i %% 9 end\n end]])) f()" % seconds)
+            " for i = 1, 20000 do n = n + i %% 9 end\n end]])) f()" % seconds)
 
 
 @suite.test("switch", "--switch-output: each file is whole, has names, lines and texts, and its own totals", quick=True)

@@ -121,7 +121,7 @@ def spawn():
     cmd = family("systems", "%s %s 0.15 >/dev/null; exit 7" % (luajit(), SEVENTY))
     r = s.record(cmd).ok()
     same_as_without(cmd, r)
-    at_least(r, mul=0.7 * 150 * 4)
+    at_least(r, mul=0.5 * 150 * 4)
     sums_hold(r)
 
 
