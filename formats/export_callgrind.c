@@ -303,6 +303,20 @@ static uint32_t first_line(const struct ls_profile *p, uint32_t function)
         return function < p->n_functions ? p->functions[function].first_line : 0;
 }
 
+/* Its lines. callgrind_annotate leaves out line 0, which stands for no line, and warns when a source file has no other: then
+ * one without cost is there too. */
+static void put_self(FILE *out, struct graph *g, uint32_t function, size_t *cost)
+{
+        int has_source = function < g->p->n_functions && g->p->functions[function].source, only_none = 0;
+
+        for (; *cost < g->n_costs && g->costs[*cost].function == function; ++*cost) {
+                only_none = has_source && !g->costs[*cost].line;
+                put_cost(out, g, g->costs[*cost].line, g->costs[*cost].ticks, 1);
+        }
+        if (only_none)
+                put_cost(out, g, first_line(g->p, function) ? first_line(g->p, function) : 1, 0, 1);
+}
+
 /* One function: its lines, then its calls. */
 static void put_block(FILE *out, struct graph *g, uint32_t function, size_t *cost, size_t *edge)
 {
@@ -311,8 +325,7 @@ static void put_block(FILE *out, struct graph *g, uint32_t function, size_t *cos
         put_file(out, g, "fl", function);
         put_function(out, g, "fn", function);
         g->has_last = 0;
-        for (; *cost < g->n_costs && g->costs[*cost].function == function; ++*cost)
-                put_cost(out, g, g->costs[*cost].line, g->costs[*cost].ticks, 1);
+        put_self(out, g, function, cost);
         for (; *edge < g->n_edges && g->edges[*edge].caller == function; ++*edge) {
                 const struct edge *e = &g->edges[*edge];
 

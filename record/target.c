@@ -7,6 +7,7 @@
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define WAKE_MIN_NS 1000000ull
@@ -64,6 +65,11 @@ static void put_threadcpu(struct ls_target *t, unsigned i, uint64_t now_ns)
                 ls_trace_threadcpu(t->translate.cfg.writer, t->translate.rings[i].thread, now_ns, cpu);
 }
 
+static uint64_t monotonic(void)
+{
+        return clock_ns(CLOCK_MONOTONIC);
+}
+
 /* From the translator: the thread of a ring has ended. */
 static void thread_ended(void *ctx, unsigned ring)
 {
@@ -79,6 +85,7 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
         struct ls_translate_config tr = {
                 .writer = cfg->writer, .memory = &t->memory, .maps = cfg->maps, .cwd = t->cwd, .pid = pid,
                 .ordinal = cfg->ordinal, .interval_ns = cfg->o->interval_ns, .start_ns = cfg->start_ns,
+                .clock = monotonic,
                 .no_source = cfg->o->no_source, .wall_only = !(cfg->o->events & LS_RECORD_CPU),
                 .native = cfg->o->native_bytes != 0,
                 .notice = cfg->notice, .marked = cfg->marked, .notice_ctx = cfg->ctx, .ended = thread_ended, .ended_ctx = t,

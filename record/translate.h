@@ -26,6 +26,7 @@ struct ls_translate_config {
         uint32_t ordinal;               /* of the process among those of the session, from 0 */
         uint64_t interval_ns;
         uint64_t start_ns;              /* CLOCK_MONOTONIC: no sample is older */
+        uint64_t (*clock)(void);        /* CLOCK_MONOTONIC now; NULL = what was said before the run holds (tests) */
         int no_source;
         int wall_only;                  /* time on a CPU is wall time, and nothing else */
         int native;                     /* samples have native stacks */

@@ -147,10 +147,14 @@ static int sample_stack(struct ls_translate *t, struct ls_translate_ring *r, con
 }
 
 /* Ticks of a sample, 0 when its figures cannot be: more CPU time than has passed, or a time outside the recording. */
-static uint64_t sane_ticks(const struct ls_translate *t, const struct ls_rec_sample *rec)
+static uint64_t sane_ticks(struct ls_translate *t, const struct ls_rec_sample *rec)
 {
-        uint64_t sum = 0, most = (t->now_ns - t->cfg.start_ns + 2 * LATE_NS) / t->cfg.interval_ns;
+        uint64_t sum = 0, most, now;
 
+        /* The recorder may have lost its processor while it drained the rings. */
+        if (rec->time_ns > t->now_ns && t->cfg.clock && (now = t->cfg.clock()) > t->now_ns)
+                t->now_ns = now;
+        most = (t->now_ns - t->cfg.start_ns + 2 * LATE_NS) / t->cfg.interval_ns;
         for (unsigned i = 0; i < LS_NVMSTATES; i++)
                 sum += rec->weight[i];
         if (sum > most || rec->time_ns + LATE_NS < t->cfg.start_ns || rec->time_ns > t->now_ns + LATE_NS)

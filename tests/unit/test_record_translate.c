@@ -118,6 +118,31 @@ static void figures_that_cannot_be(void **state)
         assert_int_equal(translate.samples, 0);
 }
 
+static uint64_t later(void)
+{
+        return NOW_NS + 6000000000;
+}
+
+/* The recorder began a run, and had no processor for six seconds. */
+static void a_sample_of_during_the_run(void **state)
+{
+        const struct ls_frame frame[] = { { 1, 5 } };
+        struct ls_rec_sample s = sample(0, 1);
+
+        (void)state;
+        four_functions();
+        s.time_ns = NOW_NS + 5000000000;
+        fake_sample(ring, s, frame);
+        translate.cfg.clock = later;
+        run_drain();
+        s = sample(1, 0);
+        s.time_ns = NOW_NS + 8000000000;
+        fake_sample(ring, s, NULL);
+        finish();
+        assert_int_equal(translate.samples, 1);
+        assert_int_equal(translate.bad_records, 1);
+}
+
 static void a_sample_shorter_than_it_says(void **state)
 {
         struct ls_rec_sample s = sample(0, 100000);
@@ -356,7 +381,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 TEST(stacks_build_on_the_one_before), TEST(the_middle_that_was_cut),
                 TEST(a_lost_sample_names_nothing_wrong), TEST(an_unknown_function_is_said_to_be_lost),
-                TEST(ids_may_be_defined_anew), TEST(figures_that_cannot_be), TEST(a_sample_shorter_than_it_says),
+                TEST(ids_may_be_defined_anew), TEST(figures_that_cannot_be), TEST(a_sample_of_during_the_run),
+                TEST(a_sample_shorter_than_it_says),
                 TEST(zones_coroutines_and_builtins),
                 TEST(labels_of_samples), TEST(c_functions_get_their_symbol),
                 TEST(texts_are_put_together_within_limits), TEST(all_texts_have_a_limit_too),

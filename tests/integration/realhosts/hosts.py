@@ -20,7 +20,7 @@ def script(host, rounds=60, end=""):
     return tree.file(host + ".lua", WORK_LUA % {"host": host, "n": 100000} + LOOP % (rounds, host, host) + end)
 
 
-def shares(r, host, tolerance=6):
+def shares(r, host, tolerance=8):
     """The two functions have 70/30 of what both have, by name, and most of all there is."""
     rows = r.rows("--by", "function")
     heavy, light = (s.share(rows, "total", function="%s_%s" % (w, host)) for w in ("heavy", "light"))
