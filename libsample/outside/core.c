@@ -105,11 +105,12 @@ static uint64_t word(const char *p)
 static const char *file_at(const struct notes *notes, uint64_t address, uint64_t *ret_offset)
 {
         uint64_t n, page;
-        const char *name, *end = notes->files + notes->files_len;
+        const char *name, *end;
 
         *ret_offset = 0;
         if (notes->files_len < 16)
                 return "";
+        end = notes->files + notes->files_len;
         n = word(notes->files);
         page = word(notes->files + 8);
         if (n > (notes->files_len - 16) / 24 || page > 1u << 30)
