@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "libsample/agent.h"
@@ -31,7 +32,7 @@ static int patched;
 static int before(void)
 {
         int saved = errno;
-        int ours = patched && ls_agent_live() && ls_agent.attached;
+        int ours = patched && syscall(SYS_getpid) == ls_agent.pid && ls_agent_live() && ls_agent.attached;
 
         if (ours) {
                 atomic_fetch_add(&ls_agent.calls, 1);
