@@ -74,8 +74,9 @@ void ls_engine_child_profile_stop(lua_State *L);
  * taken the handler from act (may be NULL) and filled old. Any other time 0. */
 int ls_engine_swallow_sigaction(int sig, const struct sigaction *act, struct sigaction *old);
 int ls_engine_swallow_setitimer(int which, const struct itimerval *value, struct itimerval *old);
-/* The process is about to exec in place: stop ticks so that none is pending in the new image; undo when exec fails. */
-void ls_engine_before_exec(void);
+/* The process is about to exec in place: stop ticks so that none is pending in the new image; undo when exec fails.
+ * Returns 0, or -1: the recorder does not answer, a tick may still come. */
+int ls_engine_before_exec(void);
 void ls_engine_exec_failed(void);
 /* The process ends normally (destructor): send last names, disarm. */
 void ls_engine_process_end(void);

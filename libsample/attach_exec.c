@@ -4,17 +4,15 @@
  * three; bare system calls are not seen. Called by attach.c. */
 #include "libsample/attach_exec.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "libsample/agent.h"
+#include "libsample/control.h"
+#include "libsample/engine.h"
 #include "libsample/inject/objects.h"
 #include "libsample/inject/patch.h"
-#include "libsample/real.h"
+#include "libsample/interpose.h"
 
 static int on_execve(const char *path, char *const argv[], char *const envp[]);
 static int on_fexecve(int fd, char *const argv[], char *const envp[]);
@@ -26,18 +24,14 @@ static struct ls_patch patches[NPATCHES] = {
         [FEXECVE] = { .name = "fexecve", .replacement = (void *)on_fexecve },
         [EXECVEAT] = { .name = "execveat", .replacement = (void *)on_execveat },
 };
-static int patched;
 
 /* In a child of vfork or posix_spawn the memory is the parent's, and so are the ticks: then 0. */
 static int before(void)
 {
-        int saved = errno;
-        int ours = patched && syscall(SYS_getpid) == ls_agent.pid && ls_agent_live() && ls_agent.attached;
+        int saved = errno, ours = ls_in_recorded_process() && ls_control_pass();
 
-        if (ours) {
-                atomic_fetch_add(&ls_agent.calls, 1);
+        if (ours)
                 ls_engine_before_exec();
-        }
         errno = saved;
         return ours;
 }
@@ -48,7 +42,7 @@ static void failed(int ours)
 
         if (ours) {
                 ls_engine_exec_failed();
-                atomic_fetch_sub(&ls_agent.calls, 1);
+                ls_control_go_out();
         }
         errno = saved;
 }
@@ -98,7 +92,6 @@ void ls_attach_exec_begin(void)
         if (!ls_objects_each(is_libc, NULL))
                 return;
         ls_patch_install(patches, NPATCHES, PROT_READ | PROT_EXEC, 0);
-        patched = 1;
         for (int i = 0; i < NPATCHES; i++)
                 if (patches[i].target && patches[i].why)
                         ls_agent_notice("%s cannot be watched (%s): if the program calls it while it is recorded, a tick "
@@ -107,7 +100,6 @@ void ls_attach_exec_begin(void)
 
 void ls_attach_exec_end(void)
 {
-        patched = 0;
         ls_patch_remove(patches, NPATCHES, PROT_READ | PROT_EXEC);
 }
 

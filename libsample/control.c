@@ -94,19 +94,24 @@ static int would_begin(struct ls_vm *vm)
         return !vm->in_region;
 }
 
+int ls_control_pass(void)
+{
+        if (!ls_agent.attached)
+                return ls_agent_live();
+        atomic_fetch_add(&ls_agent.calls, 1);
+        if (!atomic_load(&ls_agent.leaving) && ls_agent_live())
+                return 1;
+        ls_control_go_out();
+        return 0;
+}
+
 int ls_control_come_in(void)
 {
-        if (ls_agent.attached) {
-                atomic_fetch_add(&ls_agent.calls, 1);
-                if (!atomic_load(&ls_agent.leaving) && ls_agent_live()) {
-                        if (!ls_thread_self())
-                                ls_thread_begin(0);     /* it may not have had its first tick yet */
-                        return 1;
-                }
-                ls_control_go_out();
-                return 0;
-        }
-        return ls_agent_live();
+        int in = ls_control_pass();
+
+        if (in && ls_agent.attached && !ls_thread_self())
+                ls_thread_begin(0);             /* it may not have had its first tick yet */
+        return in;
 }
 
 void ls_control_go_out(void)

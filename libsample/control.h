@@ -14,6 +14,8 @@
 /* Around what normal code of the program does with the recording: in a process that was attached to that may end meanwhile.
  * come_in returns 0 when nothing is recorded here; then go_out must not be called. */
 int ls_control_come_in(void);
+/* The same for what needs no ring of its thread. */
+int ls_control_pass(void);
 void ls_control_go_out(void);
 
 /* L: all these are about its VM; NULL = all VMs. Return 1 when something changed, 0 = nothing is recorded here, or it was so

@@ -21,7 +21,6 @@
 
 /* At the end of a VM or of the process the names that are still missing may take so long. */
 #define LAST_NAMES_NS  UINT64_C(5000000)
-#define ANSWER_NS      UINT64_C(500000000)      /* for the recorder to stop the ticks, on a busy machine */
 
 void ls_agent_notice(const char *fmt, ...)
 {
@@ -456,41 +455,23 @@ void ls_engine_vm_closed(lua_State *L, struct ls_vm *vm, uint32_t vm_id)
                 set_state(LS_AGENT_DONE);
 }
 
-/* Until the recorder sends no tick any more, to any thread. Returns 0, or -1: it may still, since it does not answer. */
-static int wait_for_recorder(void)
-{
-        uint64_t start = ls_now_ns();
-        int ticked = 1;
-
-        while (ticked && ls_now_ns() - start < ANSWER_NS) {
-                ticked = 0;
-                for (uint32_t i = 0; i < atomic_load(&ls_agent.shm->rings_used) && i < ls_agent.shm->ring_count; i++) {
-                        const char *ring = (const char *)ls_agent.shm + LS_SHM_RINGS + i * ls_agent.shm->ring_stride;
-
-                        ticked |= atomic_load(&((const struct ls_ring *)ring)->ticked) != 0;
-                }
-                if (ticked)
-                        syscall(SYS_nanosleep, &(struct timespec){ 0, 50000 }, NULL);
-        }
-        return ticked ? -1 : 0;
-}
-
 /* A tick that is pending when exec succeeds would kill the new program. Ignoring the signal discards it; with a perf
  * event, which the kernel removes only in the middle of exec, the signal stays ignored, and the agent in the new
  * image puts that right. Attached there is none: so the recorder has to say that it has stopped. */
-void ls_engine_before_exec(void)
+int ls_engine_before_exec(void)
 {
         struct sigaction sa = { .sa_handler = SIG_IGN };
-        int stopped;
+        int quiet;
 
         if (!ls_agent_live() || !atomic_load(&ls_agent.shm->nvms))
-                return;
+                return 0;
         ls_threads_stop();
-        stopped = ls_agent.attached ? wait_for_recorder() == 0 : ls_agent.shm->timer != LS_TIMER_PERF;
+        quiet = ls_threads_wait_for_recorder() == 0;
         ls_real.sigaction(LS_TICK_SIGNAL, &sa, NULL);
         sa.sa_handler = SIG_DFL;
-        if (stopped)
+        if (quiet && (ls_agent.attached || ls_agent.shm->timer != LS_TIMER_PERF))
                 ls_real.sigaction(LS_TICK_SIGNAL, &sa, NULL);
+        return quiet ? 0 : -1;
 }
 
 void ls_engine_exec_failed(void)

@@ -120,18 +120,19 @@ static int exec_in_place(const struct exec_call *call, char *const envp[], struc
         char memory[LS_ENV_MEMORY_MAX];
         struct sigaction replaced;
         char *const *env = envp;
-        int error, ignored;
+        int error, ignored, may_come;
 
         errno = 0;
         ls_image_inspect(file_of(call, scratch->path, sizeof scratch->path), getenv("PATH"),
                          call->search ? LS_INSPECT_SHELL : 0, &scratch->image);
-        where.after_exec = ls_signals_ignored() ? 'i' : 'e';
+        if (!ls_image_preloadable(&scratch->image))
+                say_why_not(&scratch->image);
+        /* Ticks of a recorder that does not answer may meet the new image: the signal stays ignored until it has a handler. */
+        may_come = ls_engine_before_exec() < 0;
+        where.after_exec = may_come || ls_signals_ignored() ? 'i' : 'e';
         ls_env_memory_format(&where, memory);
         if (wants_agent(&scratch->image) && ls_env_add_agent(envp, ls_preload.library, memory, &with_agent) == 0)
                 env = with_agent.env;
-        if (!ls_image_preloadable(&scratch->image))
-                say_why_not(&scratch->image);
-        ls_engine_before_exec();
         ignored = ls_signals_before_exec(&replaced);
         call->run(call, env);
         error = errno;

@@ -26,6 +26,7 @@
 
 /* How long to wait for the recorder's helper to be done with a signal; it needs a microsecond unless it is stopped. */
 #define SENDING_SPINS 10000
+#define ANSWER_NS UINT64_C(500000000)   /* for the recorder to stop the ticks, on a busy machine */
 
 _Atomic(struct ls_thread *) ls_threads[LS_THREADS_MOST];
 pthread_mutex_t ls_threads_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -427,6 +428,27 @@ void ls_threads_stop(void)
                         ls_thread_flush(ls_threads[i]);
         }
         ls_unlock(&ls_threads_lock, &mask);
+}
+
+/* 1 while the recorder may send a signal to this ring's thread. */
+static int is_ticked(const struct ls_ring *ring)
+{
+        return atomic_load(&ring->sending) || (ls_agent.attached && atomic_load(&ring->ticked));
+}
+
+int ls_threads_wait_for_recorder(void)
+{
+        uint64_t start = ls_now_ns();
+        int ticked;
+
+        do {
+                ticked = 0;
+                for (unsigned i = 0; i < LS_THREADS_MOST && i < atomic_load(&ls_agent.shm->rings_used); i++)
+                        ticked |= is_ticked(ring_at(i));
+                if (ticked)
+                        syscall(SYS_nanosleep, &(struct timespec){ 0, 50000 }, NULL);
+        } while (ticked && ls_now_ns() - start < ANSWER_NS);
+        return ticked ? -1 : 0;
 }
 
 void ls_threads_go_on(void)

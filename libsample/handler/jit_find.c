@@ -15,7 +15,6 @@
 #define MOST_ANCESTORS 32               /* that a side trace is followed to; LuaJIT allows more, and rarely has them */
 #define MOST_PROTOS 64                  /* in which the bytecodes of its snapshots are looked for */
 #define MOST_BYTES (256u << 10)         /* of a trace: LuaJIT's own limits are far below */
-#define OBJECT_MASK ((UINT64_C(1) << 47) - 1)
 
 struct protos {
         const char *pt[MOST_PROTOS];
@@ -95,7 +94,7 @@ static void collect_protos(const struct ls_jit *jit, const char *trace, struct p
                         ref += op && memchr(jit->wide, op, sizeof jit->wide) != NULL;
                         continue;
                 }
-                object = (const char *)(LS_READ(uint64_t, ir_at(trace, ++ref), 0) & OBJECT_MASK);
+                object = ls_gcptr(LS_READ(uint64_t, ir_at(trace, ++ref), 0));
                 if (!((uintptr_t)object & 7) && ls_readable(object, LS_FN_ADDR) &&
                     LS_READ(uint8_t, object, LS_GC_TYPE) == LS_T_FUNC && ls_fn_is_lua(object))
                         add_proto(p, ls_fn_proto(object));
@@ -107,34 +106,24 @@ static void collect_protos(const struct ls_jit *jit, const char *trace, struct p
 static int make_events(struct ls_jit *jit, const char *trace, const struct protos *protos)
 {
         uint32_t n = LS_READ(uint16_t, trace, LS_TR_NSNAP), loop = LS_READ(uint32_t, trace, LS_TR_MCLOOP);
-        const uint32_t *maps = LS_READ(const uint32_t *, trace, LS_TR_SNAPMAP), *map;
 
         jit->nevents = 0;
         if (ls_pages_grow((void **)&jit->events, &jit->events_room, n, sizeof *jit->events))
                 return 0;
         for (uint32_t i = 0; i < n; i++) {
-                const char *snap = LS_READ(const char *, trace, LS_TR_SNAP) + (size_t)i * LS_SNAP_SIZE;
-                unsigned entries = LS_READ(uint8_t, snap, LS_SNAP_NENT);
-                struct ls_jit_raw raw = { .ref = LS_READ(uint16_t, snap, LS_SNAP_REF) };
-                uint64_t pc;
+                const struct ls_jit_exit e = ls_jit_exit_at(trace, i);
 
-                if (loop && LS_READ(uint16_t, snap, LS_SNAP_MCOFS) >= loop)
+                if (loop && e.mcofs >= loop)
                         break;
-                map = maps + LS_READ(uint32_t, snap, LS_SNAP_MAPOFS);
-                memcpy(&pc, map + entries, 8);
-                pc >>= 8;
-                for (unsigned k = 0; k < entries; k++)
-                        raw.depth += (map[k] & LS_SNAP_FRAMES) && LS_SNAP_SLOT(map[k]) > 1;
-                for (unsigned k = 0; k < protos->n && !raw.key; k++) {
-                        uint64_t offset = pc - (uintptr_t)(protos->pt[k] + LS_PT_SIZE);
+                for (unsigned k = 0; k < protos->n; k++) {
+                        uint32_t pos = ls_jit_pos(protos->pt[k], e.pc);
 
-                        if (offset >= 4 * (uint64_t)LS_READ(uint32_t, protos->pt[k], LS_PT_SIZEBC))
+                        if (pos == UINT32_MAX)
                                 continue;
-                        raw.key = (uintptr_t)protos->pt[k];
-                        raw.pos = (uint32_t)(offset / 4);
+                        jit->events[jit->nevents++] = (struct ls_jit_raw){ .key = (uintptr_t)protos->pt[k], .pos = pos,
+                                                                           .ref = e.ref, .depth = e.nframes };
+                        break;
                 }
-                if (raw.key)
-                        jit->events[jit->nevents++] = raw;
         }
         return jit->nevents > 0;
 }
@@ -168,7 +157,7 @@ void ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *g
 {
         const char *lineage[MOST_ANCESTORS], *trace;
         struct ls_jit *jit = vm->jit;
-        unsigned n = 0, known = 0;
+        unsigned n = 0;
         uint32_t number;
 
         if (!jit->finds)
@@ -182,7 +171,7 @@ void ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *g
                 number = LS_READ(uint16_t, ir_at(trace, LS_REF_BIAS), LS_IR_OP1);
                 trace = number ? trace_of(guard, global, number) : NULL;
         }
-        for (known = n; known > 0; known--)
-                if (!is_known(jit, lineage[known - 1]))
-                        define(jit, t, lineage + known - 1, n - (known - 1));
+        for (unsigned i = n; i-- > 0;)  /* the oldest first: a trace names the one that it leaves */
+                if (!is_known(jit, lineage[i]))
+                        define(jit, t, lineage + i, n - i);
 }

@@ -70,31 +70,43 @@ static void put_event(struct ls_jit_event *to, const struct ls_jit_raw *raw)
         to->line = is_lua(raw->key) ? line_at((const char *)(uintptr_t)raw->key, raw->pos) : 0;
 }
 
+struct ls_jit_exit ls_jit_exit_at(const char *trace, uint32_t number)
+{
+        const char *snap = LS_READ(const char *, trace, LS_TR_SNAP) + (size_t)number * LS_SNAP_SIZE;
+        const uint32_t *map = LS_READ(const uint32_t *, trace, LS_TR_SNAPMAP) + LS_READ(uint32_t, snap, LS_SNAP_MAPOFS);
+        unsigned n = LS_READ(uint8_t, snap, LS_SNAP_NENT);
+        struct ls_jit_exit e = { .ref = LS_READ(uint16_t, snap, LS_SNAP_REF), .mcofs = LS_READ(uint16_t, snap, LS_SNAP_MCOFS) };
+        uint64_t pc;
+
+        memcpy(&pc, map + n, 8);
+        e.pc = (const char *)(uintptr_t)(pc >> 8);
+        for (unsigned k = 0; k < n; k++)
+                e.nframes += (map[k] & LS_SNAP_FRAMES) && LS_SNAP_SLOT(map[k]) > 1;
+        return e;
+}
+
+uint32_t ls_jit_pos(const char *pt, const char *pc)
+{
+        return ls_pt_has_pc(pt, pc + 4) ? (uint32_t)((pc - (pt + LS_PT_SIZE)) / 4) : UINT32_MAX;
+}
+
 /* A snapshot, and the function that its bytecode is in: one of those recorded. *hint: where the last one was found. */
 static void put_snapshot(struct ls_jit_snapshot *to, const char *trace, uint32_t i, const struct ls_jit_functions *f,
                          unsigned *hint)
 {
-        const char *snap = LS_READ(const char *, trace, LS_TR_SNAP) + (size_t)i * LS_SNAP_SIZE;
-        const uint32_t *map = LS_READ(const uint32_t *, trace, LS_TR_SNAPMAP) + LS_READ(uint32_t, snap, LS_SNAP_MAPOFS);
-        unsigned n = LS_READ(uint8_t, snap, LS_SNAP_NENT);
-        uint64_t pc;
+        const struct ls_jit_exit e = ls_jit_exit_at(trace, i);
 
-        memcpy(&pc, map + n, 8);
-        pc >>= 8;
-        *to = (struct ls_jit_snapshot){ .ref = (uint16_t)(LS_READ(uint16_t, snap, LS_SNAP_REF) - LS_REF_BIAS),
-                                        .mcofs = LS_READ(uint16_t, snap, LS_SNAP_MCOFS), .function = NO_FUNCTION };
-        for (unsigned k = 0; k < n; k++)
-                to->nframes += (map[k] & LS_SNAP_FRAMES) && LS_SNAP_SLOT(map[k]) > 1;
+        *to = (struct ls_jit_snapshot){ .ref = (uint16_t)(e.ref - LS_REF_BIAS), .mcofs = e.mcofs, .function = NO_FUNCTION,
+                                        .nframes = e.nframes };
         for (unsigned k = 0, at = *hint; k < f->n; k++, at++) {
                 const char *pt;
 
                 at %= f->n;
                 pt = (const char *)(uintptr_t)f->key[at];
-                if (!is_lua(f->key[at]) ||
-                    pc - (uintptr_t)(pt + LS_PT_SIZE) >= 4 * (uint64_t)LS_READ(uint32_t, pt, LS_PT_SIZEBC))
+                if (!is_lua(f->key[at]) || ls_jit_pos(pt, e.pc) == UINT32_MAX)
                         continue;
                 to->function = (uint16_t)at;
-                to->pos = (uint32_t)((pc - (uintptr_t)(pt + LS_PT_SIZE)) / 4);
+                to->pos = ls_jit_pos(pt, e.pc);
                 to->line = line_at(pt, to->pos);
                 *hint = at;
                 break;
@@ -130,8 +142,8 @@ static void describe(struct ls_rec_jittrace *rec, struct ls_jit *jit, const char
         if (rec->parent_id)
                 rec->parent_exit = jit->exit;
         rec->start_function = start == NO_FUNCTION ? UINT32_MAX : start;
-        if ((uintptr_t)(pc - (pt + LS_PT_SIZE)) < 4 * (uintptr_t)LS_READ(uint32_t, pt, LS_PT_SIZEBC)) {
-                rec->start_pos = (uint32_t)((pc - (pt + LS_PT_SIZE)) / 4);
+        if (ls_jit_pos(pt, pc) != UINT32_MAX) {
+                rec->start_pos = ls_jit_pos(pt, pc);
                 rec->start_line = line_at(pt, rec->start_pos);
         }
         rec->mcode = LS_READ(uint64_t, trace, LS_TR_MCODE);

@@ -256,6 +256,7 @@ static void do_hostile(char **argv)
 
         burn(L, "parent", 100);
         fflush(stdout);
+        sleep(1);       /* what the recorder has not read yet may be scribbled over */
         for (unsigned i = 0; i < n; i++)
                 if (fork() == 0) {
                         struct sigaction ignore = { .sa_handler = SIG_IGN };

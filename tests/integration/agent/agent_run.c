@@ -1,10 +1,11 @@
 /* A recorder with nothing but the agent's side of the job:
  *
- *   agent_run [-w] [-t helper|cputime|perf] [-i NS] [-o FILE] [-m TEXT] CMD...
+ *   agent_run [-w] [-t helper|cputime|perf] [-i NS] [-o FILE] [-m TEXT] [-l NS] CMD...
  *
  * starts CMD with the library that AGENT_LIBRARY names, ticks it as rudely as it can (the helper signals a waiting
  * thread too), and writes to FILE what the shared memory said, one "key value" a line. -w: code may not be changed in
- * CMD (PR_SET_MDWE). -m: what stands in the agent's variable instead of the memory. Ends with the program's status. */
+ * CMD (PR_SET_MDWE). -m: what stands in the agent's variable instead of the memory. -l: some signals of the
+ * helper come so late after the look at what the agent wants. Ends with the program's status. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -34,6 +35,7 @@ static uint64_t sent, kinds[256];
 static volatile int stopping;
 static int write_protected;
 static const char *memory_text;
+static long late_ns;
 
 #ifndef PR_SET_MDWE
 #define PR_SET_MDWE 65
@@ -104,8 +106,15 @@ static int open_perf(pid_t tid, uint64_t period)
 
 static void signal_ring(struct ls_ring *ring)
 {
+        static unsigned looks;
+
         atomic_store(&ring->sending, 1);
-        if (atomic_load(&ring->armed) && syscall(SYS_tgkill, shm->root_pid, atomic_load(&ring->tid), LS_TICK_SIGNAL) == 0)
+        /* As if it lost its processor in between. */
+        if (late_ns && atomic_load(&ring->armed) && ++looks % 16 == 0) {
+                nanosleep(&(struct timespec){ 0, late_ns }, NULL);
+                if (syscall(SYS_tgkill, shm->root_pid, atomic_load(&ring->tid), LS_TICK_SIGNAL) == 0)
+                        sent++;
+        } else if (atomic_load(&ring->armed) && syscall(SYS_tgkill, shm->root_pid, atomic_load(&ring->tid), LS_TICK_SIGNAL) == 0)
                 sent++;
         atomic_store(&ring->sending, 0);
 }
@@ -272,11 +281,12 @@ int main(int argc, char **argv)
         int c, status;
         pid_t pid;
 
-        while ((c = getopt(argc, argv, "+wt:i:o:m:")) != -1) {
+        while ((c = getopt(argc, argv, "+wt:i:o:m:l:")) != -1) {
                 switch (c) {
                 case 't': timer = optarg; break;
                 case 'i': interval_ns = strtoull(optarg, NULL, 10); break;
                 case 'o': file = optarg; break;
+                case 'l': late_ns = strtol(optarg, NULL, 10); break;
                 case 'm': memory_text = optarg; break;
                 case 'w': write_protected = 1; break;
                 default: return 99;

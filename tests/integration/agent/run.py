@@ -126,6 +126,12 @@ def exec_1000():
         check(r.said["execs"] == 1001, "the agent came up %d times" % r.said["execs"])
 
 
+@suite.test("exec_late", "exec while the recorder has lost its processor between its last look and the signal")
+def exec_late():
+    for ms in 5, 40:
+        samples(same([binary("probe_process"), "exec_chain", "40"], timers=["helper"], options=["-l", str(ms * 1000000)]))
+
+
 @suite.test("exec_thread", "exec from another thread than the ticked one, 300 times with each timer")
 def exec_thread():
     for timer in TIMERS:

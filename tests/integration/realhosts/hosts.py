@@ -93,7 +93,7 @@ daemon off; master_process off; pid /files/wrk-nginx.pid; error_log /files/wrk-n
 http { access_log off; server { listen unix:/files/wrk.sock; listen 127.0.0.1:18097; location / { return 200 "ok"; } } }
 """))
         try:
-            lua = tree.file("wrk.lua", (WORK_LUA % {"host": "wrk", "n": 2000}) +
+            lua = tree.file("wrk.lua", (WORK_LUA % {"host": "wrk", "n": 20000}) +
                             "function request() heavy_wrk() light_wrk() return wrk.format() end\n")
             wait_port(server)
             r = tree.record("wrk", "wrk", "-t2", "-c4", "-d2s", "-s", lua, "http://127.0.0.1:18097/").ok()
