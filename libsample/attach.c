@@ -239,6 +239,7 @@ static void end(void)
         ls_attach_exec_end();
         ls_vm_library_leave();
         ls_signals_end();
+        wait_for_calls();               /* of VMs that were made or closed meanwhile */
         ls_attach_threads_end();
         ls_engine_detach();
         ls_tick_newcomer = NULL;

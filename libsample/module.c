@@ -170,7 +170,7 @@ static int ready(lua_State *L)
 {
         int runs = ls_lua.lua_gettop(L) > 1 && !ls_lua.lua_toboolean(L, 2);
 
-        if (ls_lua.lua_gettop(L) && ls_lua.lua_type(L, 1) == LS_LUA_TTHREAD && ls_agent_live())
+        if (ls_lua.lua_gettop(L) && ls_lua.lua_type(L, 1) == LS_LUA_TTHREAD)
                 ls_ready_mark(ls_lua.lua_topointer(L, 1), !runs);
         return 0;
 }
