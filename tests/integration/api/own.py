@@ -98,6 +98,22 @@ def add_to(suite):
         is_about(ticks(file, "zone-path", "zone"), {"old": 0.6, "old;new": 0.2, "old;ours": 0.2})
         is_about(ticks(file, "label:who", "label"), {"co": 0.2, "(none)": 0.8})
 
+    @test("own-after", "what a recording that has ended leaves behind does nothing; a second one has labels that begin in it")
+    def own_after():
+        script, file = s.tmpfile(".lua"), s.tmpfile(".own")
+        with open(script, "w") as f:
+            f.write("""local ls = require "luasample"
+                local function spin(ms) local e = os.clock() + ms / 1000 repeat until os.clock() >= e end
+                ls.start { output = arg[1] } spin(30) ls.stop()
+                print(pcall(ls.label, "who", "nobody"))
+                print(pcall(ls.zone, "z", spin, 1))
+                print(pcall(ls.ready, coroutine.create(spin)))
+                ls.start { output = arg[1] .. ".2" }
+                ls.label("who", "ann") spin(150) print(ls.stop())""")
+        r = s.run([s.luajit().program, script, file], env=env(), timeout=60).ok()
+        check(r.out == "true\ntrue\ntrue\n%s.2\n" % file, r.out + r.err)
+        is_about(ticks(file + ".2", "label:who", "label"), {"ann": 1})
+
     @test("own-joins", "under luasample record start joins that recording, and no other begins")
     def own_joins():
         file = s.tmpfile(".own")
