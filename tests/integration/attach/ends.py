@@ -168,6 +168,21 @@ def add_to(suite):
         said = p.read(p.out).split("\n")
         check("child 0" in said and not [x for x in said if x and x not in ("begin", "child 0")], "the children ended: %r" % said)
 
+    @test("leave-slowly", "one of two processes ends while the other does not let the agent go: the trace is whole")
+    def _():
+        a, b = begun(LOOP, "60"), begun(LOOP, "60")
+        r = started("%d,%d" % (a.p.pid, b.p.pid))
+        runs_for(b.p.pid, 0.2)
+        a.signal(signal.SIGSTOP)
+        r.signal(signal.SIGINT)
+        time.sleep(0.3)
+        end(b)
+        check(r.wait() == 0, "status %d: %s" % (r.p.returncode, r.read(r.err)))
+        check("has not let the agent go yet" in r.read(r.err), r.read(r.err))
+        check(info(r.trace)["complete"], "the trace has no end")
+        a.signal(signal.SIGCONT)
+        end(a)
+
     @test("two", "two processes at once, by a list")
     def _():
         a, b = begun(LOOP, "60"), begun(LOOP, "60")
