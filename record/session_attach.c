@@ -145,8 +145,11 @@ static int attach_one(struct ls_session *s, struct attached *a, pid_t pid, const
         a->there = err == 0;
         if (err == 0)
                 say_attached(a);
-        else if (a->opened)
+        else if (a->opened) {
+                ls_target_stop(a->target);
+                ls_attach_give_up(&a->target->memory);
                 a->target->ended = 1;
+        }
         return err;
 }
 
