@@ -59,19 +59,31 @@ int ls_attach_has_left(void)
         return ls_agent.attached && !luasample_attach_status.pid;
 }
 
-/* The memory is the parent's still, and shared with it. One in which there is no room is left alone. */
-void ls_attach_tell_of_child(void)
+void ls_attach_fork_begins(void)
 {
-        struct ls_shm *shm = ls_agent.shm;
+        if (ls_agent.attached && !ls_attach_has_left())
+                atomic_fetch_add(&ls_agent.shm->forks_coming, 1);
+}
 
-        if (!ls_agent.attached || !ls_engine_may_go_on() || !atomic_load(&shm->recording))
-                return;
+static void tell(struct ls_shm *shm)
+{
         for (unsigned i = 0; i < LS_FORK_SLOTS; i++) {
                 uint32_t nobody = 0;
 
                 if (atomic_compare_exchange_strong(&shm->forked[i], &nobody, (uint32_t)getpid()))
                         return;
         }
+        atomic_fetch_add(&shm->forks_untold, 1);
+}
+
+/* The memory is the parent's still, and shared with it. */
+void ls_attach_tell_of_child(void)
+{
+        if (!ls_agent.attached)
+                return;
+        if (ls_engine_may_go_on() && atomic_load(&ls_agent.shm->recording))
+                tell(ls_agent.shm);
+        atomic_fetch_sub(&ls_agent.shm->forks_coming, 1);
 }
 
 static void pause_ns(long ns)

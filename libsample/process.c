@@ -69,6 +69,7 @@ void ls_process_child_comes(int n)
 static void before_fork(void)
 {
         ls_process_child_comes(1);
+        ls_attach_fork_begins();
 }
 
 static void after_fork_child(void)

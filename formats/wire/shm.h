@@ -7,7 +7,7 @@
 #include "formats/wire/ring.h"
 
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
-#define LS_SHM_VERSION 5u
+#define LS_SHM_VERSION 6u
 #define LS_SHM_COUNTERS 4096u           /* offset of the counters, struct ls_counter[LS_COUNTERS] */
 /* Offset of ring 0; ring i comes i * ring_stride behind it. */
 #define LS_SHM_RINGS   (LS_SHM_COUNTERS + LS_COUNTERS * sizeof(struct ls_counter))
@@ -117,6 +117,8 @@ struct ls_shm {
         struct ls_hold_range hold_ranges[LS_HOLD_RANGES];
         _Atomic uint32_t forked[LS_FORK_SLOTS]; /* attached: children with VMs, each by itself and as it knows itself, to be
                                          * attached to; the recorder takes them; 0 = free */
+        _Atomic uint32_t forks_untold;  /* attached: children that found no place there */
+        _Atomic int32_t forks_coming;   /* attached: forks that have begun and whose child has not run yet */
         _Atomic uint32_t counters;      /* counters from 0 that are or were about to be named */
         uint64_t parent_generation;     /* of the memory of the process that forked this one, 0 = it was not forked */
         uint32_t parent_jit_ids;        /* ids of JIT traces up to this one are the parent's, and so are their definitions */
