@@ -170,26 +170,43 @@ static void look_for_vms(void)
         atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_now_ns() - start);
 }
 
+static const char not_held[] = "the threads that run could not be stopped outside of it";
+
+/* Until the recorder has answered, or is gone. Returns the state. */
+static uint32_t wait_for_answer(struct ls_shm *shm, uint32_t asked)
+{
+        const struct timespec look = { 0, (long)LOOK_NS };
+        uint64_t end = ls_now_ns() + HOLD_NS;
+
+        while (atomic_load(&shm->hold) == asked && ls_now_ns() < end && !atomic_load(&shm->detach) &&
+               ls_recorder_state() != LS_RECORDER_GONE)
+                syscall(SYS_futex, &shm->hold, FUTEX_WAIT, asked, &look, NULL, 0);
+        return atomic_load(&shm->hold);
+}
+
+/* A thread that comes to a closed entry waits there: so the recorder is asked for first, which may have other things to do. */
+static const char *call_recorder(void)
+{
+        atomic_store(&ls_agent.shm->hold, LS_HOLD_WANTED);
+        return wait_for_answer(ls_agent.shm, LS_HOLD_WANTED) == LS_HOLD_READY ? NULL : not_held;
+}
+
 /* The recorder looks where the program's threads are, and where that is needed stops them. */
 static const char *hold(const struct ls_patch *patches, size_t n)
 {
-        const struct timespec look = { 0, (long)LOOK_NS };
         struct ls_shm *shm = ls_agent.shm;
-        uint64_t end = ls_now_ns() + HOLD_NS;
-        uint32_t ranges = 0, state;
+        uint32_t ranges = 0, state = LS_HOLD_READY;
 
         for (size_t i = 0; i < n && ranges < LS_HOLD_RANGES; i++)
                 if (patches[i].target && patches[i].moved)
                         shm->hold_ranges[ranges++] = (struct ls_hold_range){ (uintptr_t)patches[i].target, (uint32_t)patches[i].moved,
                                                                                (uint32_t)patches[i].closed };
         shm->n_hold = ranges;
-        atomic_store(&shm->hold, LS_HOLD_ASKED);
-        while (atomic_load(&shm->hold) == LS_HOLD_ASKED && ls_now_ns() < end && !atomic_load(&shm->detach))
-                syscall(SYS_futex, &shm->hold, FUTEX_WAIT, LS_HOLD_ASKED, &look, NULL, 0);
-        state = LS_HOLD_HELD;
-        if (atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_CLAIMED))
-                return NULL;
-        return "the threads that run could not be stopped outside of it";
+        if (!atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_ASKED))
+                return not_held;
+        syscall(SYS_futex, &shm->hold, FUTEX_WAKE, 1, NULL, NULL, 0);
+        state = wait_for_answer(shm, LS_HOLD_ASKED);
+        return state == LS_HOLD_HELD && atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_CLAIMED) ? NULL : not_held;
 }
 
 static void let_go(void)
@@ -282,6 +299,7 @@ void *luasample_attach(struct ls_attach *page)
         }
         ls_signals_start(1);
         ls_tick_newcomer = ls_attach_threads_newcomer;
+        ls_patch_call = call_recorder;
         ls_patch_hold = hold;
         ls_patch_let_go = let_go;
         ls_mappings_restart();

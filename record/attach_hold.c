@@ -14,7 +14,8 @@
 #include "record/stop.h"
 
 #define TRIES 500                       /* a ms each: a thread leaves some instructions when it gets a processor */
-#define CLAIM_NS 200000000ull           /* for the agent to see that threads are stopped */
+#define ASK_NS   1000000000ull          /* for the agent to close the entries */
+#define CLAIM_NS 200000000ull           /* to see that threads are stopped */
 #define STORE_NS 5000000000ull          /* for its stores; it needs some us unless it gets no processor */
 #define PASSES 20
 
@@ -141,6 +142,19 @@ static int hold(struct ls_stop *s, pid_t pid, pid_t agent, const struct ranges *
         return err;
 }
 
+/* The agent is about to close the entries. Returns 0 when it has not asked by then. */
+static int is_asked(struct ls_shm *shm)
+{
+        const struct timespec moment = { 0, 1000000 };
+        uint64_t start = now_ns();
+
+        answer(shm, LS_HOLD_WANTED, LS_HOLD_READY);
+        while (atomic_load(&shm->hold) == LS_HOLD_READY && now_ns() - start < ASK_NS)
+                syscall(SYS_futex, &shm->hold, FUTEX_WAIT, LS_HOLD_READY, &moment, NULL, 0);
+        answer(shm, LS_HOLD_READY, LS_HOLD_REFUSED);
+        return atomic_load(&shm->hold) == LS_HOLD_ASKED;
+}
+
 void ls_attach_hold(struct ls_subject *t, struct ls_shm *shm)
 {
         static struct ls_stop stop;     /* 250 KiB */
@@ -149,7 +163,7 @@ void ls_attach_hold(struct ls_subject *t, struct ls_shm *shm)
         pid_t agent;
         int err;
 
-        if (atomic_load(&shm->hold) != LS_HOLD_ASKED)
+        if (!is_asked(shm))
                 return;
         for (unsigned n = shm->n_hold; ranges.n < LS_HOLD_RANGES && ranges.n < n; ranges.n++)
                 ranges.r[ranges.n] = shm->hold_ranges[ranges.n];
