@@ -326,6 +326,7 @@ static void main_loop(struct ls_session *s, const char *agent)
                 t.tv_sec = (time_t)(wait / SECOND_NS);
                 t.tv_nsec = (long)(wait % SECOND_NS);
                 ppoll(p, 1 + ls_control_poll(&s->control, p + 1), &t, NULL);
+                ls_inject_let_go();
                 if (read_signals(s))
                         break;
                 ls_session_work(s, 0);
@@ -343,8 +344,10 @@ static int attach_all(struct ls_session *s, const pid_t *pids, unsigned n, const
 {
         unsigned there = 0;
 
-        for (unsigned i = 0; i < n; i++)
+        for (unsigned i = 0; i < n; i++) {
                 there += attach_one(s, &attached[n_attached++], pids[i], agent) == 0;
+                ls_inject_let_go();
+        }
         return there ? 0 : -ESRCH;
 }
 
