@@ -282,6 +282,13 @@ static void end(void)
         atomic_store(&taken, 0);
 }
 
+/* This thread gets descriptors of its own, at first none: what it opens now and then has no number in the program, takes none
+ * from it while it closes one and opens another, and is in no child that it forks. */
+static void leave_descriptors(void)
+{
+        syscall(436 /* close_range */, 0u, ~0u, 2u /* CLOSE_RANGE_UNSHARE */);
+}
+
 void *luasample_attach(struct ls_attach *page)
 {
         const struct ls_attach a = *page;
@@ -297,6 +304,7 @@ void *luasample_attach(struct ls_attach *page)
                 page->state = LS_ATTACH_REFUSED;
                 return NULL;
         }
+        leave_descriptors();
         ls_signals_start(1);
         ls_tick_newcomer = ls_attach_threads_newcomer;
         ls_patch_call = call_recorder;

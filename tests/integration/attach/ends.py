@@ -168,6 +168,22 @@ def add_to(suite):
         said = p.read(p.out).split("\n")
         check("child 0" in said and not [x for x in said if x and x not in ("begin", "child 0")], "the children ended: %r" % said)
 
+    @test("own-descriptors", "the agent's thread has no descriptor in common with the program, and keeps none of its own")
+    def _():
+        p = begun(LOOP, "60")
+        r = started(p.p.pid)
+        task = "/proc/%d/task" % p.p.pid
+        tid, = [t for t in os.listdir(task) if process.read(p.p.pid, "task/%s/comm" % t) == "luasample\n"]
+        seen = []
+        for _ in range(40):                     # it opens something each 50 ms
+            seen.append(os.listdir("%s/%s/fd" % (task, tid)))
+            time.sleep(0.005)
+        check([] in seen, "descriptors of the agent: %s" % seen[:3])
+        check(len(os.listdir("/proc/%d/fd" % p.p.pid)) >= 3, "the program has lost its own")
+        r.signal(signal.SIGINT)
+        check(r.wait() == 0, r.read(r.err))
+        end(p)
+
     @test("daemon", "a program that forks and ends before its child has run: the child is recorded")
     def _():
         script = tmpfile(".lua")
