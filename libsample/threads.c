@@ -323,7 +323,8 @@ void ls_thread_begin(size_t stack_size)
                 t = ls_thread_make(tid);
         if (!t) {
                 ls_unlock(&ls_threads_lock, &mask);
-                atomic_fetch_add(&ls_agent.shm->nthreads_unrecorded, 1);
+                if (!ls_agent.attached)         /* else it comes again, and is counted by attach_threads.c */
+                        atomic_fetch_add(&ls_agent.shm->nthreads_unrecorded, 1);
                 errno = saved;
                 return;
         }
