@@ -184,7 +184,7 @@ static uint32_t wait_for_answer(struct ls_shm *shm, uint32_t asked)
         return atomic_load(&shm->hold);
 }
 
-/* A thread that comes to a closed entry waits there: so the recorder is asked for first, which may have other things to do. */
+/* A thread that comes to a closed entry waits there: so the recorder is called first, which may have other things to do. */
 static const char *call_recorder(void)
 {
         atomic_store(&ls_agent.shm->hold, LS_HOLD_WANTED);
@@ -205,8 +205,9 @@ static const char *hold(const struct ls_patch *patches, size_t n)
         if (!atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_ASKED))
                 return not_held;
         syscall(SYS_futex, &shm->hold, FUTEX_WAKE, 1, NULL, NULL, 0);
-        state = wait_for_answer(shm, LS_HOLD_ASKED);
-        return state == LS_HOLD_HELD && atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_CLAIMED) ? NULL : not_held;
+        wait_for_answer(shm, LS_HOLD_ASKED);
+        state = LS_HOLD_HELD;
+        return atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_CLAIMED) ? NULL : not_held;
 }
 
 static void let_go(void)
@@ -282,8 +283,8 @@ static void end(void)
         atomic_store(&taken, 0);
 }
 
-/* This thread gets descriptors of its own, at first none: what it opens now and then has no number in the program, takes none
- * from it while it closes one and opens another, and is in no child that it forks. */
+/* This thread gets descriptors of its own, at first none: what it opens now and then has no number in the program, takes
+ * none from it while it closes one and opens another, and is in no child that it forks. */
 static void leave_descriptors(void)
 {
         syscall(436 /* close_range */, 0u, ~0u, 2u /* CLOSE_RANGE_UNSHARE */);

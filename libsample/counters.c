@@ -54,7 +54,8 @@ static void say_full(const struct ls_shm *shm)
         static _Atomic uint64_t said;
 
         if (atomic_exchange(&said, shm->generation) != shm->generation)
-                ls_agent_notice("the program has more than %u counters: those that came later are not recorded", LS_COUNTERS);
+                ls_agent_notice("the program has more than %u counters: those that came later are not recorded",
+                                LS_COUNTERS);
 }
 
 static int count(struct ls_shm *shm, const char *name, uint32_t len, double value)

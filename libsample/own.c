@@ -37,7 +37,7 @@
 static struct {
         atomic_int busy;                /* process of which a thread begins or ends one; 0 = none */
         atomic_int pid;                 /* of the recorder, 0 = none */
-        atomic_int begun_by;            /* process that began it: a child that it forked is recorded too, but does not end it */
+        atomic_int begun_by;            /* process that did that: a child that it forks is recorded too, but ends none */
         char trace[PATH_MAX];           /* of it, or of the last one; "" = there was none */
 } own;
 

@@ -58,7 +58,7 @@ static int all_closed(const struct ranges *ranges)
         return 1;
 }
 
-/* Returns 1 when thread i was seen outside or has ended, 0 = not yet, or -errno. It is not stopped then, but may be asked to. */
+/* Returns 1 when thread i was seen outside or has ended, 0 = not yet, or -errno. It does not stand then, but may be asked to. */
 static int look_at_one(struct ls_stop *s, unsigned i, const struct ranges *ranges, uint64_t *ret_longest_ns)
 {
         struct ls_stopped *t = &s->threads[i];
@@ -76,8 +76,8 @@ static int look_at_one(struct ls_stop *s, unsigned i, const struct ranges *range
         return !err;
 }
 
-/* Until each has been seen outside. All are asked at once, since each stops when it gets a processor, and goes on as soon as it was
- * seen. Returns 0; -EAGAIN: one stays inside; or -errno. */
+/* Until each has been seen outside. All are asked at once, since each stops when it gets a processor, and goes on as soon
+ * as it was seen. Returns 0; -EAGAIN: one stays inside; or -errno. */
 static int look_at_each(struct ls_stop *s, const struct ranges *ranges, uint64_t *ret_longest_ns)
 {
         const struct timespec moment = { 0, 1000000 };

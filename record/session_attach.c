@@ -208,8 +208,8 @@ static void say_lost(struct ls_session *s)
 
         if (!n)
                 return;
-        snprintf(text, sizeof(text), "%lu forked process%s not recorded: too many came at a time, or for reasons as given", n,
-                 n == 1 ? " is" : "es are");
+        snprintf(text, sizeof(text), "%lu forked process%s not recorded: too many came at a time, or for reasons as given",
+                 n, n == 1 ? " is" : "es are");
         say(s, text);
 }
 

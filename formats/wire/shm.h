@@ -44,8 +44,8 @@ enum ls_watching { LS_WATCH_NONE, LS_WATCH_STACKS, LS_WATCH_FORBIDDEN, LS_WATCH_
                    LS_WATCH_NO_TIMES };
 
 /* Attached: before the agent puts jumps at entries of functions the recorder sees to it that no thread is in the middle of what the
- * jumps replace. The agent wants that, and the recorder, which may be busy, is ready for it; then the agent closes the entries
- * and asks, the recorder answers, the agent claims what it was given, and lets go. */
+ * jumps replace. The agent wants that, and the recorder, which may be busy, is ready for it; then the agent closes the
+ * entries and asks, the recorder answers, the agent claims what it was given, and lets go. */
 enum ls_hold { LS_HOLD_NONE, LS_HOLD_WANTED, LS_HOLD_READY, LS_HOLD_ASKED, LS_HOLD_HELD, LS_HOLD_CLAIMED, LS_HOLD_REFUSED };
 #define LS_HOLD_RANGES 8u
 struct ls_hold_range {                  /* no thread may be behind at, and before its end */

@@ -79,8 +79,9 @@ static const char *hold(const struct ls_patch *patches, size_t n)
         shm->n_hold = 1;
         if (!atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_ASKED))
                 return "given up";
-        state = wait_while(LS_HOLD_ASKED);
-        return state == LS_HOLD_HELD && atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_CLAIMED) ? NULL : "refused";
+        wait_while(LS_HOLD_ASKED);
+        state = LS_HOLD_HELD;
+        return atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_CLAIMED) ? NULL : "refused";
 }
 
 static void let_go(void)

@@ -98,7 +98,7 @@ def add_to(suite):
         is_about(ticks(file, "zone-path", "zone"), {"old": 0.6, "old;new": 0.2, "old;ours": 0.2})
         is_about(ticks(file, "label:who", "label"), {"co": 0.2, "(none)": 0.8})
 
-    @test("own-after", "what a recording that has ended leaves behind does nothing; a second one has labels that begin in it")
+    @test("own-after", "what a recording that has ended leaves behind does nothing; a second one has labels of its own")
     def own_after():
         script, file = s.tmpfile(".lua"), s.tmpfile(".own")
         with open(script, "w") as f:
