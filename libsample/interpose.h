@@ -27,6 +27,8 @@ int ls_process_join(void);
 int ls_process_may_join(void);
 /* Children are on their way (n 1), or are there, or did not come (-1). */
 void ls_process_child_comes(int n);
+/* In the child, for which that was said: it has memory by now, or may yet ask for some when it makes a VM or execs. */
+void ls_process_child_is_here(void);
 /* 1 when the agent has something to do in this process: it is recorded, or passes itself on to children. */
 static inline int ls_process_is_known(void)
 {

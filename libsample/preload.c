@@ -49,7 +49,7 @@ __attribute__((constructor(101))) static void come_up(void)
         if (ls_process_is_known())
                 ls_vm_library_scan(1);
         if (memory.after_exec == 'c')
-                ls_process_child_comes(-1);
+                ls_process_child_is_here();
         if (ls_agent.shm)
                 atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_now_ns() - began);
         errno = saved;

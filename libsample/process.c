@@ -65,6 +65,32 @@ void ls_process_child_comes(int n)
                 atomic_fetch_add(&registry->coming, n);
 }
 
+/* This process may yet be recorded, or it is by now. */
+static void note_comer(int comes)
+{
+        uint64_t pid = (uint64_t)(uint32_t)getpid(), old, oldest = UINT64_MAX;
+        _Atomic uint64_t *at = NULL;
+
+        for (unsigned i = 0; registry && i < LS_COMERS; i++) {
+                old = atomic_load(&registry->comers[i]);
+                if (old && (uint32_t)old == pid)
+                        atomic_store(&registry->comers[i], 0);
+                if ((uint32_t)old == pid || old < oldest) {
+                        at = &registry->comers[i];
+                        oldest = (uint32_t)old == pid ? 0 : old;
+                }
+        }
+        if (at && comes)
+                atomic_store(at, (ls_now_ns() / 1000000u) << 32 | pid);
+}
+
+void ls_process_child_is_here(void)
+{
+        if (ls_process_may_join())
+                note_comer(1);
+        ls_process_child_comes(-1);
+}
+
 /* The recorder waits a moment for children when the program ends: one that was forked just before may not have run yet. */
 static void before_fork(void)
 {
@@ -85,7 +111,7 @@ static void after_fork_child(void)
                 if (ls_engine_may_go_on())
                         ls_process_join();
         }
-        ls_process_child_comes(-1);
+        ls_process_child_is_here();
 }
 
 void ls_process_watch_forks(void)
@@ -192,6 +218,7 @@ int ls_process_join(void)
         if (!ls_process_may_join())
                 return ls_agent_live();
         shm = take_memory(&memory);
+        note_comer(0);
         if (!shm) {
                 refused = getpid();
                 errno = saved;

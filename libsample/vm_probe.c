@@ -424,6 +424,22 @@ static int have_api(void)
                ls_lua.luaopen_base;
 }
 
+/* Closes the VM of the probe, which gives all its memory back: do such calls come to us? */
+static void close_and_watch(lua_State *L)
+{
+        const void *first = LS_READ(const void *, LS_READ(const char *, L, LS_L_GLREF), 0), *alloc = NULL;
+        uint64_t unmaps = atomic_load(&ls_unmaps.begun);
+        void *data;
+
+        if (ls_lua.lua_getallocf)
+                alloc = (const void *)(uintptr_t)ls_lua.lua_getallocf(L, &data);
+        ls_lua.lua_close(L);
+        if (!alloc || alloc != first || atomic_load(&ls_unmaps.begun) == unmaps)
+                return;
+        ls_vm_facts.heap_alloc = alloc;
+        atomic_store(&ls_heap_is_watched, 1);
+}
+
 void ls_vm_probe(void)
 {
         struct probe state = { 0 };
@@ -452,7 +468,10 @@ void ls_vm_probe(void)
                         ls_vm_facts.jit_base_offset = 0;
                 }
                 ls_vm_facts.traces_offset = ls_jit_traces_seen();
-                ls_lua.lua_close(L);
+                if (state.why)
+                        ls_lua.lua_close(L);
+                else
+                        close_and_watch(L);
                 ls_vm_facts.why = state.why;
                 ls_vm_facts.ok = !state.why;
         }

@@ -358,8 +358,11 @@ int ls_inject_begin(struct ls_inject *in)
                         nanosleep(&moment, NULL);
                 if (!n)
                         return -ESRCH;
-                for (unsigned i = 0; i < n && (err == -EAGAIN); i++)
+                for (unsigned i = 0; i < n && err == -EAGAIN; i++) {
                         err = try_thread(in, tids[i], gadget, &data);
+                        if (err == -ESRCH)      /* it ended meanwhile, as the agent's of the time before may */
+                                err = -EAGAIN;
+                }
         }
         return err;
 }

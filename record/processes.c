@@ -218,7 +218,7 @@ unsigned ls_processes_left(const struct ls_session *s)
 
 int ls_processes_come(const struct ls_session *s)
 {
-        return s->registry.page && atomic_load(&s->registry.page->coming) > 0;
+        return s->registry.page && ls_registry_expects(&s->registry, ls_session_clock(CLOCK_MONOTONIC));
 }
 
 int ls_processes_has(const struct ls_session *s, pid_t pid)

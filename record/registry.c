@@ -38,6 +38,24 @@ void ls_registry_announce(const struct ls_registry_side *r, struct ls_shm *shm)
         shm->registry_generation = r->generation;
 }
 
+/* A process that has no VM for so long will have none soon. */
+#define COMER_MS 1000u
+
+int ls_registry_expects(const struct ls_registry_side *r, uint64_t now_ns)
+{
+        if (atomic_load(&r->page->coming) > 0)
+                return 1;
+        for (unsigned i = 0; i < LS_COMERS; i++) {
+                uint64_t comer = atomic_load(&r->page->comers[i]);
+                pid_t pid = (pid_t)(uint32_t)comer;
+
+                if (pid > 0 && (uint32_t)(now_ns / 1000000u) - (uint32_t)(comer >> 32) < COMER_MS &&
+                    (kill(pid, 0) == 0 || errno == EPERM))
+                        return 1;
+        }
+        return 0;
+}
+
 /* The main thread waits for descriptors, not for a futex. */
 static void *listen_to_bell(void *arg)
 {

@@ -31,6 +31,9 @@ int ls_registry_init(struct ls_registry_side *r);
 /* Ends listening, and frees all. Takes one that was never made. */
 void ls_registry_done(struct ls_registry_side *r);
 
+/* 1 while children are on their way, or are there and may yet make a VM: those that came less than a second ago, and live. */
+int ls_registry_expects(const struct ls_registry_side *r, uint64_t now_ns);
+
 /* Puts the way to the registry into the memory of a process. */
 void ls_registry_announce(const struct ls_registry_side *r, struct ls_shm *shm);
 /* Begins to listen to the bell. Returns 0 or -errno. */

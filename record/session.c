@@ -223,7 +223,7 @@ uint64_t ls_session_time_to_wait(const struct ls_session *s, uint64_t now)
         if (s->pause.until_ns && s->pause.until_ns < due)
                 due = s->pause.until_ns;
         for (unsigned i = 0; i < s->n_targets; i++)
-                if (s->targets[i]->due_ns < due)
+                if (!s->targets[i]->ended && s->targets[i]->due_ns < due)
                         due = s->targets[i]->due_ns;
         return due > now ? due - now : 0;
 }

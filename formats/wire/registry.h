@@ -9,9 +9,10 @@
 #include <stdint.h>
 
 #define LS_REGISTRY_MAGIC   0x5253534cu /* "LSSR" */
-#define LS_REGISTRY_VERSION 1u
+#define LS_REGISTRY_VERSION 2u
 #define LS_REGISTRY_SIZE    4096u
 #define LS_SEATS            32u
+#define LS_COMERS           128u
 
 /* taken: who has the seat. Only the recorder makes an empty seat ready, and a taken one empty. */
 #define LS_SEAT_EMPTY UINT64_C(0)
@@ -40,6 +41,9 @@ struct ls_registry {
         _Atomic int32_t coming;         /* forks and execs on their way: children that may yet take a seat. One that fails, or
                                          * whose new image lets no agent in, may leave it too high */
         struct ls_seat seats[LS_SEATS];
+        /* agents write: processes, new by fork or exec, that have no seat and may yet take one. CLOCK_MONOTONIC in ms << 32 |
+         * pid, as it sees itself; 0 = free. When there are more the oldest gives way */
+        _Atomic uint64_t comers[LS_COMERS];
 };
 _Static_assert(sizeof(struct ls_registry) <= LS_REGISTRY_SIZE, "the registry is one page");
 

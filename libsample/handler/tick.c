@@ -354,6 +354,11 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
         s->last_vm = r.vm;
         if (r.vm->paused)
                 return;
+        /* It may have been given another allocator since it was made. */
+        if (guard->as_of && (!ls_guard_reads(guard, r.global, 8) || LS_READ(const void *, r.global, 0) != ls_vm_facts.heap_alloc)) {
+                atomic_store(&ls_heap_is_watched, 0);
+                ls_guard_begin(guard);
+        }
         state = vmstate_of(*(const volatile int32_t *)(r.global + ls_vm_facts.vmstate_offset));
         atomic_store_explicit(&s->last_time_ns, now, memory_order_relaxed);
         atomic_fetch_add_explicit(&t->ring->ticks, n, memory_order_relaxed);

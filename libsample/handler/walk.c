@@ -25,6 +25,12 @@ static int reads(struct ls_walk *w, const void *p, size_t n)
         return w->trusted || ls_guard_reads(&w->guard, p, n);
 }
 
+/* What comes from a register, the C stack, or a slot that may not be a link. */
+static int reads_wild(struct ls_walk *w, const void *p, size_t n)
+{
+        return w->trusted || ls_guard_reads_wild(&w->guard, p, n);
+}
+
 #define NO_FUNCTION (1u << 16)          /* below it no code is mapped: the id of a C type that is called */
 
 /* What the FFI calls: its first argument points to it. */
@@ -78,10 +84,10 @@ static int frame_reads(struct ls_walk *w, const char *fn)
 /* C frames of protected calls that are done with: f is below where they began. */
 static const char *live_cframe(struct ls_walk *w, const char *cf, const uint64_t *stack, const uint64_t *f)
 {
-        while (cf && reads(w, cf, LS_CF_SIZE) && LS_READ(int32_t, cf, LS_CF_NRES) < 0 &&
+        while (cf && reads_wild(w, cf, LS_CF_SIZE) && LS_READ(int32_t, cf, LS_CF_NRES) < 0 &&
                (const char *)f < (const char *)stack - LS_READ(int32_t, cf, LS_CF_NRES))
                 cf = cframe_raw(LS_READ(const void *, cf, LS_CF_PREV));
-        return cf && reads(w, cf, LS_CF_SIZE) ? cf : NULL;
+        return cf && reads_wild(w, cf, LS_CF_SIZE) ? cf : NULL;
 }
 
 static void note_cframe(struct ls_walk *w, const char *cf)
@@ -100,7 +106,7 @@ static const uint64_t *below_call(struct ls_walk *w, const uint64_t *f, const ch
 {
         const uint64_t *below;
 
-        if (!reads(w, pc - 4, 4))
+        if (!reads_wild(w, pc - 4, 4))
                 return NULL;
         below = f - 2 - ((const uint8_t *)pc)[-3];
         if (below <= bottom)
@@ -186,10 +192,10 @@ LS_HANDLER const lua_State *ls_walk_resumer(const lua_State *L, struct ls_guard 
 
         *ret_by_c = 0;
         if (LS_READ(const lua_State *, global, ls_vm_facts.main_offset) == L || !cf ||
-            (g && !ls_guard_reads(g, cf, 2 * LS_CF_SIZE)))
+            (g && !ls_guard_reads_wild(g, cf, 2 * LS_CF_SIZE)))
                 return NULL;
         while ((prev = cframe_raw(LS_READ(const void *, cf, LS_CF_PREV))) && prev > cf &&
-               (!g || ls_guard_reads(g, prev, 2 * LS_CF_SIZE)))
+               (!g || ls_guard_reads_wild(g, prev, 2 * LS_CF_SIZE)))
                 cf = prev;
         const char *back = LS_READ(const char *, cf, LS_CF_RETURN);
 
@@ -327,7 +333,7 @@ static int search(struct ls_walk *w, const lua_State *L, const struct ls_regs *r
         if (q - low > SEARCH_WORDS)
                 low = q - SEARCH_WORDS;
         while (q-- > low) {
-                if (!ls_guard_reads(&w->guard, q, 8))
+                if (!ls_guard_reads_wild(&w->guard, q, 8))
                         break;
                 if (*q >= (uint64_t)(uintptr_t)stack && *q <= (uint64_t)(uintptr_t)end) {
                         if (nbases < SEARCH_MOST)
@@ -404,7 +410,7 @@ static int moved(struct ls_walk *w, const lua_State *L, const struct ls_regs *r,
                         return 1;
         if ((uintptr_t)low & 7 || low > q)
                 return 0;
-        for (unsigned i = 0; low < q && i < SEARCH_WORDS && ls_guard_reads(&w->guard, low, 8); i++, low++)
+        for (unsigned i = 0; low < q && i < SEARCH_WORDS && ls_guard_reads_wild(&w->guard, low, 8); i++, low++)
                 if (try_moved(w, L, *low, pc, ret))
                         return 1;
         return 0;
@@ -431,7 +437,7 @@ LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_
 {
         const uint64_t *saved = LS_READ(const uint64_t *, L, LS_L_BASE), *dx = (const uint64_t *)r->dx;
         const char *cf = ls_cframe_of(L), *bx = (const char *)r->bx;
-        const char *newest_pc = ls_guard_reads(&w->guard, cf, LS_CF_SIZE) ? LS_READ(const char *, cf, LS_CF_PC) : NULL;
+        const char *newest_pc = ls_guard_reads_wild(&w->guard, cf, LS_CF_SIZE) ? LS_READ(const char *, cf, LS_CF_PC) : NULL;
         /* The VM itself makes protected calls, as while it compiles a loop: their C frame has no pc. */
         const char *saved_pc = pc_of(live_cframe(w, cf, LS_READ(const uint64_t *, L, LS_L_STACK), saved - 1));
 

@@ -74,7 +74,7 @@ static int do_environment(char **argv, char **envp)
         for (ssize_t i = 0; i < n; i++)
                 putchar(buf[i] ? buf[i] : '\n');
         printf("\n");
-        burn(20);
+        burn(60);
         fflush(stdout);
         if (system("cat /proc/self/environ | tr '\\0' '\\n'; /usr/bin/env"))
                 printf("system failed\n");

@@ -33,14 +33,14 @@ def add_to(suite):
             for opts in ([], ["-joff"]):
                 r = s.record_lua("seventy.lua", lj=lj, lua_opts=opts, args=["0.5"]).ok()
                 check(r.out == "seventy done\n", "stdout %r" % r.out)
-                sampled(r, "mul", 300)
+                sampled(r, "mul", 250)
     for name in ("debian", "shared", "luajit2", "luajit2so"):
         each_luajit(name)
 
     @t("kinds.-E", "luajit -E, which ignores the environment")
     def ignore_env():
         r = s.record_lua("seventy.lua", lua_opts=["-E"], args=["0.5"]).ok()
-        sampled(r, "mul", 300)
+        sampled(r, "mul", 250)
 
     @t("kinds.-e", "a program on the command line")
     def command_line():
@@ -51,12 +51,12 @@ def add_to(suite):
     def shebang():
         r = s.record([os.path.join(s.LUA, "shebang.lua"), "a b"]).ok()
         check(r.out == "shebang done\ta b\n", "stdout %r" % r.out)
-        sampled(r, "in_script", 300)
+        sampled(r, "in_script", 250)
 
     @t("kinds.sh-exec", "sh -c 'exec luajit app.lua'")
     def sh_exec():
         r = s.record(["sh", "-c", "exec luajit %s/seventy.lua 0.5" % s.LUA]).ok()
-        sampled(r, "mul", 300)
+        sampled(r, "mul", 250)
 
     @t("kinds.sh-c", "sh -c 'luajit app.lua': a child process is recorded; with --no-children it is named")
     def sh_child():

@@ -10,6 +10,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
 import support
 import launch
+import memory
 import output
 import signals
 import terminal
@@ -18,7 +19,7 @@ import timers
 import machine
 
 suite = support.Suite("record")
-for module in (launch, output, signals, terminal, threads, timers, machine):
+for module in (launch, memory, output, signals, terminal, threads, timers, machine):
     module.add_to(suite)
 
 if __name__ == "__main__":

@@ -1,0 +1,39 @@
+"""Memory of a VM that comes and goes while it is sampled: nothing is read that is gone, and the kernel is not asked at each tick
+what can be read."""
+import support
+from support import check, host, json_of, record
+
+QUESTION = "0x3039"                             # what handler/guard_page.c asks rt_sigprocmask to do
+
+
+def questions(how):
+    """Page questions a tick, of a program in which many ticks meet C code; those of the probe at start are few."""
+    trace, calls = support.tmpfile(".data"), support.tmpfile(".strace")
+    support.run([support.need("strace"), "-f", "-e", "trace=rt_sigprocmask", "-o", calls, support.luasample(), "record",
+                 "-q", "--no-native", "-o", trace, "--", host("allocator"), how, "400", "calm"], timeout=120).ok()
+    with open(calls) as f:
+        asked = sum(QUESTION in line for line in f)
+    samples = json_of(["info", "-i", trace, "--json"])["samples"]
+    check(samples > 50, "%d samples" % samples)
+    return asked / samples
+
+
+def add_to(suite):
+    test = suite.test
+
+    for how in "lj", "own", "wrapped":
+        @test("memory-%s" % how, "a heap that grows and shrinks, ticked every 50 us: %s" % {
+            "lj": "LuaJIT's own allocator", "own": "the host's allocator", "wrapped": "an allocator that is replaced"}[how])
+        def _(how=how):
+            r = record([host("allocator"), how, "1500"], "-i", "50us").ok()
+            check(r.out == "done\n", "prints %r" % r.out)
+            i = r.info()
+            check(i["samples"] > 500, "%d samples" % i["samples"])
+            bad = i["lost"]["bad-stack"] + i["lost"]["bad-record"]
+            check(bad <= i["ticks"] / 100, "%d bad stacks of %d ticks" % (bad, i["ticks"]))
+
+    @test("memory-questions", "pages that were read before are asked for again only when they may be gone")
+    def _():
+        lj, own, wrapped = questions("lj"), questions("own"), questions("wrapped")
+        check(lj < 2 < own and lj < wrapped, "questions a sample: %.2f with LuaJIT's allocator, %.2f with the host's, %.2f with "
+              "one that is replaced half-way" % (lj, own, wrapped))
