@@ -59,19 +59,31 @@ int ls_attach_has_left(void)
         return ls_agent.attached && !luasample_attach_status.pid;
 }
 
-/* The memory is the parent's still, and shared with it. One in which there is no room is left alone. */
-void ls_attach_tell_of_child(void)
+void ls_attach_fork_begins(void)
 {
-        struct ls_shm *shm = ls_agent.shm;
+        if (ls_agent.attached && !ls_attach_has_left())
+                atomic_fetch_add(&ls_agent.shm->forks_coming, 1);
+}
 
-        if (!ls_agent.attached || !ls_engine_may_go_on() || !atomic_load(&shm->recording))
-                return;
+static void tell(struct ls_shm *shm)
+{
         for (unsigned i = 0; i < LS_FORK_SLOTS; i++) {
                 uint32_t nobody = 0;
 
                 if (atomic_compare_exchange_strong(&shm->forked[i], &nobody, (uint32_t)getpid()))
                         return;
         }
+        atomic_fetch_add(&shm->forks_untold, 1);
+}
+
+/* The memory is the parent's still, and shared with it. */
+void ls_attach_tell_of_child(void)
+{
+        if (!ls_agent.attached)
+                return;
+        if (ls_engine_may_go_on() && atomic_load(&ls_agent.shm->recording))
+                tell(ls_agent.shm);
+        atomic_fetch_sub(&ls_agent.shm->forks_coming, 1);
 }
 
 static void pause_ns(long ns)
@@ -158,26 +170,44 @@ static void look_for_vms(void)
         atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_now_ns() - start);
 }
 
+static const char not_held[] = "the threads that run could not be stopped outside of it";
+
+/* Until the recorder has answered, or is gone. Returns the state. */
+static uint32_t wait_for_answer(struct ls_shm *shm, uint32_t asked)
+{
+        const struct timespec look = { 0, (long)LOOK_NS };
+        uint64_t end = ls_now_ns() + HOLD_NS;
+
+        while (atomic_load(&shm->hold) == asked && ls_now_ns() < end && !atomic_load(&shm->detach) &&
+               ls_recorder_state() != LS_RECORDER_GONE)
+                syscall(SYS_futex, &shm->hold, FUTEX_WAIT, asked, &look, NULL, 0);
+        return atomic_load(&shm->hold);
+}
+
+/* A thread that comes to a closed entry waits there: so the recorder is called first, which may have other things to do. */
+static const char *call_recorder(void)
+{
+        atomic_store(&ls_agent.shm->hold, LS_HOLD_WANTED);
+        return wait_for_answer(ls_agent.shm, LS_HOLD_WANTED) == LS_HOLD_READY ? NULL : not_held;
+}
+
 /* The recorder looks where the program's threads are, and where that is needed stops them. */
 static const char *hold(const struct ls_patch *patches, size_t n)
 {
-        const struct timespec look = { 0, (long)LOOK_NS };
         struct ls_shm *shm = ls_agent.shm;
-        uint64_t end = ls_now_ns() + HOLD_NS;
-        uint32_t ranges = 0, state;
+        uint32_t ranges = 0, state = LS_HOLD_READY;
 
         for (size_t i = 0; i < n && ranges < LS_HOLD_RANGES; i++)
                 if (patches[i].target && patches[i].moved)
                         shm->hold_ranges[ranges++] = (struct ls_hold_range){ (uintptr_t)patches[i].target, (uint32_t)patches[i].moved,
                                                                                (uint32_t)patches[i].closed };
         shm->n_hold = ranges;
-        atomic_store(&shm->hold, LS_HOLD_ASKED);
-        while (atomic_load(&shm->hold) == LS_HOLD_ASKED && ls_now_ns() < end && !atomic_load(&shm->detach))
-                syscall(SYS_futex, &shm->hold, FUTEX_WAIT, LS_HOLD_ASKED, &look, NULL, 0);
+        if (!atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_ASKED))
+                return not_held;
+        syscall(SYS_futex, &shm->hold, FUTEX_WAKE, 1, NULL, NULL, 0);
+        wait_for_answer(shm, LS_HOLD_ASKED);
         state = LS_HOLD_HELD;
-        if (atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_CLAIMED))
-                return NULL;
-        return "the threads that run could not be stopped outside of it";
+        return atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_CLAIMED) ? NULL : not_held;
 }
 
 static void let_go(void)
@@ -239,6 +269,7 @@ static void end(void)
         ls_attach_exec_end();
         ls_vm_library_leave();
         ls_signals_end();
+        wait_for_calls();               /* of VMs that were made or closed meanwhile */
         ls_attach_threads_end();
         ls_engine_detach();
         ls_tick_newcomer = NULL;
@@ -250,6 +281,13 @@ static void end(void)
         ls_share_leave(old_memory, old_size);
         atomic_store(&ls_agent.leaving, 0);
         atomic_store(&taken, 0);
+}
+
+/* This thread gets descriptors of its own, at first none: what it opens now and then has no number in the program, takes
+ * none from it while it closes one and opens another, and is in no child that it forks. */
+static void leave_descriptors(void)
+{
+        syscall(436 /* close_range */, 0u, ~0u, 2u /* CLOSE_RANGE_UNSHARE */);
 }
 
 void *luasample_attach(struct ls_attach *page)
@@ -267,8 +305,10 @@ void *luasample_attach(struct ls_attach *page)
                 page->state = LS_ATTACH_REFUSED;
                 return NULL;
         }
+        leave_descriptors();
         ls_signals_start(1);
         ls_tick_newcomer = ls_attach_threads_newcomer;
+        ls_patch_call = call_recorder;
         ls_patch_hold = hold;
         ls_patch_let_go = let_go;
         ls_mappings_restart();

@@ -53,8 +53,8 @@ struct entry {                          /* struct linux_dirent64 */
         char name[];
 };
 
-/* Marks the thread as seen, or makes what it needs. */
-static void look_at(const char *name, uint8_t seen[LS_THREADS_MOST])
+/* Marks the thread as seen, or makes what it needs. Returns 1 when there is no ring for it. */
+static unsigned look_at(const char *name, uint8_t seen[LS_THREADS_MOST])
 {
         struct ls_thread *t;
         int tid = 0;
@@ -62,7 +62,7 @@ static void look_at(const char *name, uint8_t seen[LS_THREADS_MOST])
         for (; *name >= '0' && *name <= '9'; name++)
                 tid = tid * 10 + (*name - '0');
         if (tid == 0 || *name)
-                return;
+                return 0;
         t = ls_thread_of(tid);
         if (!t) {
                 t = ls_thread_make(tid);
@@ -71,6 +71,14 @@ static void look_at(const char *name, uint8_t seen[LS_THREADS_MOST])
         }
         if (t)
                 seen[t->index] = 1;
+        return !t;
+}
+
+/* How many are not recorded at one time. */
+static void note_unrecorded(unsigned n)
+{
+        if (n > atomic_load(&ls_agent.shm->nthreads_unrecorded))
+                atomic_store(&ls_agent.shm->nthreads_unrecorded, n);
 }
 
 /* Returns 0 when the list is not complete: then nothing follows from a thread's absence. */
@@ -78,17 +86,19 @@ static int list(uint8_t seen[LS_THREADS_MOST])
 {
         char buf[4096] __attribute__((aligned(8)));
         int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        unsigned unrecorded = 0;
         long n = -1;
 
         while (fd >= 0 && (n = syscall(SYS_getdents64, fd, buf, sizeof buf)) > 0)
                 for (long at = 0; at < n;) {
                         const struct entry *e = (const struct entry *)(const void *)(buf + at);
 
-                        look_at(e->name, seen);
+                        unrecorded += look_at(e->name, seen);
                         at += e->len;
                 }
         if (fd >= 0)
                 close(fd);
+        note_unrecorded(unrecorded);
         return n == 0;
 }
 

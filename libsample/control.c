@@ -94,15 +94,25 @@ static int would_begin(struct ls_vm *vm)
         return !vm->in_region;
 }
 
-int ls_control_pass(void)
+static int pass(int in_the_end_too)
 {
         if (!ls_agent.attached)
                 return ls_agent_live();
         atomic_fetch_add(&ls_agent.calls, 1);
-        if (!atomic_load(&ls_agent.leaving) && ls_agent_live())
+        if ((in_the_end_too || !atomic_load(&ls_agent.leaving)) && ls_agent_live())
                 return 1;
         ls_control_go_out();
         return 0;
+}
+
+int ls_control_pass(void)
+{
+        return pass(0);
+}
+
+int ls_control_pass_vm(void)
+{
+        return pass(1);
 }
 
 int ls_control_come_in(void)

@@ -16,6 +16,8 @@
 int ls_control_come_in(void);
 /* The same for what needs no ring of its thread. */
 int ls_control_pass(void);
+/* The same for entries of the VM: the agent hears of VMs for as long as it samples. */
+int ls_control_pass_vm(void);
 void ls_control_go_out(void);
 
 /* L: all these are about its VM; NULL = all VMs. Return 1 when something changed, 0 = nothing is recorded here, or it was so

@@ -48,6 +48,16 @@ static void send(struct ls_counter *c, uint32_t index, uint64_t now, uint64_t va
         ls_ring_commit(t->ring, body);
 }
 
+/* Once a recording: what has no room leaves no trace but this. */
+static void say_full(const struct ls_shm *shm)
+{
+        static _Atomic uint64_t said;
+
+        if (atomic_exchange(&said, shm->generation) != shm->generation)
+                ls_agent_notice("the program has more than %u counters: those that came later are not recorded",
+                                LS_COUNTERS);
+}
+
 static int count(struct ls_shm *shm, const char *name, uint32_t len, double value)
 {
         struct ls_counter *c = find(ls_shm_counters(shm), atomic_load(&shm->counters), name, len);
@@ -55,8 +65,10 @@ static int count(struct ls_shm *shm, const char *name, uint32_t len, double valu
 
         if (!c)
                 c = add(shm, name, len);
-        if (!c)
+        if (!c) {
+                say_full(shm);
                 return 0;
+        }
         memcpy(&bits, &value, sizeof bits);
         atomic_store_explicit(&c->value, bits, memory_order_relaxed);
         atomic_store_explicit(&c->time_ns, now, memory_order_release);

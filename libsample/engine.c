@@ -465,9 +465,11 @@ int ls_engine_before_exec(void)
         struct sigaction sa = { .sa_handler = SIG_IGN };
         int quiet;
 
-        if (!ls_agent_live() || !atomic_load(&ls_agent.shm->nvms))
+        if (!ls_agent_live())
                 return 0;
         ls_threads_stop();
+        if (!atomic_load(&ls_agent.shm->nvms))
+                return 0;
         quiet = ls_threads_wait_for_recorder() == 0;
         ls_real.sigaction(LS_TICK_SIGNAL, &sa, NULL);
         sa.sa_handler = SIG_DFL;
@@ -478,10 +480,8 @@ int ls_engine_before_exec(void)
 
 void ls_engine_exec_failed(void)
 {
-        if (!ls_agent_live() || !atomic_load(&ls_agent.shm->nvms))
-                return;
-        ls_engine_install_handler();
-        ls_threads_go_on();
+        if (ls_agent_live())
+                ls_threads_go_on();
 }
 
 /* Another thread may be in a VM when exit is called from here: only a VM that rests is read. */

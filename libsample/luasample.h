@@ -163,8 +163,8 @@ static inline int luasample_start(struct lua_State *L, const char *name)
         return r < 0 ? r : api ? api->start(L, name) || r : 0;
 }
 
-/* The region ends. 0 also when there is none. A recorder that luasample_begin has begun ends with the last region: its trace
- * is whole when this returns. */
+/* The region ends. 0 also when there is none. A recorder that luasample_begin has begun in this process ends with the last
+ * region: its trace is whole when this returns. */
 static inline int luasample_stop(struct lua_State *L)
 {
         const struct luasample_api *api = luasample_agent();

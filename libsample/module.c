@@ -63,7 +63,11 @@ static const char module_source[] =
         "    end end\n"
         "  end\n"
         "  label = function(key, value)\n"
-        "    if not live then live, sets = new_labels() setmetatable(live, { __mode = 'v' }) end\n"
+        "    if not live then\n"
+        "      live, sets = new_labels()\n"
+        "      if not live then return false end\n"            /* an attachment has ended, or there is no memory */
+        "      setmetatable(live, { __mode = 'v' })\n"
+        "    end\n"
         "    local co, s = cur[0]\n"
         "    local hash = band(bxor(rshift(co, 4), rshift(co, 14)), 4095)\n"
         "    for i = hash, hash + 15 do\n"
@@ -170,7 +174,7 @@ static int ready(lua_State *L)
 {
         int runs = ls_lua.lua_gettop(L) > 1 && !ls_lua.lua_toboolean(L, 2);
 
-        if (ls_lua.lua_gettop(L) && ls_lua.lua_type(L, 1) == LS_LUA_TTHREAD && ls_agent_live())
+        if (ls_lua.lua_gettop(L) && ls_lua.lua_type(L, 1) == LS_LUA_TTHREAD)
                 ls_ready_mark(ls_lua.lua_topointer(L, 1), !runs);
         return 0;
 }
@@ -211,8 +215,10 @@ static void push_zone(lua_State *L)
 /* The tables of the first label: with room in their array parts, which is where the tick handler looks. Returns both. */
 static int new_labels(lua_State *L)
 {
-        struct ls_vm_labels *labels = ls_labels_of(L);
+        struct ls_vm_labels *labels;
 
+        ls_module_lend(L);              /* in another attachment than that which opened the module */
+        labels = ls_labels_of(L);
         if (!labels)
                 return 0;
         ls_lua.lua_createtable(L, LS_LABEL_SLOTS, 0);
@@ -235,7 +241,7 @@ static void add_lua(lua_State *L)
         struct ls_vm_labels *labels = ls_labels_of(L);
 
         push_zone(L);
-        if (vm && vm->lent && !vm->zones->names)        /* LuaJIT's own, from before: its stack is in itself */
+        if (vm && vm->lent && vm->zones && !vm->zones->names)        /* LuaJIT's own, from before: its stack is in itself */
                 vm->zones->names = ls_lua.lua_topointer(L, -1);
         if (ls_lua.luaL_loadbuffer(L, module_source, sizeof module_source - 1, "=luasample"))
                 ls_lua.lua_error(L);

@@ -35,10 +35,11 @@
 #define PARENT_FD_TEXT "3"
 
 static struct {
-        atomic_flag busy;               /* somebody begins or ends one */
+        atomic_int busy;                /* process of which a thread begins or ends one; 0 = none */
         atomic_int pid;                 /* of the recorder, 0 = none */
+        atomic_int begun_by;            /* process that did that: a child that it forks is recorded too, but ends none */
         char trace[PATH_MAX];           /* of it, or of the last one; "" = there was none */
-} own = { .busy = ATOMIC_FLAG_INIT };
+} own;
 
 static int is_program(const char *path)
 {
@@ -79,7 +80,7 @@ static void become(const char *program, const char **words, int parent)
 {
         struct sigaction old, byself = { .sa_handler = SIG_DFL };
         sigset_t none;
-        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        int null;
 
         for (int sig = 1; sig < NSIG; sig++)    /* the program's handlers are not for here; what it ignores stays so */
                 if (sigaction(sig, NULL, &old) == 0 && old.sa_handler != SIG_IGN && old.sa_handler != SIG_DFL)
@@ -91,6 +92,7 @@ static void become(const char *program, const char **words, int parent)
                 fcntl(parent, F_SETFD, 0);
         else
                 syscall(SYS_dup2, parent, PARENT_FD);
+        null = open("/dev/null", O_RDWR);       /* it may be one of the three, where the program has closed them */
         syscall(SYS_dup2, null, STDIN_FILENO);
         syscall(SYS_dup2, null, STDOUT_FILENO);
         if (syscall(436 /* close_range */, PARENT_FD + 1, ~0u, 0))
@@ -163,6 +165,7 @@ static int meet(int fd, char *why, size_t size)
         prctl(PR_SET_PTRACER, 0, 0, 0, 0);
         ok = n >= 3 && !strcmp(text + n - 3, "ok\n");
         if (ok) {
+                atomic_store(&own.begun_by, (int)getpid());
                 atomic_store(&own.pid, pid);
                 return 1;
         }
@@ -216,6 +219,14 @@ static int begin(const char *file, const char *const *options, char *why, size_t
         return err;
 }
 
+/* Returns 0 when another thread is at it. One of the process that forked this one is not here. */
+static int take(void)
+{
+        int holder = atomic_load(&own.busy), me = (int)getpid();
+
+        return holder != me && atomic_compare_exchange_strong(&own.busy, &holder, me);
+}
+
 /* Exported for luasample.lua. */
 LS_EXPORT int luasample_agent_begin(const char *file, const char *const *options, char *why, int size)
 {
@@ -227,13 +238,13 @@ LS_EXPORT int luasample_agent_begin(const char *file, const char *const *options
                 size = sizeof text;
         }
         *why = 0;
-        if (atomic_flag_test_and_set(&own.busy)) {
+        if (!take()) {
                 snprintf(why, (size_t)size, "another thread begins or ends a recording");
                 return -EBUSY;
         }
         if (!ls_agent_live() && !luasample_attach_status.preloaded && !ls_preload.registry.pid)
                 r = begin(file && *file ? file : "luasample.data", options, why, (size_t)size);
-        atomic_flag_clear(&own.busy);
+        atomic_store(&own.busy, 0);
         errno = saved;
         return r;
 }
@@ -245,7 +256,7 @@ const char *ls_own_trace(void)
 
 int ls_own_is_at_work(void)
 {
-        return ls_agent_live() && ls_agent.attached && atomic_load(&own.pid) &&
+        return ls_agent_live() && ls_agent.attached && atomic_load(&own.pid) && atomic_load(&own.begun_by) == getpid() &&
                (uint32_t)atomic_load(&own.pid) == ls_agent.shm->recorder_pid;
 }
 
@@ -253,10 +264,10 @@ int ls_own_end(void)
 {
         int saved = errno, r = 0, fd;
 
-        if (!ls_own_is_at_work() || ls_recorder_state() == LS_RECORDER_GONE || atomic_flag_test_and_set(&own.busy))
+        if (!ls_own_is_at_work() || !take())
                 return 0;
         fd = (int)syscall(SYS_pidfd_open, atomic_load(&own.pid), 0);
-        if (fd >= 0 && syscall(SYS_pidfd_send_signal, fd, SIGINT, NULL, 0) == 0) {
+        if (fd >= 0 && ls_recorder_state() != LS_RECORDER_GONE && syscall(SYS_pidfd_send_signal, fd, SIGINT, NULL, 0) == 0) {
                 uint64_t until = ls_now_ns() + (uint64_t)RECORDS_MS * 1000000u, now;
                 struct pollfd p = { .fd = fd, .events = POLLIN };
 
@@ -266,7 +277,7 @@ int ls_own_end(void)
         if (fd >= 0)
                 close(fd);
         atomic_store(&own.pid, 0);
-        atomic_flag_clear(&own.busy);
+        atomic_store(&own.busy, 0);
         errno = saved;
         return r;
 }

@@ -9,6 +9,7 @@
 
 #include "libsample/agent.h"
 #include "libsample/attach.h"
+#include "libsample/control.h"
 #include "libsample/handler/tick.h"
 #include "libsample/inject/objects.h"
 #include "libsample/interpose.h"
@@ -58,9 +59,10 @@ __attribute__((destructor(101))) static void process_ends(void)
 {
         int saved = errno;
 
-        if (ls_agent.shm && ls_agent_live() && ls_in_recorded_process()) {
+        if (ls_agent.shm && ls_in_recorded_process() && ls_control_pass_vm()) {
                 ls_mappings_send();
                 ls_engine_process_end();
+                ls_control_go_out();
         }
         errno = saved;
 }

@@ -95,6 +95,7 @@ void ls_process_child_is_here(void)
 static void before_fork(void)
 {
         ls_process_child_comes(1);
+        ls_attach_fork_begins();
 }
 
 static void after_fork_child(void)

@@ -1,6 +1,7 @@
 /* Marks on coroutines that can run: see ready.h. */
 #include "libsample/ready.h"
 
+#include "libsample/control.h"
 #include "libsample/handler/tick.h"
 #include "libsample/pages.h"
 
@@ -21,7 +22,7 @@ static struct ls_ready_slot *slot_of(struct ls_vm_ready *ready, const lua_State 
         return best;
 }
 
-int ls_ready_mark(const lua_State *co, int ready)
+static int mark(const lua_State *co, int ready)
 {
         struct ls_vm *vm = co ? ls_vm_of(co) : NULL;
         struct ls_ready_slot *slot;
@@ -38,6 +39,18 @@ int ls_ready_mark(const lua_State *co, int ready)
         atomic_store(&slot->L, (uintptr_t)co);
         atomic_store(&slot->since_ns, ls_now_ns());
         return 1;
+}
+
+/* The slots go when an attachment ends, and the coroutine's VM is only looked for: so its end has to wait. */
+int ls_ready_mark(const lua_State *co, int ready)
+{
+        int r;
+
+        if (!ls_control_pass())
+                return 0;
+        r = mark(co, ready);
+        ls_control_go_out();
+        return r;
 }
 
 void ls_ready_close(struct ls_vm *vm)

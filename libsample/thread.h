@@ -82,11 +82,12 @@ void ls_thread_disarm(struct ls_thread *t);
 void ls_thread_end(void);
 /* The next recording of an attached process. Nothing is armed. */
 void ls_threads_restart(void);
-/* Ends the ticks of all threads, before exec; and begins them again, when it failed. */
+/* Ends the ticks of all threads, before exec. */
 void ls_threads_stop(void);
 /* After that: until the recorder sends no tick any more, to any thread (half a second at most: it may have lost its processor
  * between its last look and the signal). Returns 0, or -1: it may still. Attached, its events are closed then, too. */
 int ls_threads_wait_for_recorder(void);
+/* When exec failed: installs the handler and begins the ticks again, unless another thread is about to exec. */
 void ls_threads_go_on(void);
 /* In the child after fork: this process writes nothing. Returns 0 when the fork interrupted our own code, which will go on
  * with the thread's tables and ring: then they must stay as they are. */

@@ -31,6 +31,7 @@
 _Atomic(struct ls_thread *) ls_threads[LS_THREADS_MOST];
 pthread_mutex_t ls_threads_lock = PTHREAD_MUTEX_INITIALIZER;
 static int arming;                      /* there is a VM: threads get ticks */
+static unsigned stops;                  /* threads that are about to exec: none gets ticks meanwhile */
 static uint32_t next_thread_id;
 
 static pthread_key_t at_thread_end;
@@ -297,7 +298,7 @@ struct ls_thread *ls_thread_of(int tid)
 
 int ls_threads_are_arming(void)
 {
-        return arming;
+        return arming && !stops;
 }
 
 void ls_thread_own_it(struct ls_thread *t)
@@ -322,7 +323,8 @@ void ls_thread_begin(size_t stack_size)
                 t = ls_thread_make(tid);
         if (!t) {
                 ls_unlock(&ls_threads_lock, &mask);
-                atomic_fetch_add(&ls_agent.shm->nthreads_unrecorded, 1);
+                if (!ls_agent.attached)         /* else it comes again, and is counted by attach_threads.c */
+                        atomic_fetch_add(&ls_agent.shm->nthreads_unrecorded, 1);
                 errno = saved;
                 return;
         }
@@ -333,7 +335,7 @@ void ls_thread_begin(size_t stack_size)
         atomic_fetch_add(&ls_agent.shm->nthreads_seen, 1);
         if (have_key && tid != getpid())
                 pthread_setspecific(at_thread_end, t);
-        if (arming)
+        if (ls_threads_are_arming())
                 ls_thread_arm(t);
         ls_unlock(&ls_threads_lock, &mask);
         errno = saved;
@@ -347,15 +349,21 @@ void ls_thread_begin_quiet(void)
         atomic_store(&ls_agent.shm->nthreads_seen, 0);
 }
 
+/* With the lock held. */
+static void arm_all(void)
+{
+        for (unsigned i = 0; i < LS_THREADS_MOST; i++)
+                if (ls_threads_are_arming() && ls_threads[i])
+                        ls_thread_arm(ls_threads[i]);
+}
+
 void ls_threads_arm_all(void)
 {
         sigset_t mask;
 
         ls_lock(&ls_threads_lock, &mask);
         arming = ls_engine_has_handler();       /* the thread may come late: the attachment that it armed for has ended */
-        for (unsigned i = 0; i < LS_THREADS_MOST; i++)
-                if (arming && ls_threads[i])
-                        ls_thread_arm(ls_threads[i]);
+        arm_all();
         ls_unlock(&ls_threads_lock, &mask);
 }
 
@@ -408,9 +416,8 @@ void ls_thread_end(void)
 void ls_threads_restart(void)
 {
         arming = 0;
+        stops = 0;
 }
-
-static int was_arming;
 
 void ls_threads_stop(void)
 {
@@ -418,8 +425,7 @@ void ls_threads_stop(void)
 
         ls_lock(&ls_threads_lock, &mask);
         own_blocks = sigismember(&mask, LS_TICK_SIGNAL) == 1;
-        was_arming = arming;
-        arming = 0;
+        stops++;
         for (unsigned i = 0; i < LS_THREADS_MOST; i++) {
                 if (!ls_threads[i] || !atomic_load(&ls_threads[i]->ring->armed))
                         continue;
@@ -456,10 +462,10 @@ void ls_threads_go_on(void)
         sigset_t mask;
 
         ls_lock(&ls_threads_lock, &mask);
-        arming = was_arming;
-        for (unsigned i = 0; i < LS_THREADS_MOST; i++)
-                if (arming && ls_threads[i])
-                        ls_thread_arm(ls_threads[i]);
+        stops -= stops > 0;             /* 0: the attachment that they were stopped for has ended */
+        if (ls_threads_are_arming())
+                ls_engine_install_handler();
+        arm_all();
         ls_unlock(&ls_threads_lock, &mask);
 }
 
@@ -483,7 +489,7 @@ int ls_threads_after_fork_child(void)
                 }
                 atomic_store(&ls_vm_readers[i], NULL);
         }
-        arming = 0;
+        ls_threads_restart();
         /* one that was attached to records no children, and its threads keep what an attachment that has ended gave them */
         forked = ls_agent.attached ? NULL : ls_thread_own;
         ls_thread_own = NULL;

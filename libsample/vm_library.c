@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "libsample/agent.h"
+#include "libsample/control.h"
 #include "libsample/thread.h"
 #include "libsample/inject/objects.h"
 #include "libsample/inject/patch.h"
@@ -44,7 +45,10 @@ static lua_State *created(lua_State *L)
                 return L;
         }
         if (ls_agent.attached) {
-                ls_engine_vm_adopt(L);
+                if (ls_control_pass_vm()) {
+                        ls_engine_vm_adopt(L);
+                        ls_control_go_out();
+                }
         } else {
                 ls_vm_library_scan(0);
                 ls_engine_vm_created(L);
@@ -85,11 +89,15 @@ static void on_close(lua_State *L)
         uint32_t vm_id = 0;
 
         closing++;
-        if (ls_agent_live())
+        if (ls_control_pass_vm()) {
                 vm = ls_engine_vm_closing(L, &vm_id);
+                ls_control_go_out();
+        }
         original(L);
-        if (ls_agent_live())
+        if (ls_control_pass_vm()) {
                 ls_engine_vm_closed(L, vm, vm_id);
+                ls_control_go_out();
+        }
         closing--;
 }
 

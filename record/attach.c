@@ -283,8 +283,6 @@ int ls_attach_begin(struct ls_subject *t, const char *agent_path, struct ls_memo
         }
         err = wait_for_agent(t, m);
         t->agent_tid = ls_thread_outer_id(t->pid, (pid_t)atomic_load(&m->shm->agent_tid));
-        if (err < 0)
-                atomic_store(&m->shm->detach, 1);
         return err;
 }
 
@@ -296,12 +294,17 @@ int ls_attach_is_there(const struct ls_subject *t)
         return t->agent_tid && access(path, F_OK) == 0;
 }
 
+void ls_attach_give_up(struct ls_memory *m)
+{
+        atomic_store(&m->shm->detach, 1);
+        syscall(SYS_futex, &m->shm->detach, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
 int ls_attach_end(struct ls_subject *t, struct ls_memory *m, void (*work)(void *ctx), void *ctx)
 {
         uint64_t until = now_ns() + LEAVE_NS;
 
-        atomic_store(&m->shm->detach, 1);
-        syscall(SYS_futex, &m->shm->detach, FUTEX_WAKE, 1, NULL, NULL, 0);
+        ls_attach_give_up(m);
         while (ls_attach_is_there(t)) {
                 if (now_ns() > until)
                         return -ETIMEDOUT;

@@ -28,6 +28,8 @@ void ls_subject_not_permitted(const struct ls_subject *t);
  * Returns 0 or -errno. prepared: called when the memory is there and the agent does not have it yet. */
 int ls_attach_begin(struct ls_subject *t, const char *agent_path, struct ls_memory *m, const struct ls_record_options *o,
                     int (*prepared)(void *ctx), void *ctx);
+/* Asks the agent to go, should it come up yet. No tick may be sent any more: it takes its handler away. */
+void ls_attach_give_up(struct ls_memory *m);
 /* Asks the agent to go. work is called now and then until it has; returns 0, or -ETIMEDOUT. */
 int ls_attach_end(struct ls_subject *t, struct ls_memory *m, void (*work)(void *ctx), void *ctx);
 /* 1 while the agent's thread is there: not after the process has ended or has run another program. */

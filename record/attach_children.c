@@ -36,10 +36,12 @@ static pid_t find(const struct ls_target *parent, pid_t inner)
 
 static void put(struct ls_attach_children *c, pid_t pid, int memory_fd, uint64_t due_ns)
 {
-        int fd = pid && c->n < LS_ATTACH_CHILDREN ? fcntl(memory_fd, F_DUPFD_CLOEXEC, 3) : -1;
+        int fd = c->n < LS_ATTACH_CHILDREN ? fcntl(memory_fd, F_DUPFD_CLOEXEC, 3) : -1;
 
         if (fd >= 0)
                 c->waiting[c->n++] = (struct ls_attach_child){ pid, fd, due_ns };
+        else
+                c->lost++;
 }
 
 void ls_attach_children_take(struct ls_attach_children *c, const struct ls_target *t, uint64_t now_ns)
@@ -47,10 +49,12 @@ void ls_attach_children_take(struct ls_attach_children *c, const struct ls_targe
         for (unsigned i = 0; i < LS_FORK_SLOTS; i++) {
                 _Atomic uint32_t *slot = &t->memory.shm->forked[i];
                 pid_t inner = atomic_load(slot) ? (pid_t)(atomic_exchange(slot, 0) & INT32_MAX) : 0;
+                pid_t pid = inner ? find(t, inner) : 0;
 
-                if (inner)
-                        put(c, find(t, inner), t->memory.fd, now_ns + SETTLE_NS);
+                if (pid)
+                        put(c, pid, t->memory.fd, now_ns + SETTLE_NS);
         }
+        c->lost += atomic_exchange(&t->memory.shm->forks_untold, 0);
 }
 
 pid_t ls_attach_children_next(struct ls_attach_children *c, uint64_t now_ns)

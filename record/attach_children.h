@@ -17,6 +17,7 @@ struct ls_attach_child {
 struct ls_attach_children {
         struct ls_attach_child waiting[LS_ATTACH_CHILDREN];
         unsigned n;
+        unsigned long lost;             /* of which there was no room to tell, or to wait */
 };
 
 /* Takes what the process has told of. */

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,7 +15,9 @@
 #include "record/stop.h"
 
 #define TRIES 500                       /* a ms each: a thread leaves some instructions when it gets a processor */
-#define CLAIM_NS 200000000ull           /* for the agent to see that threads are stopped */
+#define LOOKS_NS 2500000000ull          /* for all to have got one; the agent waits a little longer */
+#define ASK_NS   1000000000ull          /* for the agent to close the entries */
+#define CLAIM_NS 200000000ull           /* to see that threads are stopped */
 #define STORE_NS 5000000000ull          /* for its stores; it needs some us unless it gets no processor */
 #define PASSES 20
 
@@ -55,33 +58,54 @@ static int all_closed(const struct ranges *ranges)
         return 1;
 }
 
-/* One after the other, until each has been seen outside. Returns 0; -EAGAIN: one stays inside; or -errno. */
+/* Returns 1 when thread i was seen outside or has ended, 0 = not yet, or -errno. It does not stand then, but may be asked to. */
+static int look_at_one(struct ls_stop *s, unsigned i, const struct ranges *ranges, uint64_t *ret_longest_ns)
+{
+        struct ls_stopped *t = &s->threads[i];
+        int err = ls_stop_ask(s, i), stands = err ? err : ls_stop_stands(s, i, 0);
+        uint64_t start = now_ns();
+
+        if (stands <= 0)
+                return stands == -ESRCH ? 1 : stands;
+        err = is_inside(t, ranges);
+        if (t->traced) {
+                ls_stop_end_one(s, i);
+                if (now_ns() - start > *ret_longest_ns)
+                        *ret_longest_ns = now_ns() - start;
+        }
+        return !err;
+}
+
+/* Until each has been seen outside. All are asked at once, since each stops when it gets a processor, and goes on as soon
+ * as it was seen. Returns 0; -EAGAIN: one stays inside; or -errno. */
 static int look_at_each(struct ls_stop *s, const struct ranges *ranges, uint64_t *ret_longest_ns)
 {
         const struct timespec moment = { 0, 1000000 };
+        uint8_t done[LS_STOP_MOST] = { 0 };
+        uint64_t start = now_ns();
+        int err = 0, left = 1;
+        sigset_t child;
 
-        for (unsigned i = 0; i < s->n; i++) {
-                struct ls_stopped *t = &s->threads[i];
-                int inside = 1, err = 0;
+        sigemptyset(&child);
+        sigaddset(&child, SIGCHLD);     /* blocked */
+        while (left && !err) {
+                left = 0;
+                for (unsigned i = 0; i < s->n && err >= 0; i++) {
+                        int r = done[i] ? 1 : look_at_one(s, i, ranges, ret_longest_ns);
 
-                for (int k = 0; k < TRIES && inside; k++) {
-                        uint64_t start;
-
-                        if (k)
-                                nanosleep(&moment, NULL);
-                        err = ls_stop_one(s, i);
-                        start = now_ns();
-                        inside = err == 0 && is_inside(t, ranges);
-                        if (!t->traced)
-                                continue;
-                        ls_stop_end_one(s, i);
-                        if (now_ns() - start > *ret_longest_ns)
-                                *ret_longest_ns = now_ns() - start;
+                        done[i] = r == 1;
+                        left += r == 0;
+                        err = r < 0 ? r : 0;
                 }
-                if (inside || (err && err != -ESRCH))
-                        return inside ? -EAGAIN : err;
+                if (left && !err && now_ns() - start > LOOKS_NS)
+                        err = -EAGAIN;
+                if (left && !err)
+                        sigtimedwait(&child, NULL, &moment);
         }
-        return 0;
+        for (unsigned i = 0; i < s->n; i++)     /* those that are still to stop */
+                if (ls_stop_stands(s, i, 1) > 0)
+                        ls_stop_end_one(s, i);
+        return err;
 }
 
 /* All that run at one time, outside. Returns as above. */
@@ -141,6 +165,19 @@ static int hold(struct ls_stop *s, pid_t pid, pid_t agent, const struct ranges *
         return err;
 }
 
+/* The agent is about to close the entries. Returns 0 when it has not asked by then. */
+static int is_asked(struct ls_shm *shm)
+{
+        const struct timespec moment = { 0, 1000000 };
+        uint64_t start = now_ns();
+
+        answer(shm, LS_HOLD_WANTED, LS_HOLD_READY);
+        while (atomic_load(&shm->hold) == LS_HOLD_READY && now_ns() - start < ASK_NS)
+                syscall(SYS_futex, &shm->hold, FUTEX_WAIT, LS_HOLD_READY, &moment, NULL, 0);
+        answer(shm, LS_HOLD_READY, LS_HOLD_REFUSED);
+        return atomic_load(&shm->hold) == LS_HOLD_ASKED;
+}
+
 void ls_attach_hold(struct ls_subject *t, struct ls_shm *shm)
 {
         static struct ls_stop stop;     /* 250 KiB */
@@ -149,7 +186,7 @@ void ls_attach_hold(struct ls_subject *t, struct ls_shm *shm)
         pid_t agent;
         int err;
 
-        if (atomic_load(&shm->hold) != LS_HOLD_ASKED)
+        if (!is_asked(shm))
                 return;
         for (unsigned n = shm->n_hold; ranges.n < LS_HOLD_RANGES && ranges.n < n; ranges.n++)
                 ranges.r[ranges.n] = shm->hold_ranges[ranges.n];

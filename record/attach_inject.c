@@ -38,11 +38,13 @@
 #define TID_FROM 0x40u                  /* where its thread id is looked for */
 #define TID_TO 0x800u
 #define STOP_NS 1000000000ull           /* for a thread to stop */
+#define LATE_MOST 256u
 
 struct victim {
         struct ls_inject *in;
         pid_t tid, inner_tid;           /* here, and as the program knows it */
         uint64_t asleep_ns;             /* how long it slept when it was stopped */
+        int signal;                     /* it was about to get this one: it gets it when it goes on; 0 = none */
         struct user_regs_struct saved;
         uint64_t mask;
         uint64_t gadget;                /* address of a system call instruction */
@@ -103,11 +105,14 @@ static int step(struct victim *v, struct user_regs_struct *regs)
 
         if (ptrace(PTRACE_SETREGS, v->tid, NULL, regs) < 0 || ptrace(PTRACE_SINGLESTEP, v->tid, NULL, NULL) < 0)
                 return -errno;
-        status = wait_stop(v->tid, now_ns() + STOP_NS);
+        /* However long it waits for a processor: with these registers it must not go on. */
+        status = wait_stop(v->tid, UINT64_MAX);
         if (status < 0)
                 return status;
-        if (WSTOPSIG(status) != SIGTRAP)
-                return -EIO;
+        if (WSTOPSIG(status) != SIGTRAP) {      /* one of the C library's two signals, or the program is stopped */
+                v->signal = status >> 16 ? v->signal : WSTOPSIG(status);
+                return -EAGAIN;
+        }
         return ptrace(PTRACE_GETREGS, v->tid, NULL, regs) < 0 ? -errno : 0;
 }
 
@@ -265,11 +270,35 @@ static int open_schedstat(pid_t pid, pid_t tid)
         return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+static pid_t late[LATE_MOST];           /* threads that were to stop and have not yet; 0 = free */
+
+static void note_late(pid_t tid)
+{
+        for (unsigned i = 0; i < LATE_MOST; i++)
+                if (!late[i]) {
+                        late[i] = tid;
+                        return;
+                }
+}
+
+void ls_inject_let_go(void)
+{
+        for (unsigned i = 0; i < LATE_MOST; i++) {
+                int status;
+                pid_t r = late[i] ? waitpid(late[i], &status, __WALL | WNOHANG) : 0;
+
+                if (r == late[i] && r && WIFSTOPPED(status))
+                        ptrace(PTRACE_DETACH, r, NULL, (void *)(intptr_t)(status >> 16 ? 0 : WSTOPSIG(status)));
+                if (r)
+                        late[i] = 0;
+        }
+}
+
 static int stop_and_use(struct ls_inject *in, pid_t tid, uint64_t gadget, const struct ls_thread_data *data, int schedstat)
 {
         struct victim v = { .in = in, .tid = tid, .gadget = gadget, .data = data };
         uint64_t start, queued;
-        int status, sig = 0, err;
+        int status, err;
 
         v.inner_tid = ls_thread_inner_id(in->pid, tid);
         v.asleep_ns = ls_thread_asleep_ns(in->pid, tid);
@@ -277,20 +306,23 @@ static int stop_and_use(struct ls_inject *in, pid_t tid, uint64_t gadget, const 
         status = ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 ? -errno : wait_stop(tid, now_ns() + STOP_NS);
         start = now_ns();
         queued = queued_ns(schedstat);
-        if (status < 0) {               /* it is in the kernel for long: it is let go when the recorder ends */
+        if (status < 0) {
                 ls_stop_hurry(0);
-                return status == -EAGAIN ? -ETIMEDOUT : status;
+                if (status != -EAGAIN)
+                        return status;
+                note_late(tid);         /* it is in the kernel for long, and will stop when it comes out */
+                return -ETIMEDOUT;
         }
         if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP)
                 err = use(&v);
         else if (status >> 16 == PTRACE_EVENT_STOP)
                 err = -EALREADY;        /* the program is stopped */
         else {
-                sig = WSTOPSIG(status); /* a signal on its way: it goes on with it */
+                v.signal = WSTOPSIG(status);
                 err = -EAGAIN;
         }
         queued = queued_ns(schedstat) - queued;
-        ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)sig);
+        ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)v.signal);
         in->stopped_ns = now_ns() - start;
         ls_stop_hurry(0);
         in->queued_ns = queued < in->stopped_ns ? queued : in->stopped_ns;

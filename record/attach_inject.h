@@ -19,5 +19,7 @@ struct ls_inject {
 /* Begins the thread. Returns 0 or -errno: -EPERM may not be traced, -EBUSY is traced by another, -EAGAIN no thread could be
  * stopped, -ESRCH gone, others: what the program's kernel said to a system call. */
 int ls_inject_begin(struct ls_inject *in);
+/* Now and then: threads that came out of the kernel too late for that, and stopped then, go on. */
+void ls_inject_let_go(void);
 
 #endif

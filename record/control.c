@@ -267,7 +267,11 @@ static void remove_made(const struct ls_control_made *made)
 
 void ls_control_done(struct ls_control *c)
 {
-        if (c->stopper)
+        for (unsigned i = 0; i < 2; i++) {
+                remove_made(&c->made[i]);
+                *c->made[i].path = 0;
+        }
+        if (c->stopper)                 /* who hears this finds all as it was */
                 answer(c->stopper, NULL);
         c->stopper = NULL;
         for (unsigned i = 0; i < LS_CONTROL_CLIENTS; i++) {
@@ -280,8 +284,4 @@ void ls_control_done(struct ls_control *c)
         if (c->listener >= 0)
                 close(c->listener);
         c->listener = -1;
-        for (unsigned i = 0; i < 2; i++) {
-                remove_made(&c->made[i]);
-                *c->made[i].path = 0;
-        }
 }

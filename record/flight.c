@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -65,24 +66,38 @@ static void forget_old(struct ls_flight *f, uint64_t since_ns)
         memmove(f->pieces, f->pieces + gone, f->n * sizeof(*f->pieces));
 }
 
-static int next_piece(struct ls_session *s)
+/* What there is from the last piece on is one, too; the trace goes on in fd, which is taken, or is -errno. */
+static int end_piece(struct ls_session *s, int fd)
 {
         struct ls_flight *f = &s->flight;
         struct ls_flight_piece p = { .begin_ns = s->rotate.begin_ns, .before = s->rotate.before,
                                      .enabled_before_ns = s->rotate.enabled_before_ns,
                                      .recorder_before_ns = s->rotate.recorder_before_ns };
-        int fd;
 
-        forget_old(f, s->rotate.begin_ns > s->o->ring_ns ? s->rotate.begin_ns - s->o->ring_ns : 0);
-        if (f->n == LS_FLIGHT_MOST)
-                return -EBUSY;
-        fd = new_piece(s);
         if (fd < 0)
                 return fd;
+        forget_old(f, s->rotate.begin_ns > s->o->ring_ns ? s->rotate.begin_ns - s->o->ring_ns : 0);
+        if (f->n == LS_FLIGHT_MOST) {
+                close(fd);
+                return -EBUSY;
+        }
         ls_rotate_to(s, fd, &p.fd);
         p.end_ns = s->rotate.begin_ns;
         f->pieces[f->n++] = p;
         return 0;
+}
+
+static int next_piece(struct ls_session *s)
+{
+        return end_piece(s, new_piece(s));
+}
+
+/* After the end nothing comes any more: so that needs no room beside FILE, whose directory may be gone. */
+static int last_piece(struct ls_session *s)
+{
+        int fd = memfd_create("luasample", MFD_CLOEXEC);
+
+        return end_piece(s, ls_fd_above_stdio(fd < 0 ? -errno : fd));
 }
 
 /* Ids of a piece are those of the writer. */
@@ -325,7 +340,7 @@ int ls_flight_finish(struct ls_session *s)
         if (f->out_fd < 0)
                 return 0;
         look_at_writer(s, 0);
-        r = next_piece(s);
+        r = last_piece(s);
         if (r == 0) {
                 close(s->trace_fd);
                 s->trace_fd = f->out_fd;

@@ -185,6 +185,8 @@ void ls_processes_look(struct ls_session *s, uint64_t now_ns)
 
 void ls_processes_second(struct ls_session *s)
 {
+        if (s->leave)                   /* session_attach.c says when: until then it holds them */
+                return;
         for (unsigned i = 0; i < s->n_targets; i++) {
                 struct ls_target *t = s->targets[i];
 

@@ -22,7 +22,9 @@
 
 #define SECOND_NS 1000000000ull
 #define QUEUED_SHOWN_NS 500000ull
+#define COMING_NS SECOND_NS             /* for a child whose parent has ended */
 #define REASON_MOST 512
+#define REASONS_SAID 16u                /* children of which it is said why they are not recorded */
 #define WORDS_MOST 256u
 #define WORDS_BYTES 16384u
 #define AWAY_NS (365ull * 86400 * 1000000000)
@@ -31,7 +33,8 @@ struct attached {
         struct ls_session *s;
         struct ls_subject subject;
         struct ls_target *target;       /* the session's */
-        int there;                      /* the agent is in it */
+        int there;                      /* the agent is in it, or a child that it forked last has still to come */
+        uint64_t gone_ns;               /* when the agent was no longer there; 0 = it is */
         int opened;                     /* the target has begun */
 };
 
@@ -145,9 +148,21 @@ static int attach_one(struct ls_session *s, struct attached *a, pid_t pid, const
         a->there = err == 0;
         if (err == 0)
                 say_attached(a);
-        else if (a->opened)
+        else if (a->opened) {
+                ls_target_stop(a->target);
+                ls_attach_give_up(&a->target->memory);
                 a->target->ended = 1;
+        }
         return err;
+}
+
+/* A process that forks and ends, as daemons do, may end before its child has run. */
+static int child_comes(const struct ls_session *s, struct attached *a, uint64_t now_ns)
+{
+        if (!a->gone_ns)
+                a->gone_ns = now_ns;
+        return !s->o->no_children && atomic_load(&a->target->memory.shm->forks_coming) > 0 &&
+               now_ns - a->gone_ns < COMING_NS;
 }
 
 static int count_there(const struct ls_session *s)
@@ -156,16 +171,19 @@ static int count_there(const struct ls_session *s)
 
         for (unsigned i = 0; i < n_attached; i++) {
                 struct attached *a = &attached[i];
+                uint64_t now = ls_session_clock(CLOCK_MONOTONIC);
 
-                if (a->there && !s->o->no_children)
-                        ls_attach_children_take(&children, a->target, ls_session_clock(CLOCK_MONOTONIC));
-                if (a->there && !ls_attach_is_there(&a->subject)) {
+                if (!a->there)
+                        continue;
+                if (ls_attach_is_there(&a->subject))
+                        ls_attach_hold(&a->subject, a->target->memory.shm);
+                else if (!child_comes(s, a, now)) {
                         a->there = 0;
                         a->target->ended = 1;
                         ls_target_stop(a->target);
                 }
-                if (a->there)
-                        ls_attach_hold(&a->subject, a->target->memory.shm);
+                if (!s->o->no_children)
+                        ls_attach_children_take(&children, a->target, now);
                 n += a->there;
         }
         return n;
@@ -174,6 +192,25 @@ static int count_there(const struct ls_session *s)
 static void keep_on(void *ctx)
 {
         ls_session_work(ctx, 1);
+}
+
+static void say(struct ls_session *s, const char *text)
+{
+        ls_trace_notice(s->writer, text);
+        ls_status_notice(s, text);
+}
+
+/* Children that are not recorded, but for those of which it was said why. */
+static void say_lost(struct ls_session *s)
+{
+        unsigned long n = children.lost + (s->n_refused > REASONS_SAID ? s->n_refused - REASONS_SAID : 0);
+        char text[128];
+
+        if (!n)
+                return;
+        snprintf(text, sizeof(text), "%lu forked process%s not recorded: too many came at a time, or for reasons as given",
+                 n, n == 1 ? " is" : "es are");
+        say(s, text);
 }
 
 /* Before the last look at the rings: what the agents still have to say is in them when they have gone. */
@@ -190,6 +227,7 @@ static void leave(struct ls_session *s)
                 a->target->ended = !ls_attach_is_there(&a->subject);
                 a->there = 0;
         }
+        say_lost(s);
 }
 
 /* A target that has begun is the session's. */
@@ -242,10 +280,8 @@ static void attach_child(struct ls_session *s, pid_t pid, const char *agent)
                 ls_error_to(NULL, NULL);
                 ls_session_heartbeat(s, ls_session_clock(CLOCK_MONOTONIC));
         }
-        if (err < 0 && err != -ESRCH && err != -ENOENT && has_program(pid)) {
-                ls_trace_notice(s->writer, reason);
-                ls_status_notice(s, reason);
-        }
+        if (err < 0 && err != -ESRCH && err != -ENOENT && has_program(pid) && s->n_refused++ < REASONS_SAID)
+                say(s, reason);
 }
 
 /* The terminal's stop: the agents wait for us. */
@@ -290,6 +326,7 @@ static void main_loop(struct ls_session *s, const char *agent)
                 t.tv_sec = (time_t)(wait / SECOND_NS);
                 t.tv_nsec = (long)(wait % SECOND_NS);
                 ppoll(p, 1 + ls_control_poll(&s->control, p + 1), &t, NULL);
+                ls_inject_let_go();
                 if (read_signals(s))
                         break;
                 ls_session_work(s, 0);
@@ -307,8 +344,10 @@ static int attach_all(struct ls_session *s, const pid_t *pids, unsigned n, const
 {
         unsigned there = 0;
 
-        for (unsigned i = 0; i < n; i++)
+        for (unsigned i = 0; i < n; i++) {
                 there += attach_one(s, &attached[n_attached++], pids[i], agent) == 0;
+                ls_inject_let_go();
+        }
         return there ? 0 : -ESRCH;
 }
 

@@ -63,12 +63,15 @@ static int interrupt(struct ls_stopped *t)
         return ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) < 0 ? -errno : 0;
 }
 
-/* Returns 0 or -errno. */
-static int wait_for_it(struct ls_stopped *t)
+/* how: WNOHANG or 0. Returns 0; -EAGAIN: not yet; or -errno. */
+static int wait_for_it(struct ls_stopped *t, int how)
 {
         int status;
+        pid_t r = waitpid(t->tid, &status, __WALL | how);
 
-        if (waitpid(t->tid, &status, __WALL) != t->tid || !WIFSTOPPED(status)) {
+        if (r == 0)
+                return -EAGAIN;
+        if (r != t->tid || !WIFSTOPPED(status)) {
                 t->traced = 0;
                 return -ESRCH;
         }
@@ -143,7 +146,7 @@ static int stop_these(struct ls_stop *s, unsigned first)
 
                 if (!asked[i])
                         continue;
-                if (t->traced && wait_for_it(t) == 0) {
+                if (t->traced && wait_for_it(t, 0) == 0) {
                         stopped++;
                 } else {
                         s->threads[i] = s->threads[--s->n];
@@ -160,16 +163,22 @@ int ls_stop_again(struct ls_stop *s)
         return err ? err : stop_these(s, 0);
 }
 
-int ls_stop_one(struct ls_stop *s, unsigned i)
+int ls_stop_ask(struct ls_stop *s, unsigned i)
 {
         struct ls_stopped *t = &s->threads[i];
-        int err;
 
         if (t->traced || read_blocked(s->pid, t))
                 return 0;
         t->blocked = 0;
-        err = traced_error(s, t, interrupt(t));
-        return err ? err : wait_for_it(t);
+        return traced_error(s, t, interrupt(t));
+}
+
+int ls_stop_stands(struct ls_stop *s, unsigned i, int wait)
+{
+        struct ls_stopped *t = &s->threads[i];
+        int err = t->traced ? wait_for_it(t, wait ? 0 : WNOHANG) : 0;
+
+        return err == -EAGAIN ? 0 : err ? err : 1;
 }
 
 void ls_stop_hurry(int on)

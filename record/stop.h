@@ -34,9 +34,11 @@ int ls_stop_again(struct ls_stop *s);
 /* Lets all go on. */
 void ls_stop_end(struct ls_stop *s);
 
-/* The same by single steps: lists threads and stops none; stops one of them, unless it is blocked; lets it go on. */
+/* The same by single steps: lists threads and stops none; asks one of them to stop, unless it is blocked; says whether it
+ * stands (1; 0 = not yet, it waits for a processor, unless that is waited for; or -errno); lets it go on, when it stands. */
 int ls_stop_list(struct ls_stop *s, pid_t pid, unsigned most, pid_t except);
-int ls_stop_one(struct ls_stop *s, unsigned i);
+int ls_stop_ask(struct ls_stop *s, unsigned i);
+int ls_stop_stands(struct ls_stop *s, unsigned i, int wait);
 void ls_stop_end_one(struct ls_stop *s, unsigned i);
 
 /* While threads of a program are stopped nobody should keep us from going on, if we may have that. */

@@ -191,7 +191,7 @@ int ls_target_watch(struct ls_target *t, const struct ls_record_options *o)
 
         if (!(o->events & (LS_RECORD_WALL | LS_RECORD_SUSPENDED)))
                 return 0;
-        pid = ls_watcher_start(&t->memory, t->pid);
+        pid = ls_watcher_start(&t->memory, t->pid, o->interval_ns);
         if (pid < 0)
                 return (int)pid;
         t->watcher = pid;

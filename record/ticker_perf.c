@@ -129,7 +129,8 @@ static int perf_arm(struct ls_ticker *t, struct ls_tick_thread *h)
         h->event_fd = open_event(h->tid, t->interval_ns);
         if (h->event_fd < 0)
                 return h->event_fd;
-        err = enable(h);
+        /* Its number may have gone to a stranger's thread meanwhile, which a tick would kill. */
+        err = has_thread(t->pid, h->tid) ? enable(h) : -ESRCH;
         if (err < 0) {
                 perf_disarm(h);
                 return err;

@@ -6,8 +6,9 @@
 
 #include "record/memory.h"
 
-/* Starts it, before the program: target is 0 then, else the process that is watched. Returns its pid or -errno. */
-pid_t ls_watcher_start(const struct ls_memory *m, pid_t target);
+/* Starts it, before the program: target is 0 then, else the process that is watched, which can write all of the memory.
+ * Returns its pid or -errno. */
+pid_t ls_watcher_start(const struct ls_memory *m, pid_t target, uint64_t interval_ns);
 /* Waits until it has sent what it has: the recording is over, or the program. Takes what ls_watcher_start returned; returns
  * the CPU time that it used, in ns. take: makes room in the rings meanwhile. */
 uint64_t ls_watcher_stop(pid_t pid, void (*take)(void *ctx), void *ctx);

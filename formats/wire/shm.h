@@ -7,7 +7,7 @@
 #include "formats/wire/ring.h"
 
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
-#define LS_SHM_VERSION 5u
+#define LS_SHM_VERSION 6u
 #define LS_SHM_COUNTERS 4096u           /* offset of the counters, struct ls_counter[LS_COUNTERS] */
 /* Offset of ring 0; ring i comes i * ring_stride behind it. */
 #define LS_SHM_RINGS   (LS_SHM_COUNTERS + LS_COUNTERS * sizeof(struct ls_counter))
@@ -44,8 +44,9 @@ enum ls_watching { LS_WATCH_NONE, LS_WATCH_STACKS, LS_WATCH_FORBIDDEN, LS_WATCH_
                    LS_WATCH_NO_TIMES };
 
 /* Attached: before the agent puts jumps at entries of functions the recorder sees to it that no thread is in the middle of what the
- * jumps replace. The agent asks, the recorder answers, the agent claims what it was given, and lets go. */
-enum ls_hold { LS_HOLD_NONE, LS_HOLD_ASKED, LS_HOLD_HELD, LS_HOLD_CLAIMED, LS_HOLD_REFUSED };
+ * jumps replace. The agent wants that, and the recorder, which may be busy, is ready for it; then the agent closes the
+ * entries and asks, the recorder answers, the agent claims what it was given, and lets go. */
+enum ls_hold { LS_HOLD_NONE, LS_HOLD_WANTED, LS_HOLD_READY, LS_HOLD_ASKED, LS_HOLD_HELD, LS_HOLD_CLAIMED, LS_HOLD_REFUSED };
 #define LS_HOLD_RANGES 8u
 struct ls_hold_range {                  /* no thread may be behind at, and before its end */
         uint64_t at;
@@ -117,6 +118,8 @@ struct ls_shm {
         struct ls_hold_range hold_ranges[LS_HOLD_RANGES];
         _Atomic uint32_t forked[LS_FORK_SLOTS]; /* attached: children with VMs, each by itself and as it knows itself, to be
                                          * attached to; the recorder takes them; 0 = free */
+        _Atomic uint32_t forks_untold;  /* attached: children that found no place there */
+        _Atomic int32_t forks_coming;   /* attached: forks that have begun and whose child has not run yet */
         _Atomic uint32_t counters;      /* counters from 0 that are or were about to be named */
         uint64_t parent_generation;     /* of the memory of the process that forked this one, 0 = it was not forked */
         uint32_t parent_jit_ids;        /* ids of JIT traces up to this one are the parent's, and so are their definitions */

@@ -128,17 +128,14 @@ static int make_events(struct ls_jit *jit, const char *trace, const struct proto
         return jit->nevents > 0;
 }
 
-/* Defines a trace. lineage: itself, then what it leaves, as far as that is there. */
-static void define(struct ls_jit *jit, struct ls_thread *t, const char *const *lineage, unsigned n)
+/* Defines a trace. protos: its own, and those of what it leaves, as far as that is there. */
+static void define(struct ls_jit *jit, struct ls_thread *t, const char *trace, const struct protos *protos)
 {
-        const char *trace = lineage[0], *base = ir_at(trace, LS_REF_BIAS);
+        const char *base = ir_at(trace, LS_REF_BIAS);
         uint32_t number = LS_READ(uint16_t, trace, LS_TR_NUMBER);
-        struct protos protos = { .n = 0 };
 
-        for (unsigned i = 0; i < n; i++)
-                collect_protos(jit, lineage[i], &protos);
         jit->number = number;
-        jit->incomplete = !make_events(jit, trace, &protos);
+        jit->incomplete = !make_events(jit, trace, protos);
         jit->parent = LS_READ(uint16_t, base, LS_IR_OP1);
         jit->exit = LS_READ(uint16_t, base, LS_IR_OP2);
         ls_jit_add(jit, number, ls_jit_send(jit, t, trace), trace);
@@ -153,10 +150,21 @@ static int is_known(const struct ls_jit *jit, const char *trace)
                e->start == LS_READ(uintptr_t, trace, LS_TR_STARTPC);
 }
 
+/* What stands in the place of this trace since before a flush, of which nobody has told. */
+static void drop_former(struct ls_jit *jit, const char *trace)
+{
+        uint32_t number = LS_READ(uint16_t, trace, LS_TR_NUMBER);
+        const struct ls_jit_entry *e = ls_jit_entry(jit, number);
+
+        if (e && e->jit_id)
+                ls_jit_add(jit, number, 0, trace);
+}
+
 void ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *guard, const char *global, uintptr_t ip)
 {
         const char *lineage[MOST_ANCESTORS], *trace;
         struct ls_jit *jit = vm->jit;
+        struct protos protos = { .n = 0 };
         unsigned n = 0;
         uint32_t number;
 
@@ -164,14 +172,24 @@ void ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *g
                 return;
         number = (uint32_t)*(const volatile int32_t *)(global + ls_vm_facts.vmstate_offset);
         trace = (int32_t)number > 0 ? trace_of(guard, global, number) : NULL;
-        if (!trace || !is_at(trace, ip) || is_known(jit, trace))
+        if (!trace || is_known(jit, trace))
                 return;
+        if (!is_at(trace, ip)) {        /* not seen yet, and it has called out: what had its number before is gone */
+                drop_former(jit, trace);
+                return;
+        }
         while (trace && n < MOST_ANCESTORS && is_sound(trace)) {
                 lineage[n++] = trace;
                 number = LS_READ(uint16_t, ir_at(trace, LS_REF_BIAS), LS_IR_OP1);
                 trace = number ? trace_of(guard, global, number) : NULL;
         }
-        for (unsigned i = n; i-- > 0;)  /* the oldest first: a trace names the one that it leaves */
+        for (unsigned i = n; i-- > 0;) {        /* the oldest first: a trace names the one that it leaves */
+                collect_protos(jit, lineage[i], &protos);
+                if (protos.n == MOST_PROTOS) {  /* its own at least */
+                        protos.n = 0;
+                        collect_protos(jit, lineage[i], &protos);
+                }
                 if (!is_known(jit, lineage[i]))
-                        define(jit, t, lineage + i, n - i);
+                        define(jit, t, lineage[i], &protos);
+        }
 }

@@ -231,6 +231,7 @@ static const char *patch_entry(struct ls_patch *patch, uint8_t *slot, int single
 }
 
 const char *(*ls_patch_hold)(const struct ls_patch *patches, size_t n);
+const char *(*ls_patch_call)(void);
 void (*ls_patch_let_go)(void);
 
 /* A thread that comes to the function waits there, by a jump to itself, and none gets behind its entry any more: so each thread
@@ -271,12 +272,15 @@ static size_t patch_entries(struct ls_patch *patches, size_t n, uint8_t *const s
                 wanted++;
                 patches[i].prot = prot;
                 memcpy(patches[i].saved, patches[i].target, JUMP_LEN);
-                if (ls_patch_hold)
-                        close_entry(&patches[i]);
         }
         if (!wanted)
                 return 0;
-        if (ls_patch_hold)
+        if (ls_patch_call)
+                why = ls_patch_call();
+        for (size_t i = 0; ls_patch_hold && !why && i < n; i++)
+                if (slots[i])
+                        close_entry(&patches[i]);
+        if (ls_patch_hold && !why)
                 why = ls_patch_hold(patches, n);
         for (size_t i = 0; i < n; i++) {
                 if (!slots[i])

@@ -25,6 +25,8 @@ struct ls_patch {
  * and within its moved bytes, until let_go. Returns NULL, or why it cannot be done: then they are not patched. Set by
  * attach.c; NULL = no thread can be at these entries. */
 extern const char *(*ls_patch_hold)(const struct ls_patch *patches, size_t n);
+/* Before that, while the entries are as they were: asks whoever holds to come. NULL = that need not be asked. */
+extern const char *(*ls_patch_call)(void);
 extern void (*ls_patch_let_go)(void);
 
 /* Patches all of them; they lie in one object whose code has protection prot (PROT_*). single_threaded: no other

@@ -53,17 +53,34 @@ static void *call_often(void *arg)
         return arg;
 }
 
+static uint32_t wait_while(uint32_t state)
+{
+        while (atomic_load(&shm->hold) == state)
+                syscall(SYS_futex, &shm->hold, FUTEX_WAIT, state, NULL, NULL, 0);
+        return atomic_load(&shm->hold);
+}
+
+/* The entry is as it was until somebody is there who holds. */
+static const char *call_holder(void)
+{
+        if (patch.closed)
+                _exit(4);
+        atomic_store(&shm->hold, LS_HOLD_WANTED);
+        return wait_while(LS_HOLD_WANTED) == LS_HOLD_READY ? NULL : "not ready";
+}
+
 static const char *hold(const struct ls_patch *patches, size_t n)
 {
-        uint32_t state = LS_HOLD_HELD;
+        uint32_t state = LS_HOLD_READY;
 
         assert_int_equal(n, 1);
         shm->hold_ranges[0] = (struct ls_hold_range){ (uintptr_t)patches->target, (uint32_t)patches->moved,
                                                       (uint32_t)patches->closed };
         shm->n_hold = 1;
-        atomic_store(&shm->hold, LS_HOLD_ASKED);
-        while (atomic_load(&shm->hold) == LS_HOLD_ASKED)
-                syscall(SYS_futex, &shm->hold, FUTEX_WAIT, LS_HOLD_ASKED, NULL, NULL, 0);
+        if (!atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_ASKED))
+                return "given up";
+        wait_while(LS_HOLD_ASKED);
+        state = LS_HOLD_HELD;
         return atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_CLAIMED) ? NULL : "refused";
 }
 
@@ -90,6 +107,7 @@ static void patch_often(const char *code, size_t size, int held)
         memcpy(page, code, size);
         mprotect(page, 4096, prot);
         patch = (struct ls_patch){ .name = "f", .target = page, .size = size, .replacement = (void *)replacement };
+        ls_patch_call = held ? call_holder : NULL;
         ls_patch_hold = held ? hold : NULL;
         ls_patch_let_go = let_go;
         for (int i = 0; i < NTHREADS; i++)

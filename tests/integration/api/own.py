@@ -98,6 +98,55 @@ def add_to(suite):
         is_about(ticks(file, "zone-path", "zone"), {"old": 0.6, "old;new": 0.2, "old;ours": 0.2})
         is_about(ticks(file, "label:who", "label"), {"co": 0.2, "(none)": 0.8})
 
+    @test("own-after", "what a recording that has ended leaves behind does nothing; a second one has labels of its own")
+    def own_after():
+        script, file = s.tmpfile(".lua"), s.tmpfile(".own")
+        with open(script, "w") as f:
+            f.write("""local ls = require "luasample"
+                local function spin(ms) local e = os.clock() + ms / 1000 repeat until os.clock() >= e end
+                ls.start { output = arg[1] } spin(30) ls.stop()
+                print(pcall(ls.label, "who", "nobody"))
+                print(pcall(ls.zone, "z", spin, 1))
+                print(pcall(ls.ready, coroutine.create(spin)))
+                ls.start { output = arg[1] .. ".2" }
+                ls.label("who", "ann") spin(150) print(ls.stop())""")
+        r = s.run([s.luajit().program, script, file], env=env(), timeout=60).ok()
+        check(r.out == "true\ntrue\ntrue\n%s.2\n" % file, r.out + r.err)
+        is_about(ticks(file + ".2", "label:who", "label"), {"ann": 1})
+
+    @test("own-fork", "a child that is forked meanwhile is recorded too, and its stop is not its parent's")
+    def own_fork():
+        script, file = s.tmpfile(".lua"), s.tmpfile(".own")
+        with open(script, "w") as f:
+            f.write("""local ffi, ls = require "ffi", require "luasample"
+                ffi.cdef [[int fork(void); void _exit(int); int waitpid(int, int *, int);]]
+                local function spin(ms) local e = os.clock() + ms / 1000 repeat until os.clock() >= e end
+                ls.start { output = arg[1] }
+                local pid = ffi.C.fork()
+                if pid == 0 then
+                  local e = os.time() + 20
+                  repeat spin(20) until ls.is_recording() or os.time() > e
+                  print("child", ls.is_recording(), ls.stop(), ls.is_recording())
+                  io.stdout:flush() ffi.C._exit(0)
+                end
+                ffi.C.waitpid(pid, nil, 0)
+                spin(100) print("parent", ls.is_recording(), ls.stop())""")
+        r = s.run([s.luajit().program, script, file], env=env(), timeout=60).ok()
+        check(r.out == "child\ttrue\tnil\ttrue\nparent\ttrue\t%s\n" % file, r.out + r.err)
+        check(len(s.info(file)["processes"]) == 2, "processes: %s" % s.info(file)["processes"])
+
+    @test("own-closed", "a program without stdin and stdout begins a recorder like any other")
+    def own_closed():
+        script, file = s.tmpfile(".lua"), s.tmpfile(".own")
+        with open(script, "w") as f:
+            f.write("""local ls = require "luasample"
+                local trace, why = ls.start { output = arg[1] }
+                local e = os.clock() + 0.1 repeat until os.clock() >= e
+                io.stderr:write(tostring(ls.stop()), " ", tostring(why), "\\n")""")
+        r = s.run(["sh", "-c", 'exec "$@" <&- >&-', "sh", s.luajit().program, script, file], env=env(), timeout=40).ok()
+        check(r.err == file + " nil\n", r.err)
+        check(s.info(file)["complete"], "the trace is not whole")
+
     @test("own-joins", "under luasample record start joins that recording, and no other begins")
     def own_joins():
         file = s.tmpfile(".own")

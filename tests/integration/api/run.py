@@ -122,6 +122,7 @@ def counter_values():
     check((by["queue"]["last"], by["queue"]["most"]) == (-7.25, 3) and by["queue"]["values"] >= 4, by["queue"])
     check((by["huge"]["last"], by["huge"]["least"]) == (1e308, -1e308), by["huge"])
     check(len(by) == 128 and all(by["many %d" % n]["last"] == n for n in range(1, 100)), "%d counters" % len(by))
+    check("more than 128 counters" in r.err, "the summary does not say that there is no room: " + r.err)
     text = s.run([s.luasample(), "info", "-i", r.trace]).ok().out
     check(re.search(r"^Counters$", text, re.M) and HOSTILE in text and "\x1b" not in text, text[-3000:])
     check(len(dumped(r.trace, "count")) == sum(c["values"] for c in i["counters"]), "dump has other values")

@@ -204,8 +204,11 @@ def add_to(suite):
             check(time.monotonic() < deadline, "no threads")
             time.sleep(0.02)
         r = attach(p.p.pid, duration="500ms")
-        check(p.p.poll() is None and info(r.trace)["samples"] > 20, "%d samples: %s" % (info(r.trace)["samples"], r.err))
+        alive, i = p.p.poll() is None, info(r.trace)
         end(p)
+        check(alive and i["samples"] > 20, "%d samples: %s" % (i["samples"], r.err))
+        check("threads were not recorded" in r.err and 30 < i["threads_unrecorded"] <= 101 - i["threads"],
+              "%s of 101 threads are not recorded: %s" % (i["threads_unrecorded"], r.err))
 
     @test("patched-while-called", "threads that call what is patched, without a pause, are never in the middle of a patch")
     def _():

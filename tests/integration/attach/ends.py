@@ -168,6 +168,89 @@ def add_to(suite):
         said = p.read(p.out).split("\n")
         check("child 0" in said and not [x for x in said if x and x not in ("begin", "child 0")], "the children ended: %r" % said)
 
+    @test("own-descriptors", "the agent's thread has no descriptor in common with the program, and keeps none of its own")
+    def _():
+        p = begun(LOOP, "60")
+        r = started(p.p.pid)
+        task = "/proc/%d/task" % p.p.pid
+        tid, = [t for t in os.listdir(task) if process.read(p.p.pid, "task/%s/comm" % t) == "luasample\n"]
+        seen = []
+        for _ in range(40):                     # it opens something each 50 ms
+            seen.append(os.listdir("%s/%s/fd" % (task, tid)))
+            time.sleep(0.005)
+        check([] in seen, "descriptors of the agent: %s" % seen[:3])
+        check(len(os.listdir("/proc/%d/fd" % p.p.pid)) >= 3, "the program has lost its own")
+        r.signal(signal.SIGINT)
+        check(r.wait() == 0, r.read(r.err))
+        end(p)
+
+    @test("daemon", "a program that forks and ends before its child has run: the child is recorded")
+    def _():
+        script = tmpfile(".lua")
+        with open(script, "w") as f:
+            f.write("local ffi = require('ffi') ffi.cdef[[int fork(void); int usleep(unsigned);\n"
+                    "int __register_atfork(void *, void *, void (*child)(void), void *);]]\n"
+                    "local function burn(s) local e = os.clock() + s repeat until os.clock() >= e end\n"
+                    "function daemon_work() burn(1) end\n"
+                    # before the handler of the agent, which is not there yet
+                    "local late = ffi.cast('void (*)(void)', function() ffi.C.usleep(300000) end)\n"
+                    "ffi.C.__register_atfork(nil, nil, late, nil)\n"
+                    "burn(0.05) print('begin') io.stdout:flush()\n"
+                    "while not io.open(arg[1]) do burn(0.02) end\n"
+                    "jit.off() if ffi.C.fork() > 0 then os.exit(0, false) end\n"
+                    "daemon_work()\n")
+        flag = tmpfile(".flag")
+        p = begun(script, flag)
+        r = started(p.p.pid)
+        open(flag, "w").close()
+        check(p.wait() == 0 and r.wait() == 0, r.read(r.err))
+        check(len(info(r.trace)["processes"]) == 2, "processes: %s" % info(r.trace)["processes"])
+        check("daemon_work" in {x["name"] for x in rows(r.trace, "--min", "0")}, "the child has no samples")
+
+    @test("storm", "more children at a time than the recorder can be told of: it says how many are not recorded")
+    def _():
+        script, flag = tmpfile(".lua"), tmpfile(".flag")
+        with open(script, "w") as f:
+            f.write("local ffi = require('ffi') ffi.cdef[[int fork(void); int usleep(unsigned); void _exit(int);]]\n"
+                    "local function burn(s) local e = os.clock() + s repeat until os.clock() >= e end\n"
+                    "burn(0.05) print('begin') io.stdout:flush()\n"
+                    "while not io.open(arg[1]) do burn(0.02) end\n"
+                    "for i = 1, 35 do if ffi.C.fork() == 0 then ffi.C.usleep(20e6) ffi.C._exit(0) end end\n"
+                    "print('forked') io.stdout:flush() while true do burn(0.1) end\n")
+        p = begun(script, flag)
+        r = started(p.p.pid)
+        r.signal(signal.SIGSTOP)
+        open(flag, "w").close()
+        p.wait_for("forked")
+        kids = support.children_of(p.p.pid)
+        deadline = time.monotonic() + 30        # each tells of itself when it runs
+        while any(process.read(kid, "stat").rsplit(")", 1)[1].split()[0] != "S" for kid in kids):
+            check(time.monotonic() < deadline, "the children do not run")
+            time.sleep(0.02)
+        r.signal(signal.SIGCONT)
+        time.sleep(0.3)
+        r.signal(signal.SIGINT)
+        check(r.wait() == 0, r.read(r.err))
+        for kid in kids:
+            os.kill(kid, signal.SIGKILL)
+        end(p)
+        check(len(kids) == 35 and "3 forked processes are not recorded" in r.read(r.err), r.read(r.err))
+
+    @test("leave-slowly", "one of two processes ends while the other does not let the agent go: the trace is whole")
+    def _():
+        a, b = begun(LOOP, "60"), begun(LOOP, "60")
+        r = started("%d,%d" % (a.p.pid, b.p.pid))
+        runs_for(b.p.pid, 0.2)
+        a.signal(signal.SIGSTOP)
+        r.signal(signal.SIGINT)
+        time.sleep(0.3)
+        end(b)
+        check(r.wait() == 0, "status %d: %s" % (r.p.returncode, r.read(r.err)))
+        check("has not let the agent go yet" in r.read(r.err), r.read(r.err))
+        check(info(r.trace)["complete"], "the trace has no end")
+        a.signal(signal.SIGCONT)
+        end(a)
+
     @test("two", "two processes at once, by a list")
     def _():
         a, b = begun(LOOP, "60"), begun(LOOP, "60")

@@ -64,8 +64,39 @@ def waiting(program):
     return p
 
 
+VFORKED = """local ffi = require("ffi")
+ffi.cdef [[typedef struct { char data[80]; } actions; int posix_spawn_file_actions_init(actions *);
+int posix_spawn_file_actions_addopen(actions *, int, const char *, int, unsigned); int waitpid(int, int *, int);
+int posix_spawn(int *, const char *, const actions *, const void *, char *const *, char *const *);]]
+local a, pid = ffi.new("actions"), ffi.new("int[1]")
+local argv = ffi.new("char *[2]")
+argv[0] = ffi.cast("char *", "true")
+ffi.C.posix_spawn_file_actions_init(a)
+ffi.C.posix_spawn_file_actions_addopen(a, 9, arg[1], 0, 0)     -- a pipe that nobody writes to: the parent waits in vfork
+print "begin" io.stdout:flush()
+print(ffi.C.posix_spawn(pid, "/bin/true", a, nil, argv, argv + 1)) io.stdout:flush()
+while true do end"""
+
+
 def add_to(suite):
     test = suite.test
+
+    @test("in-kernel", "a thread that does not leave the kernel is not attached to, and not held when it does")
+    def _():
+        script, pipe = tmpfile(".lua"), tmpfile(".pipe")
+        with open(script, "w") as f:
+            f.write(VFORKED)
+        os.mkfifo(pipe)
+        v, loop = begun(script, pipe), begun(LOOP, "60")
+        r = started("%d,%d" % (v.p.pid, loop.p.pid))
+        check("does not leave the kernel" in r.read(r.err), r.read(r.err))
+        with open(pipe, "w"):
+            v.wait_for("begin\n0\n")
+        check(r.p.poll() is None, "the recorder has ended: " + r.read(r.err))
+        r.signal(signal.SIGINT)
+        check(r.wait() == 0, r.read(r.err))
+        end(v)
+        end(loop)
 
     @test("usage", "what is no list of processes, and a list beside a command", quick=True)
     def _():

@@ -396,6 +396,19 @@ def ring():
         check(r.status == 129 and len(r.err.splitlines()) == 1, "%s: status %d: %s" % (opts, r.status, r.err))
 
 
+@suite.test("ring-moved", "--ring: the directory of the file is moved away: what there is goes into the file all the same")
+def ring_moved():
+    there, away = s.tmpfile(".d"), s.tmpfile(".away")
+    os.mkdir(there)
+    r = s.Started(s.record_cmd(phases("1"), "--ring", "60s", trace=os.path.join(there, "x")))
+    until_there(os.path.join(there, "x"), r)
+    time.sleep(0.2)
+    os.rename(there, away)
+    check(r.wait() == 0, r.read(r.err))
+    sums_hold(os.path.join(away, "x"))
+    check(s.info(os.path.join(away, "x"))["ticks"] > 300, r.read(r.err))
+
+
 @suite.test("ring-mark", "--ring-on-mark: the marks that match write the last seconds, with their counters and labels")
 def ring_mark():
     script = s.tmpfile(".lua")

@@ -68,6 +68,13 @@ def add_to(suite):
             check(vms[outside[0]] == "(none)", "the thread without Lua is in %s" % vms[outside[0]])
             compare(shares(r, "thread", "function"), {(outside[0], "[outside Lua]"): names[outside[0]]}, total, points)
 
+    @t("threads.execs", "two threads at a time fail to exec: ticks go on after the last of them")
+    def execs():
+        r = s.record([s.host("execs"), "100", "300"], "-q").ok()
+        rows = r.rows("--by", "function")
+        ticks = sum(x["total_ticks"] for x in rows if x["name"] == "burn")
+        check(ticks * 1e6 > 0.8 * int(r.out), "%d ticks of %s ns: %s" % (ticks, r.out.strip(), rows))
+
     @t("threads.nested", "VMs nested in one thread: a C function of one runs the other, and that the first again", True)
     def nested():
         r, said = host_vms("nested")
