@@ -157,6 +157,20 @@ def alone():
     check(w.status == 1 and "no such event" in w.err, "--event cpu of a trace without it: %d %s" % (w.status, w.err))
 
 
+@suite.test("one-chunk", "a chunk without a file is one, with its text, whoever met it first: the program's ticks or the watcher")
+def one_chunk():
+    functions = """local ffi = require "ffi" ffi.cdef "int usleep(unsigned);"
+        local function nap() ffi.C.usleep(60000) end
+        local function burn() local e, x = os.clock() + 0.06, 0 repeat for i = 1, 1e5 do x = x + i % 7 end until os.clock() > e end
+        local function work(what) for _ = 1, 2 do what() end end """
+    for order in ("work(nap) work(burn)", "work(burn) work(nap)"):
+        r = s.record([s.luajit().program, "-e", functions + order], "-e", "cpu,wall").ok()
+        names = [row["function"] for row in r.rows("-e", "wall", "--min", "0")]
+        check(sorted(names) == sorted(set(names)) and "work" in names, "%s: functions %s" % (order, names))
+        text = s.report(r.trace, "-e", "wall", "--annotate").ok().out
+        check("repeat for i" in text and text.count("======") == 2, "%s: %s" % (order, text))
+
+
 @suite.test("default", "without -e nothing of it is recorded")
 def default():
     r = s.record_lua("fib.lua" if os.path.exists(os.path.join(s.LUA, "fib.lua")) else "seventy.lua").ok()
