@@ -387,7 +387,7 @@ int ls_grouping_new(const struct ls_key *key, const struct ls_profile *p, const 
         g->profile = p;
         g->labels = labels;
         r = key->prepare(g);
-        if (!r) {
+        if (!r && !g->texts) {
                 g->texts = calloc((size_t)g->n_groups + 1, sizeof(*g->texts));
                 r = g->texts ? 0 : -ENOMEM;
         }

@@ -16,7 +16,6 @@ try:
 except ImportError:
     c = None
 
-LABEL = 27                              # the kind of record
 NAMES = [b"</script><img src=x onerror=\"globalThis.hacked = 1\">", b"\"'`${globalThis.hacked = 1}&lt;b&gt;\\u003cb",
          b"<!--<script>", b"\0\1\x1b[31m\r\n\t", "\u202eevil\u202c\u2066\u200b\ufeff".encode(), b"\xff\xfe\xc3(",
          b"__proto__", b"constructor", "\u4e2d\u6587\U0001f525 \u0627\u0644".encode(), b"n" * 65536, b"x" * 65536]
@@ -42,7 +41,7 @@ def hostile_trace():
         *[row for i in range(n) for row in (
             c.one(c.FUNCTION, i + 1, 1, 0, 1, i + 1, i + 1), c.one(c.NAME, 0, i + 1, 2, i + 2),
             c.one(c.LOCATION, i + 1, i + 1, i + 1), c.one(c.STACK, i + 1, i, i + 1), c.one(c.ZONE, i + 1, i, i + 2),
-            c.one(c.THREAD, i + 1, 0, i + 7, i + 2), c.one(LABEL, i + 1, 0, i + 2, i + 2))])
+            c.one(c.THREAD, i + 1, 0, i + 7, i + 2), c.one(c.LABEL, i + 1, 0, i + 2, i + 2))])
     f.samples(*[{1: 1, 2: i + 1, 5: i + 1, 6: i + 1, 9: 16 * i, 10: i + 1, 13: i + 1} for i in range(n)])
     return f.write()
 
@@ -119,8 +118,8 @@ def add_to(suite):
         n = 400
         f = c.File().definitions(
             c.strings(1, b"id", *[b"v%d" % i for i in range(n)], *[b"k%d" % i for i in range(9)]),
-            *[c.one(LABEL, i + 1, 0, 1, i + 2) for i in range(n)],
-            *[c.one(LABEL, n + 1 + i, i % n, n + 2 + i % 9, 2) for i in range(n)])
+            *[c.one(c.LABEL, i + 1, 0, 1, i + 2) for i in range(n)],
+            *[c.one(c.LABEL, n + 1 + i, i % n, n + 2 + i % 9, 2) for i in range(n)])
         trace = f.samples(*[{1: 1, 9: 16 * i, 10: 1 + i % 5, 13: i + 1} for i in range(2 * n)]).write()
         b = opens(trace)
         b.js("luasamplePage.selectTime(0, luasamplePage.profile.time.buckets)")
