@@ -20,6 +20,10 @@ const char *ls_events_settle(const struct ls_profile *p, struct ls_event_choice 
 
 const char *ls_event_name(uint8_t id);
 int ls_events_have(const struct ls_profile *p, uint8_t id);
+/* Whether --event takes it: its rows stand for time. */
+int ls_event_is_time(uint32_t id);
+/* Whether the trace has other times than that on a CPU, so that a view has to say which it shows. */
+int ls_events_besides_cpu(const struct ls_profile *p);
 /* 1 = its rows are of coroutines that wait beside each other: they add up to more than the time that passed, and lie on no
  * line of time. */
 int ls_event_overlaps(uint8_t id);

@@ -204,7 +204,8 @@ def views():
             check((tells in out) == (event == "wall"), "%s of %s time: %.300r" % (format_, event, out))
     text = s.run([s.luasample(), "diff", "-e", "wall", r.trace, r.trace]).ok().out
     check(text.count(" of wall time") == 2, "diff: " + text)
-    check("Event: " in s.report(r.trace).ok().out, "nothing is said of the wall time that was recorded")
+    check(re.search(r"Event: +cpu \d+ ticks .*; recorded too: wall \(see --event\)", s.report(r.trace).ok().out),
+          "nothing is said of the wall time that was recorded")
     text = s.report(r.trace, "-e", "cpu,wall", "--sort", "total").ok().out
     check(re.search(r"Self cpu +Self wall +Total cpu +Total wall", text), "no title: " + text)
     check(re.search(r"nap +wall\.lua", text), "no nap in: " + text)
@@ -320,6 +321,9 @@ def suspended_apart():
     r, took = waits()
     near("wall time", event_ticks(r, "wall") * MS, took["all"], 100 * MS)
     ticks = event_ticks(r, "suspended")
+    text = s.report(r.trace, "-e", "suspended").ok().out
+    check(re.search(r"Event: +suspended %d ticks .*; recorded too: cpu, wall, ready \(" % ticks, text), "header: " + text)
+    check(text.count("Event:") == 1 and "in no view" not in text, "header: " + text)
     for view in (("--tree",), ("--split",), ("--by", "thread"), ("--by", "vm"), ("--annotate",)):
         j = s.json_of(["report", "-i", r.trace, "-e", "suspended", "--min", "0", *view, "--json"])
         check(j["header"]["ticks"] == ticks, "%s: %d ticks" % (view, j["header"]["ticks"]))
@@ -414,6 +418,8 @@ def suspended_alone():
     r = s.record_lua("suspended.lua", "-e", "suspended", args=["300", "2"]).ok()
     check([e["name"] for e in r.info()["events"]] == ["cpu", "suspended", "ready"], "events: %s" % r.info()["events"])
     check(event_ticks(r, "suspended") > 300, "nothing is suspended")
+    r = s.record([s.luajit().program, "-e", "for i = 1, 1e8 do end"], "-e", "suspended").ok()
+    check("[No suspended time was recorded]" in s.report(r.trace, "-e", "suspended").ok().out, "without coroutines")
 
 
 if __name__ == "__main__":
