@@ -134,6 +134,17 @@ def add_to(suite):
         check(b.js("luasamplePage.profile.labels.length") == 6, "keys")
         check("4 more keys of labels" in b.js("document.getElementById('about-body').textContent"), "it does not say so")
 
+    @t("bad.marks", "more marks than a page has: those of the time that is shown are there, the first 2000 of them")
+    def marks():
+        trace = s.record([s.luajit().program, "-e", """local ls = require "luasample"
+            for i = 1, 6000 do ls.mark("m" .. i) for k = 1, 1e4 do x = k % 7 end end"""]).ok().trace
+        for time, first in (("0,", 0), ("50%,", 1000)):
+            b = shared.opened(shared.page_of(trace, "--time", time))
+            names = b.js("luasamplePage.profile.marks.map(m => m.name)")
+            check(len(names) == 2000 and int(names[0][1:]) > first, "--time %s: %d, %s" % (time, len(names), names[:1]))
+            about = b.js("document.getElementById('about-body').textContent")
+            check("more marks are not on the page" in about, "--time %s: it does not say so" % time)
+
     @t("bad.empty", "no samples at all")
     def empty():
         b = opens(crafted_trace())
