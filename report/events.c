@@ -34,7 +34,8 @@ const char *ls_events_parse(const char *text, struct ls_event_choice *ret)
                 size_t len = strcspn(p, ","), i;
 
                 for (i = 0; i < N_EVENTS; i++)
-                        if (ls_event_is_time(events[i].id) && strlen(events[i].name) == len && !strncmp(events[i].name, p, len))
+                        if (ls_event_is_time(events[i].id) && strlen(events[i].name) == len &&
+                            !strncmp(events[i].name, p, len))
                                 break;
                 if (i == N_EVENTS)
                         return "give cpu, wall, suspended, ready, or several with commas between for these side by side";

@@ -267,6 +267,14 @@ int ls_options_value(struct ls_report_options *o, int val, char *arg)
         return ls_options_filter_value(&o->want, val, arg);
 }
 
+/* Stacks that wait in yield all end in it: what tells them apart is who called it. */
+static enum ls_sort usual_sort(const struct ls_report_options *o)
+{
+        int waits = o->want.events.n == 1 && ls_event_overlaps(o->want.events.id[0]);
+
+        return waits && o->by[0]->is_frame && !o->by[1] && !o->split && o->depth == 1 ? LS_SORT_TOTAL : LS_SORT_SELF;
+}
+
 static int read_values(struct ls_report_options *o, int is_export)
 {
         static const char *const sorts[] = { "self", "total", "name", NULL };
@@ -283,8 +291,7 @@ static int read_values(struct ls_report_options *o, int is_export)
                 return -EINVAL;
         if (raw.color && ls_parse_color(raw.color, &o->color))
                 return ls_options_bad("--color", raw.color, "give auto, always or never");
-        o->sort = (enum ls_sort)sort;
-        o->sort_given = raw.sort != NULL;
+        o->sort = raw.sort ? (enum ls_sort)sort : usual_sort(o);
         o->input = raw.input ? raw.input : "luasample.data";
         o->output = raw.output;
         o->tree = raw.tree;

@@ -74,7 +74,8 @@ static void put_note(yajl_gen g, uint32_t n, const char *what)
 /* Of the threads and the time that the filters leave. */
 static int is_shown(const struct ls_filter *f, const struct ls_mark *m)
 {
-        return (!f->threads || f->threads[m->thread]) && (!f->has_time || (m->time_ns > f->from_ns && m->time_ns <= f->to_ns));
+        return (!f->threads || f->threads[m->thread]) &&
+               (!f->has_time || (m->time_ns > f->from_ns && m->time_ns <= f->to_ns));
 }
 
 static uint32_t marks_left_out(const struct ls_report *r)

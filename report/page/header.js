@@ -79,11 +79,11 @@ function aboutRows(profile) {
         row('Rate', rateText(header));
         row(
                 'Samples',
-                count(facts.samples) +
-                        ' samples, ' +
+                (profile.event === 'cpu' ? count(facts.samples) + ' samples, ' : '') +
                         ticksText(header.recorded_ticks) +
                         ' of ' +
-                        duration(profile.interval),
+                        duration(profile.interval) +
+                        (profile.besidesCpu ? ' of ' + profile.event + ' time' : ''),
         );
         if (header.filters || header.only_regions) {
                 row('Filters', header.filters || 'only regions that the program marked');

@@ -157,7 +157,7 @@ def alone():
     check(w.status == 1 and "no such event" in w.err, "--event cpu of a trace without it: %d %s" % (w.status, w.err))
 
 
-@suite.test("one-chunk", "a chunk without a file is one, with its text, whoever met it first: the program's ticks or the watcher")
+@suite.test("one-chunk", "a chunk without a file is one, with its text, whether ticks or the watcher met it first")
 def one_chunk():
     functions = """local ffi = require "ffi" ffi.cdef "int usleep(unsigned);"
         local function nap() ffi.C.usleep(60000) end
@@ -324,6 +324,7 @@ def suspended_apart():
     text = s.report(r.trace, "-e", "suspended").ok().out
     check(re.search(r"Event: +suspended %d ticks .*; recorded too: cpu, wall, ready \(" % ticks, text), "header: " + text)
     check(text.count("Event:") == 1 and "in no view" not in text, "header: " + text)
+    check(re.search(r"wait_reply +suspended\.lua:\d+$", text, re.M), "who waits is not shown: " + text)
     for view in (("--tree",), ("--split",), ("--by", "thread"), ("--by", "vm"), ("--annotate",)):
         j = s.json_of(["report", "-i", r.trace, "-e", "suspended", "--min", "0", *view, "--json"])
         check(j["header"]["ticks"] == ticks, "%s: %d ticks" % (view, j["header"]["ticks"]))
