@@ -78,6 +78,11 @@ const char *ls_events_settle(const struct ls_profile *p, struct ls_event_choice 
         return NULL;
 }
 
+int ls_events_wait(const struct ls_event_choice *c)
+{
+        return c->n == 1 && ls_event_overlaps(c->id[0]);
+}
+
 void ls_event_rows(uint8_t id, uint8_t rows[256])
 {
         memset(rows, 0, 256);

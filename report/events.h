@@ -28,6 +28,9 @@ int ls_events_besides_cpu(const struct ls_profile *p);
  * line of time. */
 int ls_event_overlaps(uint8_t id);
 
+/* 1 = what is shown is one such event: all stacks end in coroutine.yield, and what tells them apart is who called it. */
+int ls_events_wait(const struct ls_event_choice *choice);
+
 /* rows[e] = 1: a row of event e counts for this event. The time on a CPU is wall time too, and stands in a trace once. */
 void ls_event_rows(uint8_t id, uint8_t rows[256]);
 

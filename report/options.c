@@ -267,12 +267,11 @@ int ls_options_value(struct ls_report_options *o, int val, char *arg)
         return ls_options_filter_value(&o->want, val, arg);
 }
 
-/* Stacks that wait in yield all end in it: what tells them apart is who called it. */
 static enum ls_sort usual_sort(const struct ls_report_options *o)
 {
-        int waits = o->want.events.n == 1 && ls_event_overlaps(o->want.events.id[0]);
+        int one_frame = o->by[0]->is_frame && !o->by[1] && !o->split && o->depth == 1;
 
-        return waits && o->by[0]->is_frame && !o->by[1] && !o->split && o->depth == 1 ? LS_SORT_TOTAL : LS_SORT_SELF;
+        return one_frame && ls_events_wait(&o->want.events) ? LS_SORT_TOTAL : LS_SORT_SELF;
 }
 
 static int read_values(struct ls_report_options *o, int is_export)
