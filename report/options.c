@@ -59,7 +59,7 @@ const struct poptOption ls_report_option_table[] = {
         { "json", 0, FLAG(json, "the view as JSON") },
         { "html", 0, FLAG(html, "a page for the browser, with flame graph, timeline and sources: --html -o profile.html") },
         { "min", 0, TEXT(min, "PERCENT", "hide what has less (3%; 0 with --json)") },
-        { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self)") },
+        { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self; total of suspended and ready time)") },
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
         { "tui", 't', FLAG(tui, "browse on the terminal, as luasample tui does") },
@@ -75,7 +75,7 @@ const struct poptOption ls_report_option_table[] = {
         { "source-dir", 0, POPT_ARG_STRING, NULL, VAL_SOURCE_DIR, "look for sources in DIR first (several times)", \
           "DIR" }, \
         { "min", 0, TEXT(min, "PERCENT", "branches of the call tree with less are closed (3%)") }, \
-        { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self)") }, \
+        { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self; total of suspended and ready time)") }, \
         { "raw", 0, FLAG(raw, "ticks in place of shares") }, \
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") }, \
         FILTER_OPTIONS, \
