@@ -38,7 +38,7 @@ const char *ls_events_parse(const char *text, struct ls_event_choice *ret)
                             !strncmp(events[i].name, p, len))
                                 break;
                 if (i == N_EVENTS)
-                        return "give cpu, wall, suspended, ready, or several with commas between for these side by side";
+                        return "give cpu, wall, suspended or ready; several, as cpu,wall, are shown side by side";
                 if (ret->n == LS_EVENTS_SHOWN || memchr(ret->id, events[i].id, ret->n))
                         return "each event once";
                 ret->id[ret->n++] = events[i].id;

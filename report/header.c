@@ -197,8 +197,8 @@ static void put_unknown_events(const struct ls_report *r)
                 char *name = ls_visible(e->name.s, e->name.len);
 
                 if (name && e->rows && !ls_event_is_time(e->id) && e->id != LS_EVENT_MARK)
-                        put_line(r, "Note:", "event %u%s%s is in no view: %" PRIu64 " rows, sum %" PRIu64, e->id,
-                                 *name ? ", " : "", name, e->rows, e->sum);
+                        put_line(r, "Note:", "event %u%s%s is in no view: %" PRIu64 " row%s, sum %" PRIu64, e->id,
+                                 *name ? ", " : "", name, e->rows, e->rows == 1 ? "" : "s", e->sum);
                 free(name);
         }
 }

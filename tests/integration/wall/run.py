@@ -216,7 +216,7 @@ def usage():
     r, _ = both()
     for cmd, status, text in (
             ((s.luasample(), "record", "-e", "cpus", "--", "true"), 129, "give cpu, wall, suspended, or several"),
-            ((s.luasample(), "report", "-i", r.trace, "-e", "all"), 129, "give cpu, wall, suspended, ready, or several"),
+            ((s.luasample(), "report", "-i", r.trace, "-e", "all"), 129, "give cpu, wall, suspended or ready;"),
             ((s.luasample(), "report", "-i", r.trace, "-e", "cpu,wall", "--tree"), 129, "flat view"),
             ((s.luasample(), "report", "-i", r.trace, "-e", "wall,wall"), 129, "each event once")):
         w = s.run(list(cmd))
