@@ -367,6 +367,9 @@ def add_to(suite):
             p = subprocess.run([s.luasample(), "report", "-i", path, "--by", by], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                timeout=60, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)))
             check(p.returncode == 0 and b"50.00%" in p.stdout, "--by %s: status %d: %s" % (by, p.returncode, p.stderr[-300:]))
+        out = s.tmpfile(".json")
+        subprocess.run([s.luasample(), "export", "-i", path, "--format", "firefox", "-o", out], timeout=60, check=True,
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (16 << 20, 16 << 20)))
 
     @t("parity", "one lost chunk of those that a parity chunk covers comes back; two do not")
     def _():
