@@ -155,6 +155,9 @@ def alone():
     near("burn", total_ns(r, "burn"), took["burn"])
     w = s.report(r.trace, "-e", "cpu")
     check(w.status == 1 and "no such event" in w.err, "--event cpu of a trace without it: %d %s" % (w.status, w.err))
+    w = s.run([s.luasample(), "diff", both()[0].trace, r.trace])
+    check(w.status == 1 and "has cpu time" in w.err and "has wall time" in w.err, "diff of both: %d %s" % (w.status, w.err))
+    s.run([s.luasample(), "diff", "-e", "wall", both()[0].trace, r.trace]).ok()
 
 
 @suite.test("one-chunk", "a chunk without a file is one, with its text, whether ticks or the watcher met it first")
