@@ -40,6 +40,10 @@ int ls_parse_duration(const char *text, const char *default_unit, uint64_t *ret_
 /* Sizes: "64K", "2M", "1G", bytes. */
 int ls_parse_size(const char *text, uint64_t *ret_bytes);
 
+/* What is counted, "ticks seen late ...", as it stands behind a number: behind 1 the first word that ends in s loses it. In
+ * buf, or what itself. */
+const char *ls_counted_text(uint64_t n, const char *what, char *buf, unsigned size);
+
 /* Opens a popt context for a command with -h/--help added; prints usage errors itself. */
 poptContext ls_options_begin(const struct ls_command *cmd, int argc, const char **argv, int posix_me_harder);
 /* Next option's val; -1 at the end; on a bad option prints one line and returns -2 (exit with LS_EXIT_USAGE). --help is

@@ -1,9 +1,10 @@
-/* Durations and sizes as people write them: "1ms", "1.5s", "64K". Used for options of all commands. */
+/* Durations and sizes as people write them: "1ms", "1.5s", "64K"; counts as they read them. Used by all commands. */
 #include "cli/command.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -106,4 +107,14 @@ int ls_parse_size(const char *text, uint64_t *ret_bytes)
         if (!unit)
                 return -EINVAL;
         return scale_up(whole, frac, unit->factor, ret_bytes);
+}
+
+const char *ls_counted_text(uint64_t n, const char *what, char *buf, unsigned size)
+{
+        const char *s = strstr(what, "s ");
+
+        if (n != 1 || !s)
+                return what;
+        snprintf(buf, size, "%.*s%s", (int)(s - what), what, s + 1);
+        return buf;
 }

@@ -43,6 +43,9 @@ static int end_label(void *ctx, uint32_t label, int begins)
                 open->labels[open->n_labels++].since_ns = x->time_ns;
                 return 0;
         }
+        if (!x->used_labels && !(x->used_labels = calloc(x->p->n_sample_labels, 1)))
+                return -ENOMEM;
+        x->used_labels[label] = 1;
         m.from_ns = open->labels[i].since_ns;
         open->labels[i] = open->labels[--open->n_labels];
         m.string = ls_fx_label_string(x, label);
@@ -64,7 +67,6 @@ static int change_zone(struct ls_fx *x, uint32_t thread, uint32_t zone, uint32_t
                 return -ENOMEM;
         open->zone = zone;
         open->label = label;
-        x->has_labels |= label != 0;
         x->thread = thread;
         x->time_ns = ns;
         if (zone != old_zone)
@@ -336,6 +338,7 @@ static void done(struct ls_fx *x)
         for (uint32_t i = 0; x->open && i < x->p->n_threads; i++)
                 free(x->open[i]);
         free(x->open);
+        free(x->used_labels);
         ls_fx_free_numbers(x);
         ls_spool_free(x->samples);
         ls_spool_free(x->markers);

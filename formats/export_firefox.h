@@ -43,7 +43,7 @@ struct ls_fx {
         struct ls_fx_open **open;       /* [n_threads] NULL = none */
         uint32_t thread;                /* whose zone or label changes, */
         uint64_t time_ns;               /* and when */
-        int has_labels;                 /* some of the samples have */
+        uint8_t *used_labels;           /* [n_sample_labels] 1 = a marker has it; NULL = none has */
         int error;
 };
 

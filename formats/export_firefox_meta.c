@@ -72,7 +72,7 @@ static void put_marker_schema(struct ls_fx *x)
 {
         ls_js_key_open(&x->j, "markerSchema", '[');
         for (size_t i = 0; i < sizeof(marker_kinds) / sizeof(marker_kinds[0]); i++) {
-                if ((i == LS_FX_MARKER_MARK && !x->p->n_marks) || (i == LS_FX_MARKER_LABEL && !x->has_labels))
+                if ((i == LS_FX_MARKER_MARK && !x->p->n_marks) || (i == LS_FX_MARKER_LABEL && !x->used_labels))
                         continue;
                 ls_js_open(&x->j, '{');
                 ls_js_key_string(&x->j, "name", marker_kinds[i].name);

@@ -31,7 +31,7 @@ static uint32_t source_of(const struct ls_fx *x, const struct ls_function *f)
         return f->kind == LS_FUNC_LUA ? x->source_number[f->source] : 0;
 }
 
-/* Strings stand in this order: functions, paths and names of sources, names of libraries, zones, regions, marks. */
+/* Strings stand in this order: functions, paths and names of sources, names of libraries, zones, regions, marks, labels. */
 static uint32_t source_string(const struct ls_fx *x, uint32_t number)
 {
         return x->t->n_frames + 2 * (number - 1);
@@ -441,9 +441,12 @@ static void put_strings(struct ls_fx *x)
                 ls_js_string(&x->j, x->p->regions[i].name.len ? x->p->regions[i].name.s : "region");
         for (uint32_t i = 0; i < x->p->n_marks; i++)
                 ls_js_text(&x->j, x->p->marks[i].name);
-        for (uint32_t i = 0; x->has_labels && i < x->p->n_sample_labels; i++) {
-                ls_js_text(&x->j, x->p->sample_labels[i].key);
-                ls_js_text(&x->j, x->p->sample_labels[i].value);
+        for (uint32_t i = 0; x->used_labels && i < x->p->n_sample_labels; i++) {
+                static const struct ls_str none = { "", 0 };
+                const struct ls_sample_label *l = x->used_labels[i] ? &x->p->sample_labels[i] : NULL;
+
+                ls_js_text(&x->j, l ? l->key : none);   /* a long one may be in any number of labels */
+                ls_js_text(&x->j, l ? l->value : none);
         }
         ls_js_close(&x->j, ']');
 }

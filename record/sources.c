@@ -41,23 +41,33 @@ void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, const char
         s->no_source = no_source;
 }
 
-/* The agent sends the text of a chunk like "=init" once a process; a forked child has it no more. */
+/* The agent sends the text of a chunk like "=init" once a process: other threads and the watcher, who may come first, name
+ * the chunk without it, and a forked child has it no more. */
 struct ls_source_known {
         UT_hash_handle hh;
         uint64_t name_hash;             /* key */
         uint32_t trace_id;
+        int has_text;                   /* it came, or will */
         int failed;
 };
 
-static void know(struct ls_source_known **table, uint64_t name_hash, uint32_t trace_id)
+static struct ls_source_known *find(struct ls_source_known *table, uint64_t name_hash)
 {
         struct ls_source_known *k;
 
-        HASH_FIND(hh, *table, &name_hash, sizeof(name_hash), k);
-        if (k || HASH_COUNT(*table) >= FILES_MAX || !(k = calloc(1, sizeof(*k))))
+        HASH_FIND(hh, table, &name_hash, sizeof(name_hash), k);
+        return k;
+}
+
+static void know(struct ls_source_known **table, uint64_t name_hash, uint32_t trace_id, int has_text)
+{
+        struct ls_source_known *k;
+
+        if (find(*table, name_hash) || HASH_COUNT(*table) >= FILES_MAX || !(k = calloc(1, sizeof(*k))))
                 return;
         k->name_hash = name_hash;
         k->trace_id = trace_id;
+        k->has_text = has_text;
         HASH_ADD(hh, *table, name_hash, sizeof(k->name_hash), k);
         if (k->failed)
                 free(k);
@@ -76,19 +86,28 @@ static void forget_known(struct ls_source_known **table)
 void ls_sources_inherit(struct ls_sources *s, const struct ls_sources *from)
 {
         for (const struct ls_source_known *k = from->known; k; k = k->hh.next)
-                know(&s->inherited, k->name_hash, k->trace_id);
+                know(&s->inherited, k->name_hash, k->trace_id, k->has_text);
         for (const struct ls_source_known *k = from->inherited; k; k = k->hh.next)
-                know(&s->inherited, k->name_hash, k->trace_id);
+                know(&s->inherited, k->name_hash, k->trace_id, k->has_text);
 }
 
-/* 0 = the chunk is not one of the parent's. */
-static uint32_t find_inherited(const struct ls_sources *s, const struct ls_source_entry *e)
+static int has_own_name(const struct ls_source_entry *e)
 {
-        struct ls_source_known *k = NULL;
+        return e->name_len && *e->name == '=';
+}
 
-        if (e->name_len && *e->name == '=' && !e->text_len)
-                HASH_FIND(hh, s->inherited, &e->name_hash, sizeof(e->name_hash), k);
-        return k ? k->trace_id : 0;
+/* The chunk by its name, as another ring or the parent process has it. A second text under one name is another chunk. 0 =
+ * it is not known. */
+static uint32_t find_known(const struct ls_sources *s, const struct ls_source_entry *e)
+{
+        struct ls_source_known *k = has_own_name(e) ? find(s->known, e->name_hash) : NULL;
+
+        if (!k && has_own_name(e) && !e->text_len)
+                k = find(s->inherited, e->name_hash);
+        if (!k || (e->text_len && k->has_text))
+                return 0;
+        k->has_text |= e->text_len != 0;
+        return k->trace_id;
 }
 
 void ls_sources_done(struct ls_sources *s)
@@ -333,10 +352,14 @@ uint32_t ls_sources_trace_id(struct ls_sources *s, struct ls_source_table *t, ui
 
         if (!e || !e->name)
                 return 0;
-        if (!e->trace_id)
-                e->trace_id = find_inherited(s, e);
         if (e->trace_id)
                 return e->trace_id;
+        e->trace_id = find_known(s, e);
+        if (e->trace_id) {
+                if (e->complete)
+                        write_text(s, e);
+                return e->trace_id;
+        }
         is_text = !e->name_len || (*e->name != '@' && *e->name != '=');
         /* The name of a chunk without one is its text. */
         if (is_text && s->no_source)
@@ -350,8 +373,8 @@ uint32_t ls_sources_trace_id(struct ls_sources *s, struct ls_source_table *t, ui
                 def.size = e->complete ? e->received : e->text_len;
         }
         e->trace_id = ls_trace_source(s->writer, &def);
-        if (e->name_len && *e->name == '=' && e->text_len)
-                know(&s->known, e->name_hash, e->trace_id);
+        if (has_own_name(e))
+                know(&s->known, e->name_hash, e->trace_id, e->text_len != 0);
         if (is_text && !s->no_source && !is_written(s, e->trace_id, HAS_NAME))
                 s->written_bytes += e->name_len;
         if (e->complete && e->text)
@@ -359,7 +382,7 @@ uint32_t ls_sources_trace_id(struct ls_sources *s, struct ls_source_table *t, ui
         return e->trace_id;
 }
 
-int ls_sources_is_inherited(const struct ls_sources *s, const struct ls_source_table *t, uint32_t source_id)
+int ls_sources_is_loaded(const struct ls_source_table *t, uint32_t source_id)
 {
-        return source_id < t->n && t->entries[source_id].name && find_inherited(s, &t->entries[source_id]);
+        return source_id < t->n && t->entries[source_id].name && has_own_name(&t->entries[source_id]);
 }

@@ -42,7 +42,7 @@ struct ls_sources {                     /* of all rings */
         uint8_t *has;                   /* by the trace's id: what text of it is in the trace */
         uint32_t n_has;
         struct ls_source_known *inherited;      /* chunks that the parent process had before it forked this one */
-        struct ls_source_known *known;  /* chunks with a name of their own and a text, by that name */
+        struct ls_source_known *known;  /* chunks with a name of their own, by that name */
         struct ls_file_hash *files;     /* by path: each thread names the same ones */
         unsigned n_files;
 };
@@ -61,8 +61,8 @@ int ls_sources_text(struct ls_sources *s, struct ls_source_table *t, const struc
 /* When a ring's thread or the recording ends: texts that were announced and did not all come are counted as cut. */
 void ls_sources_finish(struct ls_sources *s, struct ls_source_table *t);
 
-/* 1 when the chunk is one whose text came in the parent process. */
-int ls_sources_is_inherited(const struct ls_sources *s, const struct ls_source_table *t, uint32_t source_id);
+/* 1 when the chunk has a name of its own, so that it came from no file: a ring that has not its text cannot tell. */
+int ls_sources_is_loaded(const struct ls_source_table *t, uint32_t source_id);
 
 /* The trace's id of the source, which is put there at its first use: by then its text is known. 0 = not defined. */
 uint32_t ls_sources_trace_id(struct ls_sources *s, struct ls_source_table *t, uint32_t source_id);

@@ -117,15 +117,17 @@ static void print_losses(const struct ls_sums *sums)
         for (unsigned i = 0; i < LS_NLOSSES; i++) {
                 uint64_t n = sums->lost[i];
                 int ticks = !strcmp(losses[i].unit, "ticks");
+                char buf[160];
+                const char *what = ticks ? losses[i].label : ls_counted_text(n, losses[i].label, buf, sizeof(buf));
 
                 if (n && ticks)
                         fprintf(stderr, "[ luasample: lost %" PRIu64 " tick%s (%.2f %%): %s ]\n", n, n == 1 ? "" : "s",
-                                all ? 100 * (double)n / (double)all : 0.0, losses[i].label);
+                                all ? 100 * (double)n / (double)all : 0.0, what);
                 else if (n && (LS_LOSSES_OF_STACKS >> i & 1) && sums->samples)
-                        fprintf(stderr, "[ luasample: note: %" PRIu64 " %s (%.2f %%) ]\n", n, losses[i].label,
+                        fprintf(stderr, "[ luasample: note: %" PRIu64 " %s (%.2f %%) ]\n", n, what,
                                 100 * (double)n / (double)(i == LS_LOSS_TRACE_UNKNOWN ? all : sums->samples));
                 else if (n)
-                        fprintf(stderr, "[ luasample: note: %" PRIu64 " %s ]\n", n, losses[i].label);
+                        fprintf(stderr, "[ luasample: note: %" PRIu64 " %s ]\n", n, what);
         }
 }
 

@@ -102,7 +102,7 @@ static int on_function(struct ls_translate *t, unsigned ring, const void *body, 
                 def.first_line = rec->first_line;
                 def.last_line = rec->last_line;
                 def.hash = rec->hash;
-                if (ls_sources_is_inherited(&t->sources, &r->sources, rec->source_id))
+                if (ls_sources_is_loaded(&r->sources, rec->source_id))
                         def.flags |= LS_FUNCF_LOADED;
                 if (!def.source && rec->source_id)
                         t->definition_missing++;

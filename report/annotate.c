@@ -184,7 +184,7 @@ static int annotate_text(const struct ls_report *r)
                         ls_dim(r), hidden, hidden == 1 ? "" : "s", r->o->min,
                         100 * ls_share(hidden_ticks, r->aggregate->ticks), ls_plain(r));
         else if (!error && !shown)
-                fprintf(r->out, "[No samples in Lua source]\n");
+                fprintf(r->out, "[No samples in Lua source; --by line --sort total shows the lines that called what ran]\n");
         ls_lines_done(&l);
         return error;
 }

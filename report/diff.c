@@ -84,7 +84,7 @@ static int read_values(struct ls_diff_options *o)
             (raw.fail_above && ls_options_percent("--fail-above", raw.fail_above, &o->fail_above)))
                 return -EINVAL;
         o->alpha = alpha / 100;
-        o->total = raw.total;
+        o->total = raw.total || (ls_events_wait(&o->o.want.events) && o->o.by[0]->is_frame && !raw.tree && !raw.html);
         o->html = raw.html;
         o->o.tree = raw.tree;
         o->o.inverse = raw.inverse;

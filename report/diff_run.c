@@ -64,6 +64,21 @@ static int check_intervals(const struct ls_diff *d)
         return 0;
 }
 
+/* A trace of wall time alone shows that, where others show the time on a CPU. */
+static int check_events(const struct ls_diff *d)
+{
+        uint8_t first = d->runs[0].filter.choice.id[0];
+
+        for (unsigned i = 1; i < d->n_runs; i++) {
+                if (d->runs[i].filter.choice.id[0] == first)
+                        continue;
+                ls_error("diff: %s has %s time, %s has %s time: record the same, or choose with --event", d->runs[0].path,
+                         ls_event_name(first), d->runs[i].path, ls_event_name(d->runs[i].filter.choice.id[0]));
+                return LS_EXIT_FAIL;
+        }
+        return 0;
+}
+
 int ls_diff_open(struct ls_diff *d)
 {
         int r = 0;
@@ -83,6 +98,8 @@ int ls_diff_open(struct ls_diff *d)
                         r = open_run(run, &d->o->o);
                 }
         }
+        if (!r)
+                r = check_events(d);
         return r ? r : check_intervals(d);
 }
 

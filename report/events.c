@@ -10,10 +10,9 @@ static const struct { uint8_t id; const char *name; int sampled; } events[] = {
 };
 #define N_EVENTS (sizeof(events) / sizeof(*events))
 
-/* Only those that are recorded by time. */
-static int is_time(uint8_t id)
+int ls_event_is_time(uint32_t id)
 {
-        return id == LS_EVENT_CPU || id == LS_EVENT_WALL || ls_event_overlaps(id);
+        return id == LS_EVENT_CPU || id == LS_EVENT_WALL || id == LS_EVENT_SUSPENDED || id == LS_EVENT_READY;
 }
 
 int ls_event_overlaps(uint8_t id)
@@ -35,10 +34,11 @@ const char *ls_events_parse(const char *text, struct ls_event_choice *ret)
                 size_t len = strcspn(p, ","), i;
 
                 for (i = 0; i < N_EVENTS; i++)
-                        if (is_time(events[i].id) && strlen(events[i].name) == len && !strncmp(events[i].name, p, len))
+                        if (ls_event_is_time(events[i].id) && strlen(events[i].name) == len &&
+                            !strncmp(events[i].name, p, len))
                                 break;
                 if (i == N_EVENTS)
-                        return "give cpu, wall, suspended, ready, or several with commas between for these side by side";
+                        return "give cpu, wall, suspended or ready; several, as cpu,wall, are shown side by side";
                 if (ret->n == LS_EVENTS_SHOWN || memchr(ret->id, events[i].id, ret->n))
                         return "each event once";
                 ret->id[ret->n++] = events[i].id;
@@ -56,6 +56,14 @@ int ls_events_have(const struct ls_profile *p, uint8_t id)
         return 0;
 }
 
+int ls_events_besides_cpu(const struct ls_profile *p)
+{
+        for (uint32_t i = 0; i < p->n_events; i++)
+                if (p->events[i].id != LS_EVENT_CPU && ls_event_is_time(p->events[i].id))
+                        return 1;
+        return 0;
+}
+
 const char *ls_events_settle(const struct ls_profile *p, struct ls_event_choice *c)
 {
         for (unsigned i = 0; i < c->n; i++)
@@ -68,6 +76,11 @@ const char *ls_events_settle(const struct ls_profile *p, struct ls_event_choice 
                 c->id[0] = only_wall ? LS_EVENT_WALL : LS_EVENT_CPU;
         }
         return NULL;
+}
+
+int ls_events_wait(const struct ls_event_choice *c)
+{
+        return c->n == 1 && ls_event_overlaps(c->id[0]);
 }
 
 void ls_event_rows(uint8_t id, uint8_t rows[256])

@@ -72,16 +72,6 @@ void ls_facts_init(struct ls_facts *f, const struct ls_profile *p)
         read_shares(f);
 }
 
-const char *ls_counted_text(uint64_t n, const char *what, char *buf, unsigned size)
-{
-        const char *s = strstr(what, "s ");
-
-        if (n != 1 || !s)
-                return what;
-        snprintf(buf, size, "%.*s%s", (int)(s - what), what, s + 1);
-        return buf;
-}
-
 const char *ls_duration_text(uint64_t ns, char *buf, unsigned size)
 {
         if (ns >= 1000000000u)

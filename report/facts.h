@@ -30,10 +30,6 @@ struct ls_facts {
 
 void ls_facts_init(struct ls_facts *f, const struct ls_profile *p);
 
-/* What is counted, "ticks seen late ...", as it stands behind a number: behind 1 the first word that ends in s loses it. In
- * buf, or what itself. */
-const char *ls_counted_text(uint64_t n, const char *what, char *buf, unsigned size);
-
 /* "1 ms", "250 us", "1.50 s". */
 const char *ls_duration_text(uint64_t ns, char *buf, unsigned size);
 

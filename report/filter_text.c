@@ -32,8 +32,13 @@ static void put_quoted(FILE *f, const char *option, const char *value)
                 return;
         }
         fputc('\'', f);
-        for (; *value; value++)
-                fprintf(f, *value == '\'' ? "\\%c" : "%c", *value);
+        for (; *value; value++) {
+                /* Between quotes a backslash stands for itself, but before a quote: there it has to be outside of them. */
+                if (*value == '\\' && (!value[1] || value[1] == '\''))
+                        fputs("'\\\\'", f);
+                else
+                        fprintf(f, *value == '\'' ? "\\%c" : "%c", *value);
+        }
         fputc('\'', f);
 }
 
@@ -50,7 +55,7 @@ static void put_filters(FILE *f, const struct ls_filter_options *want, put_fn pu
                 put(f, "exclude", want->excludes[i]);
 }
 
-char *ls_filter_text(const struct ls_filter_options *want)
+static char *text_of(const struct ls_filter_options *want, put_fn put, int no_regions)
 {
         char *text = NULL;
         size_t size = 0;
@@ -58,8 +63,17 @@ char *ls_filter_text(const struct ls_filter_options *want)
 
         if (!f)
                 return NULL;
-        put_filters(f, want, put_visible);
+        put_filters(f, want, put);
+        if (no_regions)
+                put_option(f, "no-regions");
         fclose(f);
+        return text;
+}
+
+char *ls_filter_text(const struct ls_filter_options *want)
+{
+        char *text = text_of(want, put_visible, 0);
+
         if (text && !*text) {
                 free(text);
                 return NULL;
@@ -69,17 +83,7 @@ char *ls_filter_text(const struct ls_filter_options *want)
 
 char *ls_filter_line(const struct ls_filter_options *want)
 {
-        char *text = NULL;
-        size_t size = 0;
-        FILE *f = open_memstream(&text, &size);
-
-        if (!f)
-                return NULL;
-        put_filters(f, want, put_quoted);
-        if (want->no_regions)
-                put_option(f, "no-regions");
-        fclose(f);
-        return text;
+        return text_of(want, put_quoted, want->no_regions);
 }
 
 char *ls_filter_literal(const char *text)

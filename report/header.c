@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MARKS_SHOWN 8
+#define MARKS_COLUMNS 80                /* of the line of marks: another one begins before that */
 
 /* Takes text; NULL = no memory. */
 static void put_text(const struct ls_report *r, const char *head, char *text)
@@ -153,21 +153,54 @@ static void put_scope(const struct ls_report *r)
         free(filters);
 }
 
+static int is_shown(const struct ls_event_choice *c, uint32_t event)
+{
+        return event < 256 && memchr(c->id, (int)event, c->n) != NULL;
+}
+
 /* Which time is shown, when there is more than that on a CPU. */
 static void put_event(const struct ls_report *r)
 {
         const struct ls_event_choice *c = &r->filter->choice;
-        int only_cpu = c->n == 1 && c->id[0] == LS_EVENT_CPU;
-        char text[LS_EVENTS_SHOWN * 80] = "", time[32];
-        size_t n = 0;
+        const struct ls_profile *p = r->profile;
+        const char *too = "; recorded too: ";
+        char *text = NULL, time[32];
+        size_t size = 0;
+        FILE *f = ls_events_besides_cpu(p) ? open_memstream(&text, &size) : NULL;
 
-        if (only_cpu && !ls_events_have(r->profile, LS_EVENT_WALL))
+        if (!f)
                 return;
         for (unsigned i = 0; i < c->n; i++)
-                n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %" PRIu64 " ticks (%s)", i ? ", " : "",
-                                      ls_event_name(c->id[i]), r->events[i]->ticks,
-                                      ls_duration_text(r->events[i]->ticks * r->profile->interval_ns, time, sizeof(time)));
-        put_line(r, "Event:", "%s%s", text, only_cpu ? "; -e wall shows the wall time, which was recorded too" : "");
+                fprintf(f, "%s%s %" PRIu64 " ticks (%s)", i ? ", " : "", ls_event_name(c->id[i]), r->events[i]->ticks,
+                        ls_duration_text(r->events[i]->ticks * p->interval_ns, time, sizeof(time)));
+        for (uint32_t i = 0; i < p->n_events; i++) {
+                const struct ls_event *e = &p->events[i];
+
+                /* That coroutines could be ready is known of any recording of suspended ones. */
+                if (is_shown(c, e->id) || !ls_event_is_time(e->id) || (e->id == LS_EVENT_READY && !e->rows))
+                        continue;
+                fprintf(f, "%s%s", too, ls_event_name((uint8_t)e->id));
+                too = ", ";
+        }
+        fputs(strcmp(too, ", ") ? "" : " (see --event)", f);
+        fclose(f);
+        put_text(r, "Event:", text);
+}
+
+/* What no view knows: a reader of reserved or later records only sums them up. */
+static void put_unknown_events(const struct ls_report *r)
+{
+        const struct ls_profile *p = r->profile;
+
+        for (uint32_t i = 0; i < p->n_events; i++) {
+                const struct ls_event *e = &p->events[i];
+                char *name = ls_visible(e->name.s, e->name.len);
+
+                if (name && e->rows && !ls_event_is_time(e->id) && e->id != LS_EVENT_MARK)
+                        put_line(r, "Note:", "event %u%s%s is in no view: %" PRIu64 " row%s, sum %" PRIu64, e->id,
+                                 *name ? ", " : "", name, e->rows, e->rows == 1 ? "" : "s", e->sum);
+                free(name);
+        }
 }
 
 static void put_notices(const struct ls_report *r)
@@ -178,18 +211,7 @@ static void put_notices(const struct ls_report *r)
                 put_text(r, "Note:", ls_visible(p->notices[i].s, p->notices[i].len));
         if (p->n_notices > 10)
                 put_line(r, "Note:", "%u more notices (luasample info lists all)", p->n_notices - 10);
-        for (uint32_t i = 0; i < p->n_events; i++) {
-                char *name;
-
-                if (p->events[i].id == LS_EVENT_CPU || p->events[i].id == LS_EVENT_WALL ||
-                    p->events[i].id == LS_EVENT_MARK || !p->events[i].rows)
-                        continue;
-                name = ls_visible(p->events[i].name.s, p->events[i].name.len);
-                if (name)
-                        put_line(r, "Event:", "%u %s: %" PRIu64 " rows, sum %" PRIu64 " (not shown below)", p->events[i].id,
-                                 *name ? name : "(unknown)", p->events[i].rows, p->events[i].sum);
-                free(name);
-        }
+        put_unknown_events(r);
 }
 
 /* What the program marked: when, and as what. */
@@ -199,22 +221,26 @@ static void put_marks(const struct ls_report *r)
         uint64_t start = ls_profile_u64(p, "start_monotonic_ns", 0);
         char *text = NULL;
         size_t size = 0;
+        uint32_t i = 0;
         FILE *f = p->n_marks ? open_memstream(&text, &size) : NULL;
 
         if (!f)
                 return;
-        for (uint32_t i = 0; i < p->n_marks && i < MARKS_SHOWN; i++) {
+        for (; i < p->n_marks && ftell(f) < MARKS_COLUMNS; i++) {
                 const struct ls_mark *mark = &p->marks[i];
                 char *name = ls_visible(mark->name.s, mark->name.len);
 
-                fprintf(f, "%s%s at %.3f s", i ? ", " : "", name && *name ? name : "(no name)",
-                        mark->time_ns > start ? (double)(mark->time_ns - start) / 1e9 : 0);
+                fputs(i ? ", " : "", f);
+                ls_put_fit(f, name && *name ? name : "(no name)", MARKS_COLUMNS / 2, 0);
+                fprintf(f, " at %.3f s", mark->time_ns > start ? (double)(mark->time_ns - start) / 1e9 : 0);
                 free(name);
         }
-        if (p->n_marks > MARKS_SHOWN)
-                fprintf(f, ", and %u more (luasample dump lists all)", p->n_marks - MARKS_SHOWN);
         fclose(f);
-        put_text(r, "Marks:", text);
+        if (text && i < p->n_marks)
+                put_line(r, "Marks:", "%u (luasample dump lists all): %s, ...", p->n_marks, text);
+        else if (text)
+                put_line(r, "Marks:", "%s", text);
+        free(text);
 }
 
 /* Of luasample stack: nothing was recorded, a process was looked at. */
@@ -301,7 +327,9 @@ void ls_say_no_samples(const struct ls_report *r)
 {
         char *filters = ls_filter_text(&r->o->want);
 
-        if (!r->aggregate->all_ticks)
+        if (!r->aggregate->all_ticks && ls_events_besides_cpu(r->profile))
+                fprintf(r->out, "[No %s time was recorded]\n", ls_event_name(r->filter->choice.id[0]));
+        else if (!r->aggregate->all_ticks)
                 fprintf(r->out, "[No samples collected]\n");
         else if (filters)
                 fprintf(r->out, "[No samples left: none of %" PRIu64 " ticks matches %s]\n", r->aggregate->all_ticks,

@@ -200,7 +200,8 @@ static void put_private(FILE *out, const struct ls_profile *p)
         fprintf(out, "\nPrivate text in this file\n");
         fprintf(out, "%-22s %s\n", "arguments",
                 ls_profile_u64(p, "private_args", 0) ? "yes: the program's command line" : "no");
-        fprintf(out, "%-22s %" PRIu64 " bytes of %u chunks\n", "source text", bytes, files);
+        fprintf(out, "%-22s %" PRIu64 " bytes of %u chunk%s\n", "source text", bytes, files,
+                files == 1 ? "" : "s");
         fprintf(out, "%-22s %u\n", "file names", count_paths(p));
         fprintf(out, "%-22s %s\n", "host name", ls_profile_str(p, "host").len ? "yes" : "no");
         fprintf(out, "%-22s names of functions, zones and threads\n", "always");

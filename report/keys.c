@@ -343,7 +343,7 @@ const struct ls_key ls_keys[] = {
           prepare_module, NULL, text_made, NULL, NULL, source_of_frame, NULL },
         { "vmstate", "VM state", "vmstate", "by what the VM was doing", 'v', LS_DIM_VMSTATE, 0,
           prepare_vmstate, group_vmstate, text_vmstate, NULL, NULL, NULL, NULL },
-        { "zone", "Zone", "zone", "by the innermost jit.zone", 'z', LS_DIM_ZONE, 0,
+        { "zone", "Zone", "zone", "by the innermost zone", 'z', LS_DIM_ZONE, 0,
           prepare_zone, group_zone, text_zone, NULL, NULL, NULL, NULL },
         { "zone-path", "Zone", "zone", "by the whole path of zones", 0, LS_DIM_ZONE, 0,
           prepare_zone_path, group_zone, text_zone_path, NULL, NULL, NULL, NULL },
@@ -387,7 +387,7 @@ int ls_grouping_new(const struct ls_key *key, const struct ls_profile *p, const 
         g->profile = p;
         g->labels = labels;
         r = key->prepare(g);
-        if (!r) {
+        if (!r && !g->texts) {
                 g->texts = calloc((size_t)g->n_groups + 1, sizeof(*g->texts));
                 r = g->texts ? 0 : -ENOMEM;
         }

@@ -42,7 +42,7 @@ struct ls_grouping {
         uint32_t n_groups;              /* groups are 0 .. n_groups - 1 */
         uint32_t noline_group;          /* for leaves whose line is not known; 0 = the key has none */
         uint32_t *sample_of;            /* one location (frames), zone, thread, ... of each group */
-        char **texts;                   /* made when first asked for; [n_groups] */
+        char **texts;                   /* [n_groups], made when first asked for, or by prepare() */
 };
 
 extern const struct ls_key ls_keys[];   /* ended by name NULL */

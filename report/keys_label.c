@@ -1,4 +1,5 @@
-/* Keys label and label:KEY: what labels a sample has, and the values of one of them. Used by keys.c, filter.c, the page and the browser. */
+/* Keys label and label:KEY: what labels a sample has, and the values of one of them. Used by keys.c, filter.c, the page and
+ * the browser. */
 #include "report/keys_private.h"
 #include "formats/escape.h"
 
@@ -8,6 +9,8 @@
 #include <string.h>
 
 #define MAX_LABELS 64           /* of a sample that are looked at: a hostile trace may nest any number */
+#define MOST_SHOWN 512u         /* bytes of a key or a value that are shown; programs have 256 of both */
+#define MOST_TEXT  (256u << 20) /* bytes of all texts: one string may be in any number of labels */
 #define NONE "(none)"
 
 static struct ls_key of_key[16];        /* label:KEY: made as they are named; their names are never freed */
@@ -44,6 +47,11 @@ const struct ls_str *ls_label_value(const struct ls_profile *p, uint32_t label, 
         return NULL;
 }
 
+static char *visible(const struct ls_str *s)
+{
+        return ls_visible(s->s, s->len < MOST_SHOWN ? s->len : MOST_SHOWN);
+}
+
 /* "route=/list, user=7"; NULL = no memory. */
 static char *all_text(const struct ls_profile *p, uint32_t label)
 {
@@ -55,7 +63,7 @@ static char *all_text(const struct ls_profile *p, uint32_t label)
                 return NULL;
         for (unsigned n = 0; label && n < MAX_LABELS; label = p->sample_labels[label].parent, n++) {
                 const struct ls_sample_label *l = &p->sample_labels[label];
-                char *key = ls_visible(l->key.s, l->key.len), *value = ls_visible(l->value.s, l->value.len);
+                char *key = visible(&l->key), *value = visible(&l->value);
 
                 fprintf(f, "%s%s%s%s", n ? ", " : "", key ? key : "?", l->key.len ? "=" : "", value ? value : "?");
                 free(key);
@@ -77,7 +85,7 @@ static char *label_text(const struct ls_grouping *g, uint32_t label)
         if (!g->key->argument)
                 return all_text(g->profile, label);
         value = ls_label_value(g->profile, label, g->key->argument, strlen(g->key->argument));
-        return value ? ls_visible(value->s, value->len) : strdup(NONE);
+        return value ? visible(value) : strdup(NONE);
 }
 
 struct named { char *text; uint32_t id; };
@@ -90,31 +98,51 @@ static int by_text(const void *a, const void *b)
         return c ? c : x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* Labels of one text are one group. */
+/* The texts of all labels, sorted; NULL = no memory. */
+static struct named *make_texts(const struct ls_grouping *g)
+{
+        uint32_t n = g->profile->n_sample_labels;
+        struct named *names = calloc((size_t)n + 1, sizeof(*names));
+        size_t bytes = 0;
+
+        for (uint32_t i = 0; names && i < n; i++) {
+                names[i].id = i;
+                names[i].text = bytes < MOST_TEXT ? label_text(g, i) : strdup("(more labels than can be told apart)");
+                if (!names[i].text) {
+                        while (i-- > 0)
+                                free(names[i].text);
+                        free(names);
+                        return NULL;
+                }
+                bytes += strlen(names[i].text);
+        }
+        if (names && n)
+                qsort(names, n, sizeof(*names), by_text);
+        return names;
+}
+
+/* Labels of one text are one group, which keeps it. */
 int ls_prepare_label(struct ls_grouping *g)
 {
-        uint32_t n = g->profile->n_sample_labels, made = 0;
-        struct named *names = calloc((size_t)n + 1, sizeof(*names));
-        int r = -ENOMEM;
+        uint32_t n = g->profile->n_sample_labels;
+        struct named *names = make_texts(g);
 
         g->group_of = calloc((size_t)n + 1, sizeof(*g->group_of));
         g->sample_of = calloc((size_t)n + 2, sizeof(*g->sample_of));
-        if (names && g->group_of && g->sample_of)
-                for (; made < n && (names[made].text = label_text(g, made)); made++)
-                        names[made].id = made;
-        if (names && n && made == n) {
-                qsort(names, n, sizeof(*names), by_text);
-                for (uint32_t i = 0; i < n; i++) {
-                        if (i == 0 || strcmp(names[i].text, names[i - 1].text))
-                                g->sample_of[g->n_groups++] = names[i].id;
-                        g->group_of[names[i].id] = g->n_groups - 1;
+        g->texts = calloc((size_t)n + 1, sizeof(*g->texts));
+        for (uint32_t i = 0; names && i < n; i++) {
+                if (!g->group_of || !g->sample_of || !g->texts ||
+                    (g->n_groups && !strcmp(names[i].text, g->texts[g->n_groups - 1]))) {
+                        free(names[i].text);
+                } else {
+                        g->texts[g->n_groups] = names[i].text;
+                        g->sample_of[g->n_groups++] = names[i].id;
                 }
-                r = 0;
+                if (g->group_of && g->n_groups)
+                        g->group_of[names[i].id] = g->n_groups - 1;
         }
-        for (uint32_t i = 0; i < made; i++)
-                free(names[i].text);
         free(names);
-        return r;
+        return names && g->group_of && g->sample_of && g->texts ? 0 : -ENOMEM;
 }
 
 uint32_t ls_group_label(const struct ls_grouping *g, const struct ls_cell *c)
@@ -124,9 +152,7 @@ uint32_t ls_group_label(const struct ls_grouping *g, const struct ls_cell *c)
 
 const char *ls_text_label(const struct ls_grouping *g, uint32_t group)
 {
-        if (!g->texts[group])
-                g->texts[group] = label_text(g, g->sample_of[group]);
-        return g->texts[group] ? g->texts[group] : "[out of memory]";
+        return g->texts[group];
 }
 
 static int by_key(const void *a, const void *b, void *ctx)

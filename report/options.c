@@ -59,7 +59,7 @@ const struct poptOption ls_report_option_table[] = {
         { "json", 0, FLAG(json, "the view as JSON") },
         { "html", 0, FLAG(html, "a page for the browser, with flame graph, timeline and sources: --html -o profile.html") },
         { "min", 0, TEXT(min, "PERCENT", "hide what has less (3%; 0 with --json)") },
-        { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self)") },
+        { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self; total of suspended and ready time)") },
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
         { "tui", 't', FLAG(tui, "browse on the terminal, as luasample tui does") },
@@ -75,7 +75,7 @@ const struct poptOption ls_report_option_table[] = {
         { "source-dir", 0, POPT_ARG_STRING, NULL, VAL_SOURCE_DIR, "look for sources in DIR first (several times)", \
           "DIR" }, \
         { "min", 0, TEXT(min, "PERCENT", "branches of the call tree with less are closed (3%)") }, \
-        { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self)") }, \
+        { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self; total of suspended and ready time)") }, \
         { "raw", 0, FLAG(raw, "ticks in place of shares") }, \
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") }, \
         FILTER_OPTIONS, \
@@ -267,6 +267,13 @@ int ls_options_value(struct ls_report_options *o, int val, char *arg)
         return ls_options_filter_value(&o->want, val, arg);
 }
 
+static enum ls_sort usual_sort(const struct ls_report_options *o)
+{
+        int one_frame = o->by[0]->is_frame && !o->by[1] && !o->split && o->depth == 1;
+
+        return one_frame && ls_events_wait(&o->want.events) ? LS_SORT_TOTAL : LS_SORT_SELF;
+}
+
 static int read_values(struct ls_report_options *o, int is_export)
 {
         static const char *const sorts[] = { "self", "total", "name", NULL };
@@ -283,8 +290,7 @@ static int read_values(struct ls_report_options *o, int is_export)
                 return -EINVAL;
         if (raw.color && ls_parse_color(raw.color, &o->color))
                 return ls_options_bad("--color", raw.color, "give auto, always or never");
-        o->sort = (enum ls_sort)sort;
-        o->sort_given = raw.sort != NULL;
+        o->sort = raw.sort ? (enum ls_sort)sort : usual_sort(o);
         o->input = raw.input ? raw.input : "luasample.data";
         o->output = raw.output;
         o->tree = raw.tree;

@@ -50,7 +50,6 @@ struct ls_report_options {
         double min;                     /* percent; below 0 = not given */
         int raw, full_path;
         enum ls_sort sort;
-        int sort_given;
         enum ls_color_when color;
         int no_pager;
         struct ls_filter_options want;

@@ -142,7 +142,7 @@ static int put_data(const struct ls_page *page, const struct ls_page_tables *t, 
         ls_json_str(g, "title", page->title ? page->title : "");
         ls_json_u64(g, "interval_ns", r->profile->interval_ns);
         ls_json_str(g, "event", ls_event_name(r->filter->choice.id[0]));
-        ls_json_bool(g, "has_wall", ls_events_have(r->profile, LS_EVENT_WALL));
+        ls_json_bool(g, "besides_cpu", ls_events_besides_cpu(r->profile));
         ls_json_key(g, "header");
         yajl_gen_map_open(g);
         ls_header_json(r, g);

@@ -71,8 +71,26 @@ static void put_note(yajl_gen g, uint32_t n, const char *what)
         ls_json_str(g, NULL, text);
 }
 
-static void put_notes(const struct ls_profile *p, const struct ls_page_cells *c, yajl_gen g)
+/* Of the threads and the time that the filters leave. */
+static int is_shown(const struct ls_filter *f, const struct ls_mark *m)
 {
+        return (!f->threads || f->threads[m->thread]) &&
+               (!f->has_time || (m->time_ns > f->from_ns && m->time_ns <= f->to_ns));
+}
+
+static uint32_t marks_left_out(const struct ls_report *r)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < r->profile->n_marks; i++)
+                n += is_shown(r->filter, &r->profile->marks[i]) != 0;
+        return n > MOST_MARKS ? n - MOST_MARKS : 0;
+}
+
+static void put_notes(const struct ls_report *r, const struct ls_page_cells *c, yajl_gen g)
+{
+        const struct ls_profile *p = r->profile;
+
         ls_json_key(g, "notes");
         yajl_gen_array_open(g);
         for (uint32_t i = 0; i < p->n_notices && i < 20; i++)
@@ -82,8 +100,7 @@ static void put_notes(const struct ls_profile *p, const struct ls_page_cells *c,
         if (p->n_damages)
                 ls_json_str(g, NULL, "chunks of the trace are damaged: luasample info lists them");
         put_note(g, c->labels.left_out, "keys of labels are not on the page: --label filters by them");
-        put_note(g, p->n_marks > MOST_MARKS ? p->n_marks - MOST_MARKS : 0,
-                 "marks are not on the page: luasample dump lists all");
+        put_note(g, marks_left_out(r), "marks are not on the page: luasample dump lists all");
         yajl_gen_array_close(g);
 }
 
@@ -102,7 +119,7 @@ void ls_page_facts_json(const struct ls_page *page, const struct ls_page_cells *
         ls_json_u64(g, "start_realtime_ns", ls_profile_u64(p, "start_realtime_ns", 0));
         put_infos(p, g);
         put_losses(&f, p, g);
-        put_notes(p, c, g);
+        put_notes(page->report, c, g);
         yajl_gen_map_close(g);
 }
 
@@ -110,17 +127,17 @@ void ls_page_facts_json(const struct ls_page *page, const struct ls_page_cells *
 void ls_page_marks_json(const struct ls_page_tables *t, yajl_gen g)
 {
         const struct ls_profile *p = t->r->profile;
-        const struct ls_filter *f = t->r->filter;
+        uint32_t n = 0;
 
         ls_json_key(g, "marks");
         yajl_gen_array_open(g);
-        for (uint32_t i = 0; i < p->n_marks && i < MOST_MARKS; i++) {
+        for (uint32_t i = 0; i < p->n_marks && n < MOST_MARKS; i++) {
                 const struct ls_mark *m = &p->marks[i];
                 uint32_t thread = t->c->threads->key->group(t->c->threads, &(struct ls_cell){ .thread = m->thread });
 
-                if ((f->threads && !f->threads[m->thread]) ||
-                    (f->has_time && (m->time_ns <= f->from_ns || m->time_ns > f->to_ns)))
+                if (!is_shown(t->r->filter, m))
                         continue;
+                n++;
                 yajl_gen_array_open(g);
                 ls_json_u64(g, NULL, m->time_ns > t->c->start_ns ? m->time_ns - t->c->start_ns : 0);
                 yajl_gen_integer(g, t->threads.of[thread] == UINT32_MAX ? -1 : (long long)t->threads.of[thread]);

@@ -40,7 +40,7 @@ static const struct poptOption option_table[] = {
 struct top {
         const char **command;           /* of the program; ended by NULL; none with --pid */
         char *dir, *trace;              /* private; dir NULL = --output */
-        int wall;                       /* wall time is to be shown: it is recorded beside that on a CPU */
+        const char *events;             /* what is recorded for another time than that on a CPU to be shown; NULL = that */
         pid_t recorder;
         int err_fd, log_fd;
         int ended, status;              /* as waitpid has it */
@@ -115,9 +115,9 @@ static const char **recorder_words(const struct top *s, int n_more, const char *
                 words[n++] = "-F";
                 words[n++] = raw.freq;
         }
-        if (s->wall) {
+        if (s->events) {
                 words[n++] = "-e";
-                words[n++] = "cpu,wall";
+                words[n++] = s->events;
         }
         for (int i = 0; i < n_more; i++)
                 words[n++] = more[i];
@@ -376,7 +376,8 @@ static int top_run(int argc, const char **argv)
 
         if (status)
                 return status - 1;
-        s.wall = o.want.events.n && o.want.events.id[0] == LS_EVENT_WALL;
+        if (o.want.events.n && o.want.events.id[0] != LS_EVENT_CPU)
+                s.events = ls_event_overlaps(o.want.events.id[0]) ? "cpu,suspended" : "cpu,wall";
         return run_top(&s, &o);
 }
 

@@ -155,7 +155,7 @@ static void use(struct ls_tui *t, struct ls_profile *p, const struct loaded *l)
         t->filter = l->filter;
         t->aggregate = l->aggregate;
         t->report = (struct ls_report){ .o = t->o, .profile = p, .labels = t->labels, .filter = &t->filter,
-                                        .aggregate = t->aggregate };
+                                        .aggregate = t->aggregate, .events = { t->aggregate } };
         ls_facts_init(&t->facts, p);
 }
 

@@ -99,7 +99,7 @@ static void draw_facts(const struct ls_tui *t, int y)
                 snprintf(asked, sizeof(asked), ", asked %.0f a second, got %.0f", 1e9 / (double)f->asked_ns, f->achieved_hz);
         if (f->lost_ticks && f->ticks)
                 snprintf(lost, sizeof(lost), ", lost %.2f%%", 100 * ls_share(f->lost_ticks, f->ticks));
-        if (ls_events_have(t->profile, LS_EVENT_WALL))
+        if (ls_events_besides_cpu(t->profile))
                 snprintf(shown, sizeof(shown), "%s time, %s; ", ls_event_name(t->filter.choice.id[0]),
                          ls_duration_text(t->aggregate->ticks * t->profile->interval_ns, cpu, sizeof(cpu)));
         ls_screen_printf(y, 1, ls_screen_columns() - 1, LS_LOOK_DIM, "%s%" PRIu64 " samples, %s of CPU%s%s%s", shown,

@@ -114,7 +114,7 @@ function decode(d) {
                 title: d.title,
                 noline: d.noline,
                 event: d.event,
-                hasWall: d.has_wall,
+                besidesCpu: d.besides_cpu,
                 header: d.header,
                 facts: d.facts,
                 interval: d.interval_ns,

@@ -18,8 +18,8 @@ function quality(profile) {
 }
 
 /* In place of the flame graph. */
-function nothingText({ header }) {
-        if (!header.recorded_ticks) return 'No samples were recorded.';
+function nothingText({ header, besidesCpu, event }) {
+        if (!header.recorded_ticks) return besidesCpu ? 'No ' + event + ' time was recorded.' : 'No samples were recorded.';
         return (
                 'No samples to show: none of ' +
                 ticksText(header.recorded_ticks) +
@@ -47,7 +47,7 @@ function showHeader(profile) {
                                   ),
                           ]
                         : []),
-                ...(profile.hasWall
+                ...(profile.besidesCpu
                         ? [fact('which time the ticks are of (report --event)', cut(profile.event, 40) + ' time', 'rate')]
                         : []),
                 fact('samples per second of CPU time', rateText(header), 'rate'),
@@ -79,11 +79,11 @@ function aboutRows(profile) {
         row('Rate', rateText(header));
         row(
                 'Samples',
-                count(facts.samples) +
-                        ' samples, ' +
+                (profile.event === 'cpu' ? count(facts.samples) + ' samples, ' : '') +
                         ticksText(header.recorded_ticks) +
                         ' of ' +
-                        duration(profile.interval),
+                        duration(profile.interval) +
+                        (profile.besidesCpu ? ' of ' + profile.event + ' time' : ''),
         );
         if (header.filters || header.only_regions) {
                 row('Filters', header.filters || 'only regions that the program marked');

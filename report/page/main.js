@@ -231,8 +231,9 @@ function start() {
         matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => applyTheme(app.state.theme));
         document.addEventListener('keydown', onShortcut);
         app.recount();
-        /* There is something to see at once: the Lua function that ran most. */
-        const first = app.table.rows.find(r => r.self && app.profile.functions[r.func].kind === KIND_LUA);
+        /* There is something to see at once: the Lua function that ran most, or, of those that wait in yield, that called. */
+        const lua = app.table.rows.filter(r => app.profile.functions[r.func].kind === KIND_LUA),
+                first = lua.find(r => r.self) || lua[0];
 
         if (first) app.select(first.func);
 }

@@ -3,6 +3,7 @@
 #ifndef LS_TESTS_FUZZ_TOUCH_H
 #define LS_TESTS_FUZZ_TOUCH_H
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -23,6 +24,7 @@ static inline int touch_block(void *ctx, const struct ls_sample_block *b)
         for (uint32_t i = 0; i < b->n; i++) {
                 must(b->stack[i] < p->n_stacks && b->zone[i] < p->n_zones && b->thread[i] < p->n_threads);
                 must(b->vm[i] < p->n_vms && b->coroutine[i] < p->n_coroutines && b->vmstate[i] < LS_NVMSTATES);
+                must(b->label[i] < p->n_sample_labels);
         }
         return 0;
 }
@@ -82,12 +84,35 @@ static inline void touch_tables(const struct ls_profile *p)
         must(p->lost_stack < p->n_stacks);
 }
 
+/* What the program says of itself. */
+static inline void touch_said(const struct ls_profile *p)
+{
+        for (uint32_t i = 1; i < p->n_sample_labels; i++) {
+                must(p->sample_labels[i].parent < i);
+                touch_str(p->sample_labels[i].key);
+                touch_str(p->sample_labels[i].value);
+        }
+        for (uint32_t i = 0; i < p->n_marks; i++) {
+                must(p->marks[i].thread < p->n_threads);
+                touch_str(p->marks[i].name);
+        }
+        for (uint32_t i = 1; i < p->n_counters; i++) {
+                const struct ls_counter_series *s = &p->counters[i];
+
+                must(s->process < p->n_processes);
+                touch_str(s->name);
+                for (uint32_t k = 0; k < s->n; k++)
+                        must(isfinite(s->counts[k].value) && (!k || s->counts[k].time_ns >= s->counts[k - 1].time_ns));
+        }
+}
+
 /* All of it. */
 static inline void touch_profile(struct ls_profile *p)
 {
         unsigned char sink = 0;
 
         touch_tables(p);
+        touch_said(p);
         must(ls_profile_samples(p, LS_COL_TIME, touch_block, p) == 0);
         must(ls_profile_dump(p, touch_record, &sink) == 0);
 }

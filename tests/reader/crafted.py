@@ -1,7 +1,9 @@
 """Small traces made byte by byte from luasample-trace(5): each encoding, what is unknown, what breaks a rule, what is
 lost. Both readers must see the same in them. Used by run.py; needs no program to record."""
 import random
+import resource
 import struct
+import subprocess
 
 import support as s
 import compare
@@ -11,7 +13,7 @@ CONST, VARINT, DELTA, FIXED, BYTES, RUNS, PLANES, BACK = range(8)
 CODED = BYTES
 STRING, SOURCE, TEXT, FUNCTION, NAME, LOCATION, STACK, ZONE, THREAD, VM, COROUTINE = 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13
 JITTRACE, IRNAMES, JITMAP = 26, 29, 30
-SAMPLE, EVENT, INFO, THREADCPU, INDEX, AGGREGATE, SPAN, LINECOUNT = 2, 16, 17, 19, 22, 23, 24, 25
+SAMPLE, EVENT, INFO, THREADCPU, INDEX, AGGREGATE, SPAN, LINECOUNT, LABEL = 2, 16, 17, 19, 22, 23, 24, 25, 27
 MASK = (1 << 64) - 1
 INTERVAL = 1000000
 
@@ -354,6 +356,20 @@ def add_to(suite):
     def _():
         f = base(text=b"a\n\x00\x7f\xff\xc3\xa4\xed\xa0\x80\xc2\x9b\xf4\x90\x80\x80\xc0\xaf\\\"\xe2\x82z.lua")
         agree(f.samples((1, 1), (2, 1)), [], 2)
+
+    @t("labels", "a hundred thousand labels, each in the one before it, all of one long value: little memory")
+    def _():
+        n = 100000
+        f = base().definitions(strings(5, b"x" * 50000), record(
+            LABEL, 1, n, column(1, DELTA, list(range(n))), column(2, CONST, 2), column(3, CONST, 5)))
+        path = f.samples((1, 1), {1: 1, 6: 1, 10: 1, 13: n}).write()
+        for by in ("label", "label:work"):
+            p = subprocess.run([s.luasample(), "report", "-i", path, "--by", by], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               timeout=60, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)))
+            check(p.returncode == 0 and b"50.00%" in p.stdout, "--by %s: status %d: %s" % (by, p.returncode, p.stderr[-300:]))
+        out = s.tmpfile(".json")
+        subprocess.run([s.luasample(), "export", "-i", path, "--format", "firefox", "-o", out], timeout=60, check=True,
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (16 << 20, 16 << 20)))
 
     @t("parity", "one lost chunk of those that a parity chunk covers comes back; two do not")
     def _():

@@ -294,28 +294,25 @@ class Trace:
             i = s[0]
         return out
 
-    def zone_path(self, i):
-        names = []
-        while i:
-            row = self.rows["zone"].get(i)
-            if not row or row["parent"] >= i:
-                names.append(LOST)
-                break
-            names.append(show(self.string(row["name"])))
-            i = row["parent"]
-        return names[::-1]
-
-    def labels(self, i):
+    def chain(self, kind, i, text):
+        """Texts of a row, of its parent, and so on."""
         out = []
         while i:
-            row = self.rows["label"].get(i)
+            row = self.rows[kind].get(i)
             if not row or row["parent"] >= i:
-                out.append(LOST)
-                break
-            key = show(self.string(row["key"]))
-            out.append(key + ("=" if key else "") + show(self.string(row["value"])))
+                return out + [LOST]
+            out.append(text(row))
             i = row["parent"]
-        return ", ".join(out)
+        return out
+
+    def zone_path(self, i):
+        return self.chain("zone", i, lambda row: show(self.string(row["name"])))[::-1]
+
+    def labels(self, i):
+        def text(row):
+            key = show(self.string(row["key"]))
+            return key + ("=" if key else "") + show(self.string(row["value"]))
+        return ", ".join(self.chain("label", i, text))
 
     def best_name(self, function):
         """The name by the page's rule, as text; None when the function is anonymous."""

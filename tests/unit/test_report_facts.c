@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "cli/command.h"
 #include "report/facts.h"
 #include "tests/unit/profile_fixture.h"
 

@@ -96,6 +96,8 @@ def many_marks():
     r.ok()
     n = len(dumped(r.trace, "span"))
     check(100 < n <= 65536, "%d marks are kept" % n)
+    line = re.search(r"^# Marks: +(\d+) \(.*\): frame 1 at .*, \.\.\.$", s.report(r.trace, "--no-pager").ok().out, re.M)
+    check(line and int(line.group(1)) == n and len(line.group()) < 160, "the header has %s" % line)
 
 
 def counters():

@@ -41,6 +41,14 @@ def begun(*args, env=None):
     return p
 
 
+def until_threads(p, n, seconds=20):
+    deadline = time.monotonic() + seconds
+    while len(os.listdir("/proc/%d/task" % p.p.pid)) < n:
+        check(p.p.poll() is None, "it ended")
+        check(time.monotonic() < deadline, "fewer than %d threads" % n)
+        time.sleep(0.02)
+
+
 def end(p):
     p.p.kill()
     p.p.wait()
@@ -174,10 +182,7 @@ def add_to(suite):
     def _():
         p = Started([host("workers"), "8", "1", "2000000"])
         pid = p.p.pid
-        deadline = time.monotonic() + 20
-        while len(os.listdir("/proc/%d/task" % pid)) < 9:
-            check(time.monotonic() < deadline, "no threads")
-            time.sleep(0.02)
+        until_threads(p, 9)
         time.sleep(0.1)
         before = process.state(pid)
         r = attach_until(pid, 400)
@@ -199,10 +204,7 @@ def add_to(suite):
     @test("many-threads", "more threads than are looked at first: the agent's own is found, and those without a ring are said")
     def _():
         p = Started([host("workers"), "100", "1", "2000000"])
-        deadline = time.monotonic() + 60
-        while len(os.listdir("/proc/%d/task" % p.p.pid)) < 101:
-            check(time.monotonic() < deadline, "no threads")
-            time.sleep(0.02)
+        until_threads(p, 101, 60)
         r = attach(p.p.pid, duration="500ms")
         alive, i = p.p.poll() is None, info(r.trace)
         end(p)
@@ -249,8 +251,7 @@ def add_to(suite):
         looked_at(info(r.trace), r.err, 400, 60)
         p = Started([host("blocks"), "60000"])
         p.wait_for("begin")
-        while len(os.listdir("/proc/%d/task" % p.p.pid)) < 2:
-            check(p.p.poll() is None, "it ended")
+        until_threads(p, 2)
         time.sleep(0.1)
         before = cpu_of(p.p.pid, "deaf")
         r = attach(p.p.pid, duration="1s")
@@ -261,9 +262,7 @@ def add_to(suite):
     @test("churn", "threads and VMs that come and go while it is attached to: the later ones are recorded too")
     def _():
         p = Started([host("workers"), "4", "1000", "300"])
-        deadline = time.monotonic() + 20
-        while len(os.listdir("/proc/%d/task" % p.p.pid)) < 3:
-            check(time.monotonic() < deadline, "no threads")
+        until_threads(p, 3)
         for duration in ("1500ms", "6s", "20s"):        # until some have come and gone
             r = attach(p.p.pid, duration=duration)
             i = info(r.trace)

@@ -16,7 +16,6 @@ try:
 except ImportError:
     c = None
 
-LABEL = 27                              # the kind of record
 NAMES = [b"</script><img src=x onerror=\"globalThis.hacked = 1\">", b"\"'`${globalThis.hacked = 1}&lt;b&gt;\\u003cb",
          b"<!--<script>", b"\0\1\x1b[31m\r\n\t", "\u202eevil\u202c\u2066\u200b\ufeff".encode(), b"\xff\xfe\xc3(",
          b"__proto__", b"constructor", "\u4e2d\u6587\U0001f525 \u0627\u0644".encode(), b"n" * 65536, b"x" * 65536]
@@ -42,7 +41,7 @@ def hostile_trace():
         *[row for i in range(n) for row in (
             c.one(c.FUNCTION, i + 1, 1, 0, 1, i + 1, i + 1), c.one(c.NAME, 0, i + 1, 2, i + 2),
             c.one(c.LOCATION, i + 1, i + 1, i + 1), c.one(c.STACK, i + 1, i, i + 1), c.one(c.ZONE, i + 1, i, i + 2),
-            c.one(c.THREAD, i + 1, 0, i + 7, i + 2), c.one(LABEL, i + 1, 0, i + 2, i + 2))])
+            c.one(c.THREAD, i + 1, 0, i + 7, i + 2), c.one(c.LABEL, i + 1, 0, i + 2, i + 2))])
     f.samples(*[{1: 1, 2: i + 1, 5: i + 1, 6: i + 1, 9: 16 * i, 10: i + 1, 13: i + 1} for i in range(n)])
     return f.write()
 
@@ -119,8 +118,8 @@ def add_to(suite):
         n = 400
         f = c.File().definitions(
             c.strings(1, b"id", *[b"v%d" % i for i in range(n)], *[b"k%d" % i for i in range(9)]),
-            *[c.one(LABEL, i + 1, 0, 1, i + 2) for i in range(n)],
-            *[c.one(LABEL, n + 1 + i, i % n, n + 2 + i % 9, 2) for i in range(n)])
+            *[c.one(c.LABEL, i + 1, 0, 1, i + 2) for i in range(n)],
+            *[c.one(c.LABEL, n + 1 + i, i % n, n + 2 + i % 9, 2) for i in range(n)])
         trace = f.samples(*[{1: 1, 9: 16 * i, 10: 1 + i % 5, 13: i + 1} for i in range(2 * n)]).write()
         b = opens(trace)
         b.js("luasamplePage.selectTime(0, luasamplePage.profile.time.buckets)")
@@ -134,6 +133,17 @@ def add_to(suite):
         check(min(got.values()) >= max(t for v, t in want.items() if v not in got), "not those with the most")
         check(b.js("luasamplePage.profile.labels.length") == 6, "keys")
         check("4 more keys of labels" in b.js("document.getElementById('about-body').textContent"), "it does not say so")
+
+    @t("bad.marks", "more marks than a page has: those of the time that is shown are there, the first 2000 of them")
+    def marks():
+        trace = s.record([s.luajit().program, "-e", """local ls = require "luasample"
+            for i = 1, 6000 do ls.mark("m" .. i) for k = 1, 1e4 do x = k % 7 end end"""]).ok().trace
+        for time, first in (("0,", 0), ("50%,", 1000)):
+            b = shared.opened(shared.page_of(trace, "--time", time))
+            names = b.js("luasamplePage.profile.marks.map(m => m.name)")
+            check(len(names) == 2000 and int(names[0][1:]) > first, "--time %s: %d, %s" % (time, len(names), names[:1]))
+            about = b.js("document.getElementById('about-body').textContent")
+            check("more marks are not on the page" in about, "--time %s: it does not say so" % time)
 
     @t("bad.empty", "no samples at all")
     def empty():

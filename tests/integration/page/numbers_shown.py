@@ -124,6 +124,17 @@ def add_to(suite):
         place = b.js("document.getElementById('source-place').textContent")
         check(shared.PHASES + ":" in place, "the place is %r" % place)
 
+    @t("numbers.suspended", "the time of suspended coroutines: the rows of report, which time it is, and who waits")
+    def suspended():
+        trace = s.record_lua("suspended.lua", "-e", "suspended", args=("400", "2")).ok().trace
+        b = shared.opened(shared.page_of(trace, "--event", "suspended"))
+        compare_rows(b, trace, "--event", "suspended")
+        check("suspended time" in b.js("document.getElementById('facts').textContent"), "which time is not told")
+        ticks = s.json_of(["report", "-i", trace, "--event", "suspended", "--json"])["header"]["ticks"]
+        about = b.js("document.getElementById('about-body').textContent").replace("\u202f", "")
+        check("Samples%d ticks of 1.00 ms of suspended time" % ticks in about, "about: %s" % about)
+        check(b.js("document.querySelector('#source-body .line') !== null"), "nobody who waits is shown")
+
     @t("numbers.labels", "a label alone, by its list and by the legend; colours by key; flags of marks")
     def labels():
         trace = s.record_lua("labels.lua").ok().trace

@@ -276,6 +276,13 @@ def add_to(suite):
             w.keys("Enter", until="no such zone in this trace")
             w.wait("No samples left")
             w.keys("t", "t", "s", "b", "q", "F", until="no filters")
+        with tui(path, "--function", "a\\'b c\\", **WIDE) as w:     # what the line has is what was given
+            shown = r"^ filter .*--function a\\'b c\\$"
+            w.wait(shown)
+            w.keys("f", until="^filter: --function")
+            w.type(" --vmstate N")
+            w.keys("Enter")
+            w.wait(r"^ filter .*--vmstate N --function a\\'b c\\$")
 
     @t("filter.row", "z and x filter by the function of the row, whatever its name")
     def _():

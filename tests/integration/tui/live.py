@@ -80,9 +80,25 @@ def add_to(suite):
             w.wait(r"^ wall time, ")
             w.keys("F", until="no filters")
             w.wait(r"^ wall time, ")
+            w.keys("o", until=r"Event: +wall \d+ ticks .*; recorded too: cpu")
+            w.keys("q", until=r"by function, sorted")
             w.keys("f", until="^filter:")
             w.type("-e cpu")
             w.keys("Enter", until=r"^ cpu time, ")
+            w.keys("Q", until="Quit.*y/n")
+            w.keys("y", until="^status 0")
+
+    @t("top.suspended", "-e suspended records that beside the time on a CPU")
+    def _():
+        s.need("luajit")
+        path = s.tmpfile(".lua")
+        with open(path, "w") as f:
+            f.write("local f = require 'ffi' f.cdef 'int usleep(unsigned);'\n"
+                    "local function waits() while true do coroutine.yield() end end\n"
+                    "local co = coroutine.wrap(waits) while true do co() f.C.usleep(50000) end\n")
+        with top("-e", "suspended", "--", "luajit", path, width=120) as w:
+            w.wait(r"^ suspended time, [^;]*; \d+ samples")
+            w.wait(r"^ +100\.00% +[\d.]+% +100\.00%.* coroutine\.yield ")
             w.keys("Q", until="Quit.*y/n")
             w.keys("y", until="^status 0")
 

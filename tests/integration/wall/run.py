@@ -49,7 +49,7 @@ def sums():
     r, took = both()
     i = r.info()
     wall, cpu = event_ticks(r, "wall") * MS, event_ticks(r, "cpu") * MS
-    near("all wall time", wall, took["all"], 60 * MS)
+    near("all wall time", wall + i["lost_ticks"] * MS, took["all"], 60 * MS)
     near("cpu time", cpu + i["lost_ticks"] * MS, i["cpu_ns"], 3 * MS)
     check(wall > 1.5 * cpu, "wall %g ms is hardly more than cpu %g ms" % (wall / MS, cpu / MS))
 
@@ -155,6 +155,23 @@ def alone():
     near("burn", total_ns(r, "burn"), took["burn"])
     w = s.report(r.trace, "-e", "cpu")
     check(w.status == 1 and "no such event" in w.err, "--event cpu of a trace without it: %d %s" % (w.status, w.err))
+    w = s.run([s.luasample(), "diff", both()[0].trace, r.trace])
+    check(w.status == 1 and "has cpu time" in w.err and "has wall time" in w.err, "diff of both: %d %s" % (w.status, w.err))
+    s.run([s.luasample(), "diff", "-e", "wall", both()[0].trace, r.trace]).ok()
+
+
+@suite.test("one-chunk", "a chunk without a file is one, with its text, whether ticks or the watcher met it first")
+def one_chunk():
+    functions = """local ffi = require "ffi" ffi.cdef "int usleep(unsigned);"
+        local function nap() ffi.C.usleep(60000) end
+        local function burn() local e, x = os.clock() + 0.06, 0 repeat for i = 1, 1e5 do x = x + i % 7 end until os.clock() > e end
+        local function work(what) for _ = 1, 2 do what() end end """
+    for order in ("work(nap) work(burn)", "work(burn) work(nap)"):
+        r = s.record([s.luajit().program, "-e", functions + order], "-e", "cpu,wall").ok()
+        names = [row["function"] for row in r.rows("-e", "wall", "--min", "0")]
+        check(sorted(names) == sorted(set(names)) and "work" in names, "%s: functions %s" % (order, names))
+        text = s.report(r.trace, "-e", "wall", "--annotate").ok().out
+        check("repeat for i" in text and text.count("======") == 2, "%s: %s" % (order, text))
 
 
 @suite.test("default", "without -e nothing of it is recorded")
@@ -190,7 +207,8 @@ def views():
             check((tells in out) == (event == "wall"), "%s of %s time: %.300r" % (format_, event, out))
     text = s.run([s.luasample(), "diff", "-e", "wall", r.trace, r.trace]).ok().out
     check(text.count(" of wall time") == 2, "diff: " + text)
-    check("Event: " in s.report(r.trace).ok().out, "nothing is said of the wall time that was recorded")
+    check(re.search(r"Event: +cpu \d+ ticks .*; recorded too: wall \(see --event\)", s.report(r.trace).ok().out),
+          "nothing is said of the wall time that was recorded")
     text = s.report(r.trace, "-e", "cpu,wall", "--sort", "total").ok().out
     check(re.search(r"Self cpu +Self wall +Total cpu +Total wall", text), "no title: " + text)
     check(re.search(r"nap +wall\.lua", text), "no nap in: " + text)
@@ -201,7 +219,7 @@ def usage():
     r, _ = both()
     for cmd, status, text in (
             ((s.luasample(), "record", "-e", "cpus", "--", "true"), 129, "give cpu, wall, suspended, or several"),
-            ((s.luasample(), "report", "-i", r.trace, "-e", "all"), 129, "give cpu, wall, suspended, ready, or several"),
+            ((s.luasample(), "report", "-i", r.trace, "-e", "all"), 129, "give cpu, wall, suspended or ready;"),
             ((s.luasample(), "report", "-i", r.trace, "-e", "cpu,wall", "--tree"), 129, "flat view"),
             ((s.luasample(), "report", "-i", r.trace, "-e", "wall,wall"), 129, "each event once")):
         w = s.run(list(cmd))
@@ -304,8 +322,12 @@ def collected():
 @suite.test("suspended-apart", "what is suspended is no part of wall time, and every view has it only when asked")
 def suspended_apart():
     r, took = waits()
-    near("wall time", event_ticks(r, "wall") * MS, took["all"], 100 * MS)
+    near("wall time", (event_ticks(r, "wall") + r.info()["lost_ticks"]) * MS, took["all"], 100 * MS)
     ticks = event_ticks(r, "suspended")
+    text = s.report(r.trace, "-e", "suspended").ok().out
+    check(re.search(r"Event: +suspended %d ticks .*; recorded too: cpu, wall, ready \(" % ticks, text), "header: " + text)
+    check(text.count("Event:") == 1 and "in no view" not in text, "header: " + text)
+    check(re.search(r"wait_reply +suspended\.lua:\d+$", text, re.M), "who waits is not shown: " + text)
     for view in (("--tree",), ("--split",), ("--by", "thread"), ("--by", "vm"), ("--annotate",)):
         j = s.json_of(["report", "-i", r.trace, "-e", "suspended", "--min", "0", *view, "--json"])
         check(j["header"]["ticks"] == ticks, "%s: %d ticks" % (view, j["header"]["ticks"]))
@@ -321,6 +343,8 @@ def suspended_apart():
     for name in ("chrome", "firefox", "perf-script", "speedscope"):
         w = s.report(r.trace, "-e", "suspended", "--format", name)
         check(w.status == 129 and "beside each other" in w.err, "%s: %d %s" % (name, w.status, w.err))
+    text = s.run([s.luasample(), "diff", "-e", "suspended", r.trace, r.trace]).ok().out
+    check("of suspended time" in text and re.search(r" wait_reply +suspended\.lua", text), "diff: " + text)
     merged = s.tmpfile(".data")
     s.run([s.luasample(), "merge", "-o", merged, r.trace, r.trace]).ok()
     j = s.json_of(["report", "-i", merged, "-e", "suspended", "--json"])
@@ -400,6 +424,8 @@ def suspended_alone():
     r = s.record_lua("suspended.lua", "-e", "suspended", args=["300", "2"]).ok()
     check([e["name"] for e in r.info()["events"]] == ["cpu", "suspended", "ready"], "events: %s" % r.info()["events"])
     check(event_ticks(r, "suspended") > 300, "nothing is suspended")
+    r = s.record([s.luajit().program, "-e", "for i = 1, 1e8 do end"], "-e", "suspended").ok()
+    check("[No suspended time was recorded]" in s.report(r.trace, "-e", "suspended").ok().out, "without coroutines")
 
 
 if __name__ == "__main__":
