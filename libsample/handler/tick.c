@@ -352,8 +352,10 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
                 return;
         }
         s->last_vm = r.vm;
-        if (r.vm->paused)
+        if (r.vm->paused) {
+                atomic_fetch_add_explicit(&t->ring->paused_cpu_ns, n * ls_agent.shm->interval_ns, memory_order_relaxed);
                 return;
+        }
         /* It may have been given another allocator since it was made. */
         if (guard->as_of && (!ls_guard_reads(guard, r.global, 8) || LS_READ(const void *, r.global, 0) != ls_vm_facts.heap_alloc)) {
                 atomic_store(&ls_heap_is_watched, 0);

@@ -318,6 +318,9 @@ def host():
     check_ticks(customers, {"0": 70, "1": 70, "2": 70})
     check([(c["name"], c["last"]) for c in r.info()["counters"]] == [("requests", 90)], "%s" % r.info()["counters"])
     check("warm_up" not in [row["function"] for row in r.rows("--by", "function")], "the pause was sampled")
+    i = r.info()        # its time is none in which samples were to come
+    rate = i["ticks"] / i["cpu_ns"] * i["asked_interval_ns"]
+    check(0.93 < rate < 1.05, "%.2f of the ticks that were asked for, %d in %d ns" % (rate, i["ticks"], i["cpu_ns"]))
 
 
 @suite.test("example-alone", "the example host does the same when nobody records")
