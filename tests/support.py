@@ -304,6 +304,7 @@ class Suite:
                 result, why = "FAIL", str(e)
             except Exception:
                 result, why = "FAIL", traceback.format_exc(limit=-3)
+            stop_started()
             counts[result] += 1
             print("%-4s %s %s (%.1f s)%s" % (result, name, title, time.monotonic() - start,
                                              ": " + why.replace("\n", "\n     ") if why else ""), flush=True)
@@ -321,7 +322,22 @@ def finish_tmp():
     _tmp = None
 
 
-# Processes that a test stops itself.
+# Processes that a test stops itself, unless it fails before.
+
+_started = []
+
+
+def stop_started():
+    """Ends what a test has left running, and its group."""
+    while _started:
+        p = _started.pop()
+        if p.poll() is None:
+            try:
+                os.killpg(p.pid, signal.SIGKILL)
+            except ProcessLookupError:          # a group of another number: none of its own
+                p.kill()
+            p.wait()
+
 
 class Started:
     """A command started and not waited for; kill and wait are by its pid alone. It is a process group of its own in our
@@ -330,6 +346,7 @@ class Started:
         self.out, self.err = tmpfile(".out"), tmpfile(".err")
         self.p = subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=open(self.out, "wb"),
                                   stderr=open(self.err, "wb"), preexec_fn=plain_signals(lambda: os.setpgid(0, 0)), **kw)
+        _started.append(self.p)
 
     def wait(self, timeout=60):
         try:
