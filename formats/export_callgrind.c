@@ -39,6 +39,7 @@ struct graph {
         uint32_t *object;               /* [n_mappings] the first mapping of the same file; 0 = the runtime's file */
         uint64_t samples, us;           /* sums of what was written */
         uint8_t *fl_named, *fn_named, *ob_named;        /* names that were written already */
+        uint8_t *has_line;              /* [n_sources] a line of it has cost, or was written without */
         uint32_t last_line;
         int has_last;
 };
@@ -303,18 +304,22 @@ static uint32_t first_line(const struct ls_profile *p, uint32_t function)
         return function < p->n_functions ? p->functions[function].first_line : 0;
 }
 
-/* Its lines. callgrind_annotate leaves out line 0, which stands for no line, and warns when a source file has no other: then
- * one without cost is there too. */
+static uint32_t source_of(const struct ls_profile *p, uint32_t function)
+{
+        return function < p->n_functions ? p->functions[function].source : 0;
+}
+
+/* Its lines. callgrind_annotate leaves out line 0, which stands for no line, and warns when a source file has no other, as
+ * that of a script which only calls: then one without cost is there. */
 static void put_self(FILE *out, struct graph *g, uint32_t function, size_t *cost)
 {
-        int has_source = function < g->p->n_functions && g->p->functions[function].source, only_none = 0;
+        uint32_t source = source_of(g->p, function), line = first_line(g->p, function);
 
-        for (; *cost < g->n_costs && g->costs[*cost].function == function; ++*cost) {
-                only_none = has_source && !g->costs[*cost].line;
+        for (; *cost < g->n_costs && g->costs[*cost].function == function; ++*cost)
                 put_cost(out, g, g->costs[*cost].line, g->costs[*cost].ticks, 1);
-        }
-        if (only_none)
-                put_cost(out, g, first_line(g->p, function) ? first_line(g->p, function) : 1, 0, 1);
+        if (source && !g->has_line[source])
+                put_cost(out, g, line ? line : 1, 0, 1);
+        g->has_line[source] = 1;
 }
 
 /* One function: its lines, then its calls. */
@@ -428,8 +433,12 @@ static int callgrind_write(FILE *out, const struct ls_export *in)
         if (!r) {
                 g.fl_named = calloc((size_t)g.p->n_sources + 1, 1);
                 g.fn_named = calloc((size_t)g.p->n_functions + 1, 1);
-                r = g.fl_named && g.fn_named ? 0 : -ENOMEM;
+                g.has_line = calloc((size_t)g.p->n_sources + 1, 1);
+                r = g.fl_named && g.fn_named && g.has_line ? 0 : -ENOMEM;
         }
+        for (size_t i = 0; !r && i < g.n_costs; i++)
+                if (g.costs[i].line)
+                        g.has_line[source_of(g.p, g.costs[i].function)] = 1;
         if (!r)
                 put_graph(out, &g);
         free(self);
@@ -438,6 +447,7 @@ static int callgrind_write(FILE *out, const struct ls_export *in)
         free(g.noline);
         free(g.fl_named);
         free(g.fn_named);
+        free(g.has_line);
         free(g.ob_named);
         free(g.object);
         return r;

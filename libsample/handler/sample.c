@@ -76,7 +76,7 @@ static int resolve(struct ls_thread *t, const struct ls_moment *m, struct ls_wal
         }
         uint8_t ffid = LS_READ(uint8_t, f->fn, LS_FN_FFID);
 
-        if (i && f[-1].fn == f->fn && f[-1].pc == f->pc && f->pc) {     /* deep recursion */
+        if (i && f[-1].fn == f->fn && f[-1].pc == f->pc && f->pc && f[-1].func_id) {    /* deep recursion */
                 f->func_id = f[-1].func_id;
                 f->line = f[-1].line;
                 f->chunkname = f[-1].chunkname;

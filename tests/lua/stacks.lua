@@ -8,7 +8,7 @@ end
 local stop = os.clock() + seconds
 local function down(d)
         if d <= 0 then
-                while os.clock() < stop do leaf_at_depth(20000) end
+                while os.clock() < stop do leaf_at_depth(200000) end
                 return 1
         end
         local x = down(d - 1)

@@ -68,7 +68,9 @@ def add_to(suite):
         got = functions(r)
         check(got["leaf_at_depth"]["self"] > 0.9, "no leaf: %s" % sorted(got))
         check(got.get("main_root", {}).get("total", 0) > 0.9, "no root: %s" % sorted(got))
+        check("[definition lost]" not in got, "functions that nobody named: %s" % sorted(got))
         lost = r.info()["lost"]
+        check(lost["definition-lost"] == 0, "lost: %s" % lost)
         check(isinstance(lost, dict) and any("middle" in k and v > 0 for k, v in lost.items()), "lost: %s" % lost)
         for line in r.text("--format", "collapsed").splitlines():
             frames = line.rsplit(" ", 1)[0].split(";")

@@ -62,6 +62,17 @@ def add_to(suite):
             check("events: Samples Microseconds" in text, "events line: " + text[:300])
             check(re.search(r"^fn=\(\d+\)", text, re.M) and re.search(r"^fl=\(\d+\)", text, re.M), "no name compression")
 
+    @t("views.callgrind-caller", "a file whose functions only call those of another")
+    def caller():
+        busy, main, out = s.tmpfile(".lua"), s.tmpfile(".lua"), s.tmpfile(".callgrind")
+        with open(busy, "w") as f:
+            f.write("function busy() local e = os.clock() + 0.2 repeat for i = 1, 1e6 do local x = i % 7 end until os.clock() > e end")
+        with open(main, "w") as f:
+            f.write("dofile(%r)\nlocal function go()\n  return (busy())\nend\ngo()\n" % busy)
+        s.report(s.record([s.luajit().program, main], "-q").ok().trace, "--format", "callgrind", "-o", out).ok()
+        x = s.run([s.need("callgrind_annotate"), "--inclusive=yes", out])
+        check(x.status == 0 and x.err == "", "%d %r" % (x.status, x.err[:300]))
+
     @t("views.recursion", "inclusive costs under recursion are counted once")
     def recursion():
         path = os.path.join(s.TESTS, "truth", "recursion.lua")
