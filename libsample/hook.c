@@ -93,7 +93,7 @@ void ls_hook(void *data, lua_State *L, int samples, int vmstate)
         int saved = errno;
         struct ls_thread *t = ls_thread_self();
         const struct ls_vm *vm = ls_vm_facts.ok ? ls_vm_of(L) : atomic_load(&ls_profiler.vm);
-        uint64_t now, tick_cpu;
+        uint64_t now, tick_cpu, took;
 
         (void)data, (void)samples;
         if (!t || !vm || !t->sampler->ready || t->busy)
@@ -107,7 +107,8 @@ void ls_hook(void *data, lua_State *L, int samples, int vmstate)
         else
                 ls_hook_api(t, vm, L, vmstate);
         ls_thread_leave(t);
-        ls_tick_rest(t->sampler, now, tick_cpu);
-        atomic_fetch_add_explicit(&ls_agent.shm->own_hook_ns, ls_own_ns(now, tick_cpu), memory_order_relaxed);
+        took = ls_own_ns(now, tick_cpu);
+        ls_tick_rest(t->sampler, took, tick_cpu);
+        atomic_fetch_add_explicit(&ls_agent.shm->own_hook_ns, took, memory_order_relaxed);
         errno = saved;
 }

@@ -52,14 +52,20 @@ LS_HANDLER uint64_t ls_own_ns(uint64_t since_ns, uint64_t cpu_ns)
         return cpu < passed ? cpu : passed;
 }
 
+/* What a handler of the program's that interrupts this one adds is left, or taken: an exchange of what is 0 mostly is dear. */
+static uint32_t take(_Atomic uint32_t *n)
+{
+        return atomic_load_explicit(n, memory_order_relaxed) ? atomic_exchange_explicit(n, 0, memory_order_relaxed) : 0;
+}
+
 LS_HANDLER void ls_ticks_take(struct ls_sampler *s, struct ls_ticks *t)
 {
         t->sum = t->event = t->flags = 0;
         for (int i = 0; i < LS_NVMSTATES; i++) {
-                t->weight[i] = atomic_exchange_explicit(&s->pending[i], 0, memory_order_relaxed);
+                t->weight[i] = take(&s->pending[i]);
                 t->sum += t->weight[i];
         }
-        t->delayed = atomic_exchange_explicit(&s->delayed, 0, memory_order_relaxed);
+        t->delayed = take(&s->delayed);
         t->time_ns = atomic_load_explicit(&s->last_time_ns, memory_order_relaxed);
         t->cpu_ns = atomic_load_explicit(&s->last_cpu_ns, memory_order_relaxed);
 }
@@ -78,11 +84,15 @@ LS_HANDLER static enum ls_vmstate vmstate_of(int32_t vmstate)
  * stretched to one tick a CPU second, not stopped, so that a recorder that was only stopped gets its rate back. */
 LS_HANDLER static void watch_recorder(struct ls_sampler *s, uint64_t now)
 {
-        uint64_t beat = atomic_load_explicit(&ls_agent.shm->heartbeat_ns, memory_order_relaxed);
-        int silent = (now > beat && now - beat > RECORDER_SILENT_NS) ||
-                     !atomic_load_explicit(&ls_agent.shm->recording, memory_order_relaxed);
+        uint64_t beat;
+        int silent;
 
-        if (!s->has_timer || silent == s->slowed)
+        if (!s->has_timer)
+                return;
+        beat = atomic_load_explicit(&ls_agent.shm->heartbeat_ns, memory_order_relaxed);
+        silent = (now > beat && now - beat > RECORDER_SILENT_NS) ||
+                 !atomic_load_explicit(&ls_agent.shm->recording, memory_order_relaxed);
+        if (silent == s->slowed)
                 return;
         uint64_t period = silent ? 1000000000u : ls_agent.shm->interval_ns;
         struct timespec t = { (time_t)(period / 1000000000u), (long)(period % 1000000000u) };
@@ -415,12 +425,10 @@ int ls_tick_look_suspended(struct ls_thread *t, const struct ls_vm *vm, const lu
         return ls_sample_send(t, &m, ticks);
 }
 
-LS_HANDLER void ls_tick_rest(struct ls_sampler *s, uint64_t since_ns, uint64_t cpu)
+LS_HANDLER void ls_tick_rest(struct ls_sampler *s, uint64_t took_ns, uint64_t cpu)
 {
-        uint64_t took = ls_own_ns(since_ns, cpu);
-
-        if (took > ls_agent.shm->interval_ns / 8)
-                s->rest_until_ns = cpu + 4 * took;
+        if (took_ns > ls_agent.shm->interval_ns / 8)
+                s->rest_until_ns = cpu + 4 * took_ns;
 }
 
 LS_HANDLER static void tick(struct ls_thread *t, const ucontext_t *uc)
@@ -430,7 +438,7 @@ LS_HANDLER static void tick(struct ls_thread *t, const ucontext_t *uc)
         uint64_t now = ls_now_ns(), cpu = ls_thread_cpu_ns();
         uint64_t last = atomic_load_explicit(&s->last_cpu_ns, memory_order_relaxed);
         uint64_t passed = s->remainder_ns + (cpu > last ? cpu - last : 0);
-        uint64_t ticks = passed / shm->interval_ns;
+        uint64_t ticks = passed / shm->interval_ns, took;
 
         s->remainder_ns = passed - ticks * shm->interval_ns;
         atomic_store_explicit(&s->last_cpu_ns, cpu, memory_order_relaxed);
@@ -442,10 +450,11 @@ LS_HANDLER static void tick(struct ls_thread *t, const ucontext_t *uc)
         } else if (ticks && atomic_load_explicit(&shm->recording, memory_order_relaxed)) {
                 account(t, uc, (uint32_t)ticks, now, cpu);
                 atomic_store_explicit(&ls_vm_readers[t->index], NULL, memory_order_release);
-                ls_tick_rest(s, now, cpu);
         }
         atomic_store_explicit(&t->ring->last_cpu_ns, cpu, memory_order_relaxed);
-        atomic_fetch_add_explicit(&shm->own_handler_ns, ls_own_ns(now, cpu), memory_order_relaxed);
+        took = ls_own_ns(now, cpu);
+        ls_tick_rest(s, took, cpu);
+        atomic_fetch_add_explicit(&shm->own_handler_ns, took, memory_order_relaxed);
 }
 
 #define NESTED_MOST 100u

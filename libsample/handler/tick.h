@@ -87,10 +87,10 @@ int ls_tick_look(struct ls_thread *t, const struct ls_regs *regs, struct ls_tick
 /* Sends the stack of L, a coroutine of vm that nobody runs, read from another process. Returns 0 or -1. */
 int ls_tick_look_suspended(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L, struct ls_ticks *ticks);
 
-/* After a sample that took the time since since_ns (CLOCK_MONOTONIC; cpu: the thread's CPU clock then). One that took a large
+/* After a sample that took so long, from when the thread's CPU clock was cpu. One that took a large
  * part of the interval, such as of a stack of ten thousand frames at 50 us, is paid for before the next stack is read: the
  * program gets at least three quarters of the time. On the thread. */
-LS_HANDLER void ls_tick_rest(struct ls_sampler *s, uint64_t since_ns, uint64_t cpu);
+LS_HANDLER void ls_tick_rest(struct ls_sampler *s, uint64_t took_ns, uint64_t cpu);
 
 /* Takes the pending ticks. On the thread. */
 LS_HANDLER void ls_ticks_take(struct ls_sampler *s, struct ls_ticks *ret);
