@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define MAX_ZONES 64            /* zones of a path that are shown */
+#define MOST_PATH 2048u         /* and bytes */
 
 static const struct ls_location *location_of(const struct ls_grouping *g, uint32_t group)
 {
@@ -306,14 +307,19 @@ static const char *text_zone(const struct ls_grouping *g, uint32_t group)
         return g->texts[group] ? g->texts[group] : "[out of memory]";
 }
 
-/* Outermost first: "AI;A*". Past MAX_ZONES the outer ones are left out: a hostile trace may nest any number. */
+/* Outermost first: "AI;A*". Past MAX_ZONES, or so many bytes, the outer ones are left out: a hostile trace may nest any number,
+ * of any length, any number of times. */
 char *ls_zone_path(const struct ls_profile *p, uint32_t zone)
 {
         char *text = NULL, *inner = strdup("");
+        unsigned cut = 0;
 
-        for (unsigned n = 0; inner && zone && n <= MAX_ZONES; zone = p->zones[zone].parent, n++) {
-                char *name = n < MAX_ZONES ? ls_visible(p->zones[zone].name.s, p->zones[zone].name.len) : strdup("...");
+        for (unsigned n = 0; inner && zone && !cut; zone = p->zones[zone].parent, n++) {
+                const struct ls_str *s = &p->zones[zone].name;
+                char *name;
 
+                cut = n == MAX_ZONES || (n && strlen(inner) + s->len > MOST_PATH);
+                name = cut ? strdup("...") : ls_visible(s->s, s->len < MOST_PATH ? s->len : MOST_PATH);
                 if (!name || asprintf(&text, "%s%s%s", name, *inner ? ";" : "", inner) < 0)
                         text = NULL;
                 free(name);

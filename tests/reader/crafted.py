@@ -378,6 +378,21 @@ def add_to(suite):
         subprocess.run([s.luasample(), "export", "-i", path, "--format", "firefox", "-o", out], timeout=60, check=True,
                        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (16 << 20, 16 << 20)))
 
+    @t("zones", "twenty thousand zones, each in the one before it, all of one long name: little memory")
+    def _():
+        n = 20000
+        f = base().definitions(strings(5, b"z" * 50000), record(
+            ZONE, 1, n, column(1, DELTA, list(range(n))), column(2, CONST, 5)))
+        f.definitions()
+        for first in range(0, n, 5000):
+            f.samples(*[{1: 1, 6: 1, 10: 1, 5: zone + 1} for zone in range(first, first + 5000)])
+        path = f.write()
+        for options in ["--by", "zone-path"], ["--by", "zone-path", "--json"], ["--zone", "*zz*"]:
+            p = subprocess.run([s.luasample(), "report", "-i", path, "--min", "0", *options], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, timeout=60, preexec_fn=little_memory)
+            check(p.returncode == 0 and len(p.stdout) < 256 << 20, "%s: status %d, %d bytes: %s" % (
+                options, p.returncode, len(p.stdout), p.stderr[-300:]))
+
     @t("parity", "one lost chunk of those that a parity chunk covers comes back; two do not")
     def _():
         def make():
