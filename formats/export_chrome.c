@@ -111,6 +111,13 @@ static void open_event(struct chrome *x, const char *phase, const char *category
         put_time(x, "ts", ns > x->t->zero_ns ? ns - x->t->zero_ns : 0);
 }
 
+#define MOST_SHOWN 4096u                /* bytes of a name that each of its slices repeats; the agent sends no more */
+
+static struct ls_str shown(struct ls_str s)
+{
+        return (struct ls_str){ s.s, s.len < MOST_SHOWN ? s.len : MOST_SHOWN };
+}
+
 /* One end of a slice beside the stacks: of a zone or a region. */
 static void put_end(struct chrome *x, const char *category, uint32_t thread, struct ls_str name, int begins, uint64_t ns)
 {
@@ -127,7 +134,7 @@ static int put_zone(void *ctx, uint32_t zone, unsigned level, int begins)
         struct chrome *x = ctx;
 
         (void)level;
-        put_end(x, "zone", x->thread, x->t->p->zones[zone].name, begins, x->time_ns);
+        put_end(x, "zone", x->thread, shown(x->t->p->zones[zone].name), begins, x->time_ns);
         return 0;
 }
 
@@ -135,8 +142,8 @@ static int put_zone(void *ctx, uint32_t zone, unsigned level, int begins)
 static int put_label(void *ctx, uint32_t label, int begins)
 {
         struct chrome *x = ctx;
-        const struct ls_sample_label *l = &x->t->p->sample_labels[label];
-        char id[48], *key = ls_visible(l->key.s, l->key.len), *value = ls_visible(l->value.s, l->value.len);
+        struct ls_str k = shown(x->t->p->sample_labels[label].key), v = shown(x->t->p->sample_labels[label].value);
+        char id[48], *key = ls_visible(k.s, k.len), *value = ls_visible(v.s, v.len);
         char *name = key && value ? ls_print("%s=%s", key, value) : NULL;
 
         free(key);
@@ -149,9 +156,9 @@ static int put_label(void *ctx, uint32_t label, int begins)
         ls_js_key_string(&x->j, "id", id);
         ls_js_key_open(&x->j, "args", '{');
         ls_js_key(&x->j, "key");
-        ls_js_text(&x->j, l->key);
+        ls_js_text(&x->j, k);
         ls_js_key(&x->j, "value");
-        ls_js_text(&x->j, l->value);
+        ls_js_text(&x->j, v);
         ls_js_close(&x->j, '}');
         ls_js_close(&x->j, '}');
         free(name);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define MAX_ZONES 64            /* zones of a path that are shown */
-#define MOST_PATH 2048u         /* and bytes */
+#define MOST_PATH 4096u         /* and bytes; the agent sends names of 4096 at most */
 
 static const struct ls_location *location_of(const struct ls_grouping *g, uint32_t group)
 {

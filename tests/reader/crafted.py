@@ -392,6 +392,8 @@ def add_to(suite):
                                stderr=subprocess.PIPE, timeout=60, preexec_fn=little_memory)
             check(p.returncode == 0 and len(p.stdout) < 256 << 20, "%s: status %d, %d bytes: %s" % (
                 options, p.returncode, len(p.stdout), p.stderr[-300:]))
+        subprocess.run([s.luasample(), "export", "-i", path, "--format", "chrome", "-o", s.tmpfile(".json")], timeout=60,
+                       check=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (256 << 20, 256 << 20)))
 
     @t("parity", "one lost chunk of those that a parity chunk covers comes back; two do not")
     def _():
