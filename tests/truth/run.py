@@ -176,6 +176,6 @@ for file in sorted(os.listdir(HERE)):
 
 if __name__ == "__main__":
     status = suite.main()
-    for share, test, lost in sorted(incomplete, reverse=True)[:5]:
+    for share, test, lost in sorted(incomplete, key=lambda x: x[0], reverse=True)[:5]:
         print("incomplete stacks: %.2f %% %s %s" % (share, test, lost))
     sys.exit(status)
