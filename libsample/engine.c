@@ -235,7 +235,7 @@ static void publish(struct ls_vm *vm, const char *global)
 {
         uint32_t slots = (uint32_t)(vm - ls_vms) + 1, used = atomic_load(&ls_vms_used);
 
-        if (ls_vm_facts.ok && LS_READ(const void *, global, 0) != ls_vm_facts.heap_alloc)
+        if (ls_vm_facts.ok && LS_READ(const void *, global, LS_G_ALLOCF) != ls_vm_facts.heap_alloc)
                 atomic_store(&ls_heap_is_watched, 0);
         atomic_store(&vm->global, global);
         while (used < slots && !atomic_compare_exchange_weak(&ls_vms_used, &used, slots))

@@ -65,7 +65,7 @@ void ls_process_child_comes(int n)
                 atomic_fetch_add(&registry->coming, n);
 }
 
-/* This process may yet be recorded, or it is by now. */
+/* comes: this process may yet be recorded, and the recorder should wait for it; 0 = it is by now, or will not be. */
 static void note_comer(int comes)
 {
         uint64_t pid = (uint64_t)(uint32_t)getpid(), old, oldest = UINT64_MAX;
@@ -73,11 +73,13 @@ static void note_comer(int comes)
 
         for (unsigned i = 0; registry && i < LS_COMERS; i++) {
                 old = atomic_load(&registry->comers[i]);
-                if (old && (uint32_t)old == pid)
+                if ((uint32_t)old == pid) {     /* this process's, from before an exec */
                         atomic_store(&registry->comers[i], 0);
-                if ((uint32_t)old == pid || old < oldest) {
+                        old = 0;
+                }
+                if (old < oldest) {
                         at = &registry->comers[i];
-                        oldest = (uint32_t)old == pid ? 0 : old;
+                        oldest = old;
                 }
         }
         if (at && comes)

@@ -10,6 +10,7 @@ typedef struct lua_State lua_State;
 
 /* Byte offsets. */
 enum {
+        LS_G_ALLOCF = 0,                /* in global_State: the first word */
         LS_L_GLREF = 16, LS_L_BASE = 32, LS_L_TOP = 40, LS_L_MAXSTACK = 48, LS_L_STACK = 56, LS_L_ENV = 72,
         LS_L_CFRAME = 80,
         LS_GC_MARKED = 8, LS_GC_TYPE = 9,

@@ -427,7 +427,7 @@ static int have_api(void)
 /* Closes the VM of the probe, which gives all its memory back: do such calls come to us? */
 static void close_and_watch(lua_State *L)
 {
-        const void *first = LS_READ(const void *, LS_READ(const char *, L, LS_L_GLREF), 0), *alloc = NULL;
+        const void *first = LS_READ(const void *, LS_READ(const char *, L, LS_L_GLREF), LS_G_ALLOCF), *alloc = NULL;
         uint64_t unmaps = atomic_load(&ls_unmaps.begun);
         void *data;
 

@@ -367,7 +367,8 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
                 return;
         }
         /* It may have been given another allocator since it was made. */
-        if (guard->as_of && (!ls_guard_reads(guard, r.global, 8) || LS_READ(const void *, r.global, 0) != ls_vm_facts.heap_alloc)) {
+        if (guard->as_of && (!ls_guard_reads(guard, r.global + LS_G_ALLOCF, 8) ||
+                             LS_READ(const void *, r.global, LS_G_ALLOCF) != ls_vm_facts.heap_alloc)) {
                 atomic_store(&ls_heap_is_watched, 0);
                 ls_guard_begin(guard);
         }

@@ -46,8 +46,8 @@ struct ls_vm_facts {
         unsigned objects_offset;        /* list of all collectable objects; 0 = not known */
         unsigned traces_offset;         /* array of traces by number; how many fit is 12 bytes behind; 0 = not known */
         unsigned hookmask_offset;       /* uint8_t hookmask; dispatchmode is the byte behind it */
-        const void *heap_alloc;         /* first word of global_State when all memory of a VM is LuaJIT's own allocator's, and what
-                                         * that unmaps is counted (guard.h); NULL = not known */
+        const void *heap_alloc;         /* LuaJIT's own allocator (at LS_G_ALLOCF), when what that unmaps is counted (guard.h);
+                                         * NULL = it is not, or not known */
         const char *resume_return[4];   /* return addresses of Lua's own resumes in the C stack; NULL-ended */
         uint8_t op_fori, op_fnew, op_tsets, op_gset;    /* numbers of these instructions */
         uint8_t op_mov, op_tgets, op_gget, op_uget;
