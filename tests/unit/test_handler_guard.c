@@ -5,8 +5,6 @@
 #include <cmocka.h>
 
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "libsample/handler/guard.h"
 

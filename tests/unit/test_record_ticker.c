@@ -129,8 +129,8 @@ static void play_sleeper(void)
         usleep(1000);
         ticks = atomic_load(&my_ring->ticks_handled);
         fprintf(stderr, "%u ticks in %u ms of a thread that sleeps\n", ticks, due);
-        /* On a busy machine our looks come late, or the thread waits for a processor at many of them. */
-        _exit(ticks < due / 4 || ticks > due * 4 ? 1 : 0);
+        /* On a busy machine the thread waits for a processor at many looks: a tick is sent then, too. */
+        _exit(ticks < due / 2 || ticks > due * 4 ? 1 : 0);
 }
 
 static unsigned count_files(void)
@@ -204,7 +204,7 @@ static void sleeper_with_perf(void **state)
         sent = run(LS_TIMER_PERF, play_sleeper);
         print_message("%llu of them sent by the recorder\n", (unsigned long long)sent);
         if (ls_ticker_is_virtual())
-                assert_true(sent > SLEEPER_NS / INTERVAL_NS / 4);
+                assert_true(sent > SLEEPER_NS / INTERVAL_NS / 2);
 }
 
 static void threads_with_helper(void **state)

@@ -107,14 +107,13 @@ static int open_perf(pid_t tid, uint64_t period)
 static void signal_ring(struct ls_ring *ring)
 {
         static unsigned looks;
+        int armed;
 
         atomic_store(&ring->sending, 1);
-        /* As if it lost its processor in between. */
-        if (late_ns && atomic_load(&ring->armed) && ++looks % 16 == 0) {
+        armed = atomic_load(&ring->armed) != 0;
+        if (late_ns && armed && ++looks % 16 == 0)      /* as if it lost its processor in between */
                 nanosleep(&(struct timespec){ 0, late_ns }, NULL);
-                if (syscall(SYS_tgkill, shm->root_pid, atomic_load(&ring->tid), LS_TICK_SIGNAL) == 0)
-                        sent++;
-        } else if (atomic_load(&ring->armed) && syscall(SYS_tgkill, shm->root_pid, atomic_load(&ring->tid), LS_TICK_SIGNAL) == 0)
+        if (armed && syscall(SYS_tgkill, shm->root_pid, atomic_load(&ring->tid), LS_TICK_SIGNAL) == 0)
                 sent++;
         atomic_store(&ring->sending, 0);
 }

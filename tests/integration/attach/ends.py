@@ -9,6 +9,17 @@ from basic import LOOP, attach, attach_until, begun, end, same, shares
 from support import Started, check, info, json_of, luajit, need, rows, tmpfile
 
 
+BURN = "local function burn(s) local e = os.clock() + s repeat until os.clock() >= e end\n"
+
+
+def lua(*text):
+    """A file with that program."""
+    path = tmpfile(".lua")
+    with open(path, "w") as f:
+        f.write("".join(text))
+    return path
+
+
 def started(pid, *opts):
     """A recorder that is attached."""
     r = Started([support.luasample(), "record", "-p", str(pid), "-o", tmpfile(".data"), *opts])
@@ -186,19 +197,17 @@ def add_to(suite):
 
     @test("daemon", "a program that forks and ends before its child has run: the child is recorded")
     def _():
-        script = tmpfile(".lua")
-        with open(script, "w") as f:
-            f.write("local ffi = require('ffi') ffi.cdef[[int fork(void); int usleep(unsigned);\n"
-                    "int __register_atfork(void *, void *, void (*child)(void), void *);]]\n"
-                    "local function burn(s) local e = os.clock() + s repeat until os.clock() >= e end\n"
-                    "function daemon_work() burn(1) end\n"
-                    # before the handler of the agent, which is not there yet
-                    "local late = ffi.cast('void (*)(void)', function() ffi.C.usleep(300000) end)\n"
-                    "ffi.C.__register_atfork(nil, nil, late, nil)\n"
-                    "burn(0.05) print('begin') io.stdout:flush()\n"
-                    "while not io.open(arg[1]) do burn(0.02) end\n"
-                    "jit.off() if ffi.C.fork() > 0 then os.exit(0, false) end\n"
-                    "daemon_work()\n")
+        script = lua(
+            "local ffi = require('ffi') ffi.cdef[[int fork(void); int usleep(unsigned);\n"
+            "int __register_atfork(void *, void *, void (*child)(void), void *);]]\n", BURN,
+            "function daemon_work() burn(1) end\n"
+            # before the handler of the agent, which is not there yet
+            "local late = ffi.cast('void (*)(void)', function() ffi.C.usleep(300000) end)\n"
+            "ffi.C.__register_atfork(nil, nil, late, nil)\n"
+            "burn(0.05) print('begin') io.stdout:flush()\n"
+            "while not io.open(arg[1]) do burn(0.02) end\n"
+            "jit.off() if ffi.C.fork() > 0 then os.exit(0, false) end\n"
+            "daemon_work()\n")
         flag = tmpfile(".flag")
         p = begun(script, flag)
         r = started(p.p.pid)
@@ -209,14 +218,13 @@ def add_to(suite):
 
     @test("storm", "more children at a time than the recorder can be told of: it says how many are not recorded")
     def _():
-        script, flag = tmpfile(".lua"), tmpfile(".flag")
-        with open(script, "w") as f:
-            f.write("local ffi = require('ffi') ffi.cdef[[int fork(void); int usleep(unsigned); void _exit(int);]]\n"
-                    "local function burn(s) local e = os.clock() + s repeat until os.clock() >= e end\n"
-                    "burn(0.05) print('begin') io.stdout:flush()\n"
-                    "while not io.open(arg[1]) do burn(0.02) end\n"
-                    "for i = 1, 35 do if ffi.C.fork() == 0 then ffi.C.usleep(20e6) ffi.C._exit(0) end end\n"
-                    "print('forked') io.stdout:flush() while true do burn(0.1) end\n")
+        flag = tmpfile(".flag")
+        script = lua(
+            "local ffi = require('ffi') ffi.cdef[[int fork(void); int usleep(unsigned); void _exit(int);]]\n", BURN,
+            "burn(0.05) print('begin') io.stdout:flush()\n"
+            "while not io.open(arg[1]) do burn(0.02) end\n"
+            "for i = 1, 35 do if ffi.C.fork() == 0 then ffi.C.usleep(20e6) ffi.C._exit(0) end end\n"
+            "print('forked') io.stdout:flush() while true do burn(0.1) end\n")
         p = begun(script, flag)
         r = started(p.p.pid)
         r.signal(signal.SIGSTOP)

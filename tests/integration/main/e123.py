@@ -222,10 +222,9 @@ def jp21(r):
         x = s.record_lua("seventy.lua", "-q", args=["1.5"], interval=interval).ok()
         i = x.info()
         check_near("ticks at " + interval, i["ticks"], s.cpu_seconds(i) * hz, s.cpu_seconds(i) * hz * 0.02 + 2)
-        # samples: ticks of a thread that lost its processor come together
-        check(0.85 * hz <= i["achieved_rate_hz"] <= 1.05 * hz, "%s samples a second at %s" % (i["achieved_rate_hz"], interval))
+        check_near("achieved rate at " + interval, i["achieved_rate_hz"], hz, hz * 0.05)
     for interval, hz in (("10ms", 100), ("1ms", 1000), ("250us", 4000)):
-        s.retry(3, rate, interval, hz)
+        s.retry(5, rate, interval, hz)          # ticks of a thread that loses its processor come together
     trace = s.tmpfile(".data")
     s.run([s.luasample(), "record", "-q", "-F", "500", "-o", trace, "--", s.luajit().program, "-e", ""]).ok()
     check(s.info(trace)["asked_interval_ns"] == 2000000, "-F 500 is not 2 ms: %s" % s.info(trace)["asked_interval_ns"])

@@ -31,16 +31,16 @@ def add_to(suite):
         def program():
             lj = s.luajit(name)
             for opts in ([], ["-joff"]):
-                r = s.record_lua("seventy.lua", lj=lj, lua_opts=opts, args=["0.5"]).ok()
+                r = s.record_lua("seventy.lua", lj=lj, lua_opts=opts, args=["1"]).ok()
                 check(r.out == "seventy done\n", "stdout %r" % r.out)
-                sampled(r, "mul", 250)
+                sampled(r, "mul", 600)
     for name in ("debian", "shared", "luajit2", "luajit2so"):
         each_luajit(name)
 
     @t("kinds.-E", "luajit -E, which ignores the environment")
     def ignore_env():
-        r = s.record_lua("seventy.lua", lua_opts=["-E"], args=["0.5"]).ok()
-        sampled(r, "mul", 250)
+        r = s.record_lua("seventy.lua", lua_opts=["-E"], args=["1"]).ok()
+        sampled(r, "mul", 600)
 
     @t("kinds.-e", "a program on the command line")
     def command_line():
@@ -55,8 +55,8 @@ def add_to(suite):
 
     @t("kinds.sh-exec", "sh -c 'exec luajit app.lua'")
     def sh_exec():
-        r = s.record(["sh", "-c", "exec luajit %s/seventy.lua 0.5" % s.LUA]).ok()
-        sampled(r, "mul", 250)
+        r = s.record(["sh", "-c", "exec luajit %s/seventy.lua 1" % s.LUA]).ok()
+        sampled(r, "mul", 600)
 
     @t("kinds.sh-c", "sh -c 'luajit app.lua': a child process is recorded; with --no-children it is named")
     def sh_child():

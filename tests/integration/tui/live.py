@@ -27,6 +27,14 @@ def program(end):
     return ["luajit", "-e", LOOP % end]
 
 
+def sleeper(text):
+    """A program with usleep, as a file."""
+    path = s.tmpfile(".lua")
+    with open(path, "w") as f:
+        f.write("local f = require 'ffi' f.cdef 'int usleep(unsigned);'\n" + text)
+    return ["luajit", path]
+
+
 def recorded(w):
     """The program and what it runs under: pids of the recorder and of the program."""
     recorder = s.Started.child(type("P", (), {"p": type("Q", (), {"pid": w.pid()})})())
@@ -67,11 +75,8 @@ def add_to(suite):
     @t("top.wall", "-e wall records it; a filter goes on showing it, and -e cpu shows the other")
     def _():
         s.need("luajit")
-        path = s.tmpfile(".lua")
-        with open(path, "w") as f:
-            f.write("local f = require 'ffi' f.cdef 'int usleep(unsigned);'\n"
-                    "function nap() f.C.usleep(20000) end while true do nap() end\n")
-        with top("-e", "wall", "--", "luajit", path, width=120) as w:
+        cmd = sleeper("function nap() f.C.usleep(20000) end while true do nap() end\n")
+        with top("-e", "wall", "--", *cmd, width=120) as w:
             w.wait(r"^ wall time, [^;]*; \d+ samples")
             w.wait(r"^ +[\d.]+% +[\d.]+% +(100\.00|\d\d\.\d\d)%.* nap ")
             w.keys("f", until="^filter:")
@@ -91,12 +96,9 @@ def add_to(suite):
     @t("top.suspended", "-e suspended records that beside the time on a CPU")
     def _():
         s.need("luajit")
-        path = s.tmpfile(".lua")
-        with open(path, "w") as f:
-            f.write("local f = require 'ffi' f.cdef 'int usleep(unsigned);'\n"
-                    "local function waits() while true do coroutine.yield() end end\n"
-                    "local co = coroutine.wrap(waits) while true do co() f.C.usleep(50000) end\n")
-        with top("-e", "suspended", "--", "luajit", path, width=120) as w:
+        cmd = sleeper("local function waits() while true do coroutine.yield() end end\n"
+                      "local co = coroutine.wrap(waits) while true do co() f.C.usleep(50000) end\n")
+        with top("-e", "suspended", "--", *cmd, width=120) as w:
             w.wait(r"^ suspended time, [^;]*; \d+ samples")
             w.wait(r"^ +100\.00% +[\d.]+% +100\.00%.* coroutine\.yield ")
             w.keys("Q", until="Quit.*y/n")
