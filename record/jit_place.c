@@ -58,18 +58,6 @@ void ls_jit_places_init(struct ls_jit_places *p, const struct ls_rec_jittrace *r
                 merge(p);
 }
 
-void ls_jit_places_copy(struct ls_jit_places *p, const struct ls_jit_places *from)
-{
-        memset(p, 0, sizeof(*p));
-        if (!from->first)
-                return;
-        p->first = malloc((from->n ? from->n : 1) * sizeof(*p->first));
-        if (!p->first)
-                return;
-        memcpy(p->first, from->first, from->n * sizeof(*p->first));
-        p->n = from->n;
-}
-
 void ls_jit_places_done(struct ls_jit_places *p)
 {
         ls_jit_map_free(p->map);

@@ -125,7 +125,7 @@ void ls_target_inherit(struct ls_target *child, struct ls_target *parent, uint64
         if (!parent->finished)          /* what it sent before it forked may still be in its ring */
                 ls_target_work(parent, now_ns, 1);
         ls_sources_inherit(&child->translate.sources, &parent->translate.sources);
-        ls_jit_keep_copy(&child->translate.jit, &parent->translate.jit, child->memory.shm->parent_jit_ids);
+        ls_jit_keep_inherit(&child->translate.jit, &parent->translate.jit, child->memory.shm->parent_jit_ids);
 }
 
 int ls_target_tick(struct ls_target *t, enum ls_timer timer, const struct ls_record_options *o)

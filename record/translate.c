@@ -22,9 +22,8 @@ int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *
         ls_sources_init(&t->sources, cfg->writer, cfg->cwd, cfg->pid, cfg->no_source);
         ls_mappings_init(&t->mappings, cfg->writer, cfg->pid);
         t->mappings.shared = cfg->maps;
-        ls_jit_keep_init(&t->jit, cfg->writer, cfg->ordinal);
         t->rings = calloc(cfg->memory->ring_count, sizeof(*t->rings));
-        if (!t->rings)
+        if (!t->rings || ls_jit_keep_init(&t->jit, cfg->writer, cfg->ordinal) < 0)
                 return -ENOMEM;
         return cfg->native ? ls_native_init(&t->native, &t->mappings) : 0;
 }

@@ -306,7 +306,7 @@ static void kept_definitions_have_a_limit(void **state)
                 free(rec);
                 n++;
                 run_drain();
-                assert_true(translate.jit.kept_bytes <= LS_JIT_KEPT_MAX);
+                assert_true(ls_jit_keep_bytes(&translate.jit) <= LS_JIT_KEPT_MAX);
         }
         put_sample(0, 1, 0, 1, 1, 5);
         put_sample(0, 1, 0, 1, 1, 6);
