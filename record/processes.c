@@ -179,7 +179,8 @@ void ls_processes_look(struct ls_session *s, uint64_t now_ns)
         ls_registry_refill(&s->registry, s->o, s->timer, now_ns);
         look_for_ended(s);
         for (unsigned i = 0; i < s->n_targets; i++)
-                if (!s->targets[i]->process && now_ns >= s->targets[i]->due_ns)
+                if (!s->targets[i]->process &&
+                    (now_ns >= s->targets[i]->due_ns || atomic_load(&s->targets[i]->memory.shm->filling)))
                         name(s, s->targets[i]);
 }
 

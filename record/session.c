@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -115,8 +116,8 @@ int ls_session_begin_target(struct ls_session *s, struct ls_target *t, pid_t pid
 {
         char cwd[PATH_MAX];
         struct ls_target_config cfg = { .o = s->o, .writer = s->writer, .cwd = cwd, .maps = &s->maps,
-                                        .ordinal = s->n_processes++, .start_ns = s->start_ns, .notice = session_notice,
-                                        .marked = session_marked, .ctx = s };
+                                        .ordinal = s->n_processes++, .start_ns = s->start_ns, .full_fd = s->full_fd,
+                                        .notice = session_notice, .marked = session_marked, .ctx = s };
 
         ls_member_cwd(pid, s->cwd, cwd);
         return ls_target_begin(t, pid, &cfg);
@@ -200,8 +201,10 @@ void ls_session_heartbeat(struct ls_session *s, uint64_t until_ns)
 
 void ls_session_work(struct ls_session *s, int at_once)
 {
-        uint64_t now = ls_session_clock(CLOCK_MONOTONIC);
+        uint64_t now = ls_session_clock(CLOCK_MONOTONIC), fills;
 
+        while (read(s->full_fd, &fills, sizeof(fills)) == sizeof(fills))
+                s->full_ns = now;
         ls_processes_look(s, now);
         ls_pause_look(s, now);
         for (unsigned i = 0; i < s->n_targets; i++) {
@@ -215,11 +218,18 @@ void ls_session_work(struct ls_session *s, int at_once)
         ls_flight_look(s, now);
 }
 
-/* Until the next look at any process. */
-uint64_t ls_session_time_to_wait(const struct ls_session *s, uint64_t now)
+#define FULL_QUIET_NS 1000000ull        /* between two looks at rings that never stop to fill */
+
+uint64_t ls_session_time_to_wait(const struct ls_session *s, uint64_t now, struct pollfd *full)
 {
         uint64_t due = s->next_second_ns;
 
+        full->events = POLLIN;
+        full->fd = s->recording ? s->full_fd : -1;
+        if (s->full_ns && now - s->full_ns < FULL_QUIET_NS) {
+                full->fd = -1;
+                due = s->full_ns + FULL_QUIET_NS;
+        }
         if (s->pause.until_ns && s->pause.until_ns < due)
                 due = s->pause.until_ns;
         for (unsigned i = 0; i < s->n_targets; i++)
@@ -300,13 +310,13 @@ static int goes_on(struct ls_session *s)
 
 static void wait_for_something(struct ls_session *s, uint64_t end)
 {
-        struct pollfd p[LS_TARGETS_MAX + 2 + LS_CONTROL_FDS] = { { .fd = s->signal_fd, .events = POLLIN } };
-        uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = ls_session_time_to_wait(s, now);
-        unsigned n = s->recording ? ls_processes_poll(s, p + 1) : 0;
+        struct pollfd p[LS_TARGETS_MAX + 3 + LS_CONTROL_FDS] = { { .fd = s->signal_fd, .events = POLLIN } };
+        uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = ls_session_time_to_wait(s, now, &p[1]);
+        unsigned n = s->recording ? ls_processes_poll(s, p + 2) : 0;
         struct timespec t;
 
         if (s->recording)
-                n += ls_control_poll(&s->control, p + 1 + n);
+                n += ls_control_poll(&s->control, p + 2 + n);
         if (now >= end)
                 wait = 0;
         else if (wait > end - now)
@@ -315,7 +325,7 @@ static void wait_for_something(struct ls_session *s, uint64_t end)
                 wait = COMING_LOOK_NS;
         t.tv_sec = (time_t)(wait / SECOND_NS);
         t.tv_nsec = (long)(wait % SECOND_NS);
-        ppoll(p, n + 1, s->recording ? &t : NULL, NULL);
+        ppoll(p, n + 2, s->recording ? &t : NULL, NULL);
 }
 
 /* Until the program has ended, and all that it started; the recording may end before. */
@@ -438,6 +448,8 @@ void ls_session_done(struct ls_session *s)
                 free(s->notices[i]);
         if (s->trace_fd >= 0)
                 close(s->trace_fd);
+        if (s->full_fd >= 0)
+                close(s->full_fd);
         if (s->signal_fd >= 0)
                 close(s->signal_fd);
 }
@@ -455,6 +467,7 @@ void ls_session_init(struct ls_session *s, const struct ls_record_options *o)
 {
         s->o = o;
         s->trace_fd = s->signal_fd = s->flight.out_fd = s->registry.fd = s->registry.bell_fd = -1;
+        s->full_fd = ls_fd_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));        /* without it we look when we think fit */
         s->terminal = !o->quiet && isatty(STDERR_FILENO);
 }
 

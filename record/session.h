@@ -4,6 +4,7 @@
 #define LS_RECORD_SESSION_H
 
 #include <limits.h>
+#include <poll.h>
 #include <time.h>
 
 #include "formats/trace_writer.h"
@@ -40,6 +41,8 @@ struct ls_session {
         int with_agent;                         /* 0 = the program cannot hold it and runs alone */
         int trace_fd;
         int signal_fd;
+        int full_fd;                            /* eventfd: the rings of a target fill */
+        uint64_t full_ns;                       /* CLOCK_MONOTONIC when we last knew */
         int terminal;                           /* status line wanted */
         pid_t pid;
         pid_t sentinel;                         /* see sentinel.h */
@@ -78,7 +81,8 @@ void ls_session_init(struct ls_session *s, const struct ls_record_options *o);
 int ls_session_choose_timer(struct ls_session *s);
 /* Opens the trace with the first process. Returns 0 or -errno. */
 int ls_session_start_trace(struct ls_session *s);
-uint64_t ls_session_time_to_wait(const struct ls_session *s, uint64_t now_ns);
+/* Time in ns until the next look at any process; full: what to poll for that may come before. */
+uint64_t ls_session_time_to_wait(const struct ls_session *s, uint64_t now_ns, struct pollfd *full);
 void ls_session_end(struct ls_session *s);
 void ls_session_done(struct ls_session *s);
 /* For processes.c and session_attach.c: a process becomes one of the recording. Returns 0 or -errno. */

@@ -309,11 +309,11 @@ static int read_signals(struct ls_session *s)
 static void main_loop(struct ls_session *s, const char *agent)
 {
         uint64_t end = ls_pause_end(s);
-        struct pollfd p[1 + LS_CONTROL_FDS] = { { .fd = s->signal_fd, .events = POLLIN } };
+        struct pollfd p[2 + LS_CONTROL_FDS] = { { .fd = s->signal_fd, .events = POLLIN } };
         pid_t pid;
 
         while (count_there(s) || children.n) {
-                uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = ls_session_time_to_wait(s, now);
+                uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = ls_session_time_to_wait(s, now, &p[1]);
                 uint64_t due = ls_attach_children_due(&children);
                 struct timespec t;
 
@@ -325,7 +325,7 @@ static void main_loop(struct ls_session *s, const char *agent)
                         wait = due > now ? due - now : 0;
                 t.tv_sec = (time_t)(wait / SECOND_NS);
                 t.tv_nsec = (long)(wait % SECOND_NS);
-                ppoll(p, 1 + ls_control_poll(&s->control, p + 1), &t, NULL);
+                ppoll(p, 2 + ls_control_poll(&s->control, p + 2), &t, NULL);
                 ls_inject_let_go();
                 if (read_signals(s))
                         break;

@@ -12,6 +12,7 @@
 
 #define WAKE_MIN_NS 1000000ull
 #define WAKE_FIRST_NS 10000000ull
+#define WAKE_ALONE_NS 20000000ull       /* without a ticker that the agent can wake when a ring fills */
 #define WAKE_MAX_NS 100000000ull        /* also the heartbeat's period, and how far the trace may be behind */
 
 static uint64_t clock_ns(clockid_t id)
@@ -97,6 +98,7 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
 
         tr.other_namespace = inner && inner != pid;
         t->pid = pid;
+        t->full_fd = cfg->full_fd;
         memcpy(t->cwd, cfg->cwd, strlen(cfg->cwd) + 1);
         if (clock_getcpuclockid(pid, &t->clock) != 0)
                 t->clock = 0;
@@ -132,27 +134,37 @@ int ls_target_tick(struct ls_target *t, enum ls_timer timer, const struct ls_rec
 {
         if (o->bare_tick == 2 || timer == LS_TIMER_CPUTIME)
                 return 0;
-        return ls_ticker_start(&t->memory, t->pid, timer, o->interval_ns, &t->ticker);
+        return ls_ticker_start(&t->memory, t->pid, timer, o->interval_ns, t->full_fd, &t->ticker);
 }
 
 /* Often enough to keep the ring below half, and seldom enough to cost nothing. */
 static void adapt_wake(struct ls_target *t)
 {
+        uint64_t most;
+
         if (t->drain.fill > 1024 / 4)
                 t->wake_ns /= 2;
         else if (t->drain.fill < 1024 / 16)
                 t->wake_ns += t->wake_ns / 2;
         if (t->wake_ns < WAKE_MIN_NS)
                 t->wake_ns = WAKE_MIN_NS;
-        if (t->wake_ns > WAKE_MAX_NS)
-                t->wake_ns = WAKE_MAX_NS;
+        most = t->ticker ? WAKE_MAX_NS : WAKE_ALONE_NS;
+        if (t->wake_ns > most)
+                t->wake_ns = most;
 }
 
 void ls_target_work(struct ls_target *t, uint64_t now_ns, int at_once)
 {
-        if (t->finished || !t->process || (!at_once && now_ns < t->due_ns))
+        if (t->finished || !t->process)
                 return;
+        /* A ring fills; no process can make us do nothing else than look at it. */
+        if (atomic_load(&t->memory.shm->filling) && t->due_ns > t->worked_ns + WAKE_MIN_NS)
+                t->due_ns = t->worked_ns + WAKE_MIN_NS;
+        if (!at_once && now_ns < t->due_ns)
+                return;
+        t->worked_ns = now_ns;
         atomic_store(&t->memory.shm->heartbeat_ns, now_ns);
+        atomic_store(&t->memory.shm->filling, 0);
         t->translate.now_ns = now_ns;
         ls_drain_run(&t->drain, t->ended, now_ns);
         ls_translate_settle(&t->translate);

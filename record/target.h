@@ -55,6 +55,8 @@ struct ls_target {
         uint64_t begin_ns, end_ns;              /* CLOCK_MONOTONIC; end: 0 = it is recorded still */
         uint64_t wake_ns;                       /* time between two looks at the rings */
         uint64_t due_ns;                        /* CLOCK_MONOTONIC of the next */
+        uint64_t worked_ns;                     /* and of the last */
+        int full_fd;
 };
 
 struct ls_target_config {
@@ -64,6 +66,7 @@ struct ls_target_config {
         struct ls_map_shared *maps;             /* of all targets */
         uint32_t ordinal;                       /* of the process, from 0 */
         uint64_t start_ns;                      /* CLOCK_MONOTONIC: no sample is older */
+        int full_fd;                            /* an eventfd: readable when its rings are to be looked at now; -1 = none */
         void (*notice)(void *ctx, const char *text);
         void (*marked)(void *ctx, const char *name, uint32_t len);      /* as in translate.h */
         void *ctx;

@@ -134,6 +134,15 @@ static void run_shortly(void)
         syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
+/* The agent can wake this thread, and not the one that empties the rings, which waits for other things too. */
+static void pass_on(const struct ls_ticker *t)
+{
+        const uint64_t one = 1;
+
+        if (t->full_fd >= 0 && atomic_load(&t->shm->filling) && write(t->full_fd, &one, sizeof(one)) < 0)
+                return;                 /* it is readable already */
+}
+
 static void *ticker_thread(void *arg)
 {
         struct ls_ticker *t = arg;
@@ -144,6 +153,7 @@ static void *ticker_thread(void *arg)
                 uint32_t request = atomic_load(&t->shm->request);
                 int missing = follow(t);
 
+                pass_on(t);
                 if (missing)
                         retry_ns = ls_clock_ns(CLOCK_MONOTONIC) + LS_TICKER_IDLE_NS;
                 do {
@@ -171,7 +181,7 @@ static void allow_files(unsigned threads)
         }
 }
 
-int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, uint64_t interval_ns,
+int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, uint64_t interval_ns, int full_fd,
                     struct ls_ticker **ret)
 {
         struct ls_ticker *t = calloc(1, sizeof(*t) + m->agent_rings * sizeof(t->threads[0]));
@@ -183,6 +193,7 @@ int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, u
         t->shm = m->shm;
         t->pid = pid;
         t->interval_ns = interval_ns;
+        t->full_fd = full_fd;
         t->other_namespace = ls_thread_inner_id(pid, pid) != pid;
         t->is_virtual = ls_ticker_is_virtual();
         t->source = sources[timer];

@@ -37,6 +37,7 @@ struct ls_ticker {
         pid_t pid;
         int other_namespace;            /* the program's pid namespace is not ours */
         uint64_t interval_ns;
+        int full_fd;                    /* eventfd of the main thread, -1 = none */
         pthread_t thread;
         _Atomic int stop;
         _Atomic int timer;              /* enum ls_timer in use */

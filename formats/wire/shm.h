@@ -7,7 +7,7 @@
 #include "formats/wire/ring.h"
 
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
-#define LS_SHM_VERSION 6u
+#define LS_SHM_VERSION 7u
 #define LS_SHM_COUNTERS 4096u           /* offset of the counters, struct ls_counter[LS_COUNTERS] */
 /* Offset of ring 0; ring i comes i * ring_stride behind it. */
 #define LS_SHM_RINGS   (LS_SHM_COUNTERS + LS_COUNTERS * sizeof(struct ls_counter))
@@ -90,8 +90,11 @@ struct ls_shm {
         _Atomic uint32_t paused;        /* 1 while no ticks are counted, for now: all else goes on */
 
         /* agent writes */
-        _Atomic uint32_t request;       /* counts changes of any ring's armed, tid and closing; futex (shared) to wake the
-                                         * recorder's ticker and the watcher; the recorder adds to it to end them */
+        _Atomic uint32_t request;       /* counts changes of any ring's armed, tid and closing, and of filling to 1; futex
+                                         * (shared) to wake the recorder's ticker and the watcher; the recorder adds to it
+                                         * to end them */
+        _Atomic uint32_t filling;       /* 1 = a ring fills faster than it is emptied: the recorder is to look at once, and
+                                         * stores 0 before it does */
         _Atomic uint32_t agent_state;   /* LS_AGENT_* */
         _Atomic uint32_t execs;         /* times that the recorded process came up with an agent */
         _Atomic uint64_t own_handler_ns;  /* time spent in the tick handler */

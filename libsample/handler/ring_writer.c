@@ -1,7 +1,12 @@
 /* Writer side of a ring. See ring_writer.h; the layout and its invariants are in formats/wire/ring.h. */
 #include "libsample/handler/ring_writer.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "libsample/agent.h"
 #include "libsample/thread.h"
@@ -41,6 +46,20 @@ static int take(struct ls_ring *ring, uint64_t head, uint32_t size, unsigned kin
                                                        memory_order_relaxed);
 }
 
+/* The recorder looks at the rings when it thinks that they need it, up to 0.1 s later: work that has just begun may fill one
+ * before. Once until it looks. */
+LS_HANDLER static void call_recorder(void)
+{
+        struct ls_shm *shm = ls_agent.shm;
+        int saved = errno;
+
+        if (atomic_load_explicit(&shm->filling, memory_order_relaxed) || atomic_exchange(&shm->filling, 1))
+                return;
+        atomic_fetch_add(&shm->request, 1);
+        syscall(SYS_futex, &shm->request, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        errno = saved;
+}
+
 LS_HANDLER void *ls_ring_reserve(struct ls_ring *ring, unsigned kind, size_t body_size, unsigned flags)
 {
         uint64_t limit = flags & LS_RESERVE_DEFINITION ? ring->size : ring->size - ring->size / 4;
@@ -65,6 +84,8 @@ LS_HANDLER void *ls_ring_reserve(struct ls_ring *ring, unsigned kind, size_t bod
                 if (take(ring, head, size, kind, LS_RING_OPEN)) {
                         char *body = (char *)(record_at(ring, head) + 1);
 
+                        if (head + size - tail > ring->size / 8 * 3)    /* half of what samples may fill */
+                                call_recorder();
                         memset((char *)record_at(ring, head) + size - 8, 0, size > 8 ? 8 : 0);
                         return body;
                 }

@@ -7,10 +7,12 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -164,7 +166,7 @@ static uint64_t run(enum ls_timer timer, void (*play)(void))
                         _exit(2);
                 play();
         }
-        assert_int_equal(ls_ticker_start(&memory, pid, timer, INTERVAL_NS, &t), 0);
+        assert_int_equal(ls_ticker_start(&memory, pid, timer, INTERVAL_NS, -1, &t), 0);
         assert_int_equal(write(gate[1], &c, 1), 1);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         ls_ticker_stop(t);
@@ -217,10 +219,43 @@ static void threads_with_helper(void **state)
         run(LS_TIMER_HELPER, play_agent);
 }
 
+/* Both while it has a thread to look after, and while it has none. */
+static void a_ring_that_fills_is_passed_on(void **state)
+{
+        struct ls_ticker *t = NULL;
+        struct pollfd p = { .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .events = POLLIN };
+        uint64_t n;
+
+        (void)state;
+        need_perf();
+        signal(LS_TICK_SIGNAL, on_tick);
+        fake_memory(&memory, LS_MIN_RING);
+        take_ring();
+        assert_int_equal(ls_ticker_start(&memory, getpid(), LS_TIMER_PERF, INTERVAL_NS, p.fd, &t), 0);
+        for (unsigned armed = 0; armed < 2; armed++) {
+                atomic_store(&my_ring->armed, armed);
+                request();
+                usleep(20000);
+                assert_int_equal(poll(&p, 1, 0), 0);
+                atomic_store(&memory.shm->filling, 1);
+                request();
+                assert_int_equal(poll(&p, 1, 20000), 1);
+                atomic_store(&memory.shm->filling, 0);
+                usleep(20000);
+                while (read(p.fd, &n, sizeof(n)) == sizeof(n))
+                        ;
+        }
+        atomic_store(&my_ring->armed, 0);
+        ls_ticker_free(t);
+        ls_memory_done(&memory);
+        close(p.fd);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = { cmocka_unit_test(threads_with_perf), cmocka_unit_test(sleeper_with_perf),
-                                            cmocka_unit_test(threads_with_helper) };
+                                            cmocka_unit_test(threads_with_helper),
+                                            cmocka_unit_test(a_ring_that_fills_is_passed_on) };
 
         return cmocka_run_group_tests_name("record_ticker", tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,6 +204,38 @@ static void an_open_record_stops_the_reader_but_not_the_writer(void **state)
         assert_int_equal(next(&tail)->seq, 2);
 }
 
+static void a_ring_that_fills_calls_once(void **state)
+{
+        uint64_t tail = 0;
+        unsigned n = 0;
+
+        (void)state;
+        new_ring(1 << 16);
+        errno = 77;
+        while (ring->head + 128 <= (1 << 16) / 8 * 3) {
+                assert_int_equal(put(n++, 0, 13, 0), 0);
+                assert_int_equal(ls_agent.shm->filling, 0);
+        }
+        assert_int_equal(ls_agent.shm->request, 0);
+        for (unsigned i = 0; i < 3; i++)
+                put(n++, 0, 13, 0);
+        assert_int_equal(ls_agent.shm->filling, 1);
+        assert_int_equal(ls_agent.shm->request, 1);
+        /* The reader looks, and cannot keep up. */
+        ls_agent.shm->filling = 0;
+        next(&tail);
+        ring->tail = tail;
+        put(n++, 0, 13, 0);
+        assert_int_equal(ls_agent.shm->request, 2);
+        ls_agent.shm->filling = 0;
+        while (next(&tail))
+                ;
+        ring->tail = tail;
+        put(n++, 0, 13, 0);
+        assert_int_equal(ls_agent.shm->filling, 0);
+        assert_int_equal(errno, 77);
+}
+
 static void a_forked_child_has_no_ring(void **state)
 {
         struct ls_thread thread = { 0 };
@@ -225,6 +258,7 @@ int main(void)
                 cmocka_unit_test(full_ring_keeps_a_quarter_for_definitions),
                 cmocka_unit_test(too_large_is_refused),
                 cmocka_unit_test(an_open_record_stops_the_reader_but_not_the_writer),
+                cmocka_unit_test(a_ring_that_fills_calls_once),
                 cmocka_unit_test(a_forked_child_has_no_ring),
         };
 

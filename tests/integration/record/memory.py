@@ -1,5 +1,7 @@
 """Memory of a VM that comes and goes while it is sampled: nothing is read that is gone, and the kernel is not asked at each tick
-what can be read."""
+what can be read. The memory between program and recorder: what comes in bursts fits."""
+import os
+
 import support
 from support import check, host, json_of, record
 
@@ -37,3 +39,11 @@ def add_to(suite):
         lj, own, wrapped = questions("lj"), questions("own"), questions("wrapped")
         check(lj < 2 < own and lj < wrapped, "questions a sample: %.2f with LuaJIT's allocator, %.2f with the host's, %.2f with "
               "one that is replaced half-way" % (lj, own, wrapped))
+
+    for timer in "perf", "helper", "cputime":
+        @test("memory-bursts-%s" % timer, "a small ring after quiet times, when the recorder looks seldom, --timer %s" % timer)
+        def _(timer=timer):
+            script = os.path.join(support.LUA, "bursts.lua")
+            i = record([support.luajit().program, script], "--ring-size", "64k", "--timer", timer).ok().info()
+            check(i["ticks"] > 500, "%d ticks" % i["ticks"])
+            check(i["lost"]["ring-full"] <= 0.02 * i["ticks"], "%d of %d did not fit" % (i["lost"]["ring-full"], i["ticks"]))
