@@ -9,12 +9,12 @@ function rateText(header) {
 /* [class, text]: whether the numbers can be trusted. */
 function quality(profile) {
         const missing = profile.header.incomplete,
-                lost = profile.facts.losses.some(l => l[3] === 0);
+                has = kind => profile.facts.losses.some(l => l[3] === kind),
+                what = [has(0) && 'lost', has(1) && 'incomplete'].filter(Boolean).join(' or ');
 
         if (profile.header.damaged_chunks) return ['bad', 'trace is damaged'];
-        if (missing > 0.05) return ['bad', percent(missing) + ' lost or incomplete'];
-        if (missing > 0.01) return ['fair', percent(missing) + ' lost or incomplete'];
-        return ['good', missing > 0 || lost ? percent(missing) + ' lost' : 'nothing lost'];
+        if (!what) return ['good', 'nothing lost'];
+        return [missing > 0.05 ? 'bad' : missing > 0.01 ? 'fair' : 'good', percent(missing) + ' ' + what];
 }
 
 /* In place of the flame graph. */

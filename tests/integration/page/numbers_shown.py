@@ -1,6 +1,7 @@
 """The numbers of the page are those of report --json, of the whole and of a part. Imported by run.py."""
 import collections
 import json
+import os
 
 import shared
 import support as s
@@ -92,6 +93,13 @@ def add_to(suite):
         for part in ("asked 1000 Hz", "achieved %.0f Hz" % h["achieved_rate_hz"], "%d samples" % h["samples"]):
             check(part in facts, "no %r in %r" % (part, facts))
         check(h["command"] in b.js("document.getElementById('command').textContent"), "the command is not shown")
+
+    @t("numbers.missing", "the header says how much is missing, and whether it was lost or is incomplete")
+    def missing():
+        for name, want in (("app", "good 0.99 % lost"), ("threads", "fair 3.00 % incomplete"), ("weights", "good nothing lost")):
+            b = shared.opened(shared.page_of(os.path.join(s.ROOT, "tests", "golden", "report", name + ".data")))
+            got = b.js("(e => e.className.replace('pill ', '') + ' ' + e.textContent)(document.getElementById('quality'))")
+            check(got.replace("\u202f", " ").replace("\u00a0", " ") == want, "%s: %r" % (name, got))
 
     @t("numbers.filters", "filters of the command line are obeyed")
     def filters():
