@@ -287,7 +287,7 @@ static void end(void)
  * none from it while it closes one and opens another, and is in no child that it forks. */
 static void leave_descriptors(void)
 {
-        syscall(436 /* close_range */, 0u, ~0u, 2u /* CLOSE_RANGE_UNSHARE */);
+        syscall(LS_SYS_CLOSE_RANGE, 0u, ~0u, 2u /* CLOSE_RANGE_UNSHARE */);
 }
 
 void *luasample_attach(struct ls_attach *page)

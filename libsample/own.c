@@ -95,7 +95,7 @@ static void become(const char *program, const char **words, int parent)
         null = open("/dev/null", O_RDWR);       /* it may be one of the three, where the program has closed them */
         syscall(SYS_dup2, null, STDIN_FILENO);
         syscall(SYS_dup2, null, STDOUT_FILENO);
-        if (syscall(436 /* close_range */, PARENT_FD + 1, ~0u, 0))
+        if (syscall(LS_SYS_CLOSE_RANGE, PARENT_FD + 1, ~0u, 0))
                 for (int fd = PARENT_FD + 1; fd < 4096; fd++)
                         syscall(SYS_close, fd);
         syscall(SYS_execve, program, words, environ);

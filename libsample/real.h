@@ -25,6 +25,8 @@
 /* An interposed function: seen by the program. */
 #define LS_EXPORT __attribute__((visibility("default")))
 
+#define LS_SYS_CLOSE_RANGE 436          /* older kernel headers have no name for it */
+
 /* What libc exports and its headers declare only for some programs: other names of a function, and the ones that check
  * the buffer's size (_FORTIFY_SOURCE). */
 sighandler_t bsd_signal(int sig, sighandler_t handler);

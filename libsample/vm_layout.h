@@ -78,11 +78,19 @@ static inline uint32_t ls_pt_shape(const char *pt)
                LS_READ(uint32_t, pt, LS_PT_SIZEBC) * 65599 + LS_READ(uint32_t, pt, LS_PT_SIZEKGC) * 16777259;
 }
 
+/* Bytes of a line: of each instruction but the first. */
+static inline uint32_t ls_pt_line_width(const char *pt)
+{
+        uint32_t lines = LS_READ(uint32_t, pt, LS_PT_NUMLINE);
+
+        return lines < 256 ? 1 : lines < 65536 ? 2 : 4;
+}
+
 /* Line of the instruction before pc. 0 = stripped. */
 static inline uint32_t ls_pt_line(const char *pt, const char *pc)
 {
         uint32_t pos = (uint32_t)((pc - (pt + LS_PT_SIZE)) / 4) - 1;
-        uint32_t first = LS_READ(uint32_t, pt, LS_PT_FIRSTLINE), lines = LS_READ(uint32_t, pt, LS_PT_NUMLINE);
+        uint32_t first = LS_READ(uint32_t, pt, LS_PT_FIRSTLINE), width = ls_pt_line_width(pt);
         const char *info = LS_READ(const char *, pt, LS_PT_LINEINFO);
 
         if (!info)
@@ -90,9 +98,9 @@ static inline uint32_t ls_pt_line(const char *pt, const char *pc)
         if (pos == 0)
                 return first;
         pos--;
-        if (lines < 256)
+        if (width == 1)
                 return first + LS_READ(uint8_t, info, pos);
-        if (lines < 65536)
+        if (width == 2)
                 return first + LS_READ(uint16_t, info, 2 * (size_t)pos);
         return first + LS_READ(uint32_t, info, 4 * (size_t)pos);
 }

@@ -149,7 +149,7 @@ static int set_delay(struct ls_record_options *o, const char *text)
                 return 0;
         }
         if (ls_parse_duration(text, "ms", &o->delay_ns) < 0 || o->delay_ns >= LS_DELAY_FOREVER / 2) {
-                ls_error("-D %s: not a time; give one such as 500ms or 10s, or -1 with --control", text);
+                ls_error("--delay %s: not a time; give one such as 500ms or 10s, or -1 with --control", text);
                 return -EINVAL;
         }
         return 0;
@@ -301,7 +301,7 @@ static int set_ring(struct ls_record_options *o, const char *text)
         uint64_t bytes;
 
         if (ls_parse_size(text, &bytes) < 0 || bytes < LS_MIN_RING || bytes > LS_MAX_RING) {
-                ls_error("-m %s: give a size from 64K to 8M", text);
+                ls_error("--ring-size %s: give a size from 64K to 8M", text);
                 return -EINVAL;
         }
         for (o->ring_size = LS_MIN_RING; o->ring_size < bytes;)
@@ -448,7 +448,7 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
         if (opt < -1)
                 return opt == -3 ? 0 : LS_EXIT_USAGE;
         if (ret->delay_ns == LS_DELAY_FOREVER && !ret->control) {
-                ls_error("-D -1: nothing would ever be recorded; give --control, so that samples can be enabled");
+                ls_error("--delay -1: nothing would ever be recorded; give --control, so that samples can be enabled");
                 return LS_EXIT_USAGE;
         }
         if (ret->ring_ns && (ret->switch_ns || ret->switch_bytes || !strcmp(ret->output, "-"))) {

@@ -430,6 +430,54 @@ static int choose(struct ls_walk *w, const lua_State *L, const struct pair *pair
         return 0;
 }
 
+#define RETURNS_AMONG 1000u             /* instructions of a function that are looked at */
+
+/* 1 when its instructions and lines can be read: they are in the same block, behind it. */
+static int lines_read(struct ls_walk *w, const char *pt)
+{
+        uint64_t n = LS_READ(uint32_t, pt, LS_PT_SIZEBC), size = LS_READ(uint32_t, pt, LS_PT_SIZEPT);
+        const char *info = LS_READ(const char *, pt, LS_PT_LINEINFO);
+
+        return n <= RETURNS_AMONG && size < 1u << 20 && size >= LS_PT_SIZE + 4 * n && ls_guard_reads(&w->guard, pt, size) &&
+               info >= pt && info <= pt + size && (uint64_t)(pt + size - info) + ls_pt_line_width(pt) >= n * ls_pt_line_width(pt);
+}
+
+/* Behind a function's return: NULL when it has returns on several lines. */
+static const char *only_return(struct ls_walk *w, const char *pt)
+{
+        const char *bc = pt + LS_PT_SIZE, *found = NULL;
+        uint32_t n = LS_READ(uint32_t, pt, LS_PT_SIZEBC);
+
+        if (!lines_read(w, pt))
+                return NULL;
+        for (const char *pc = bc + 4; pc < bc + 4 * (size_t)n; pc += 4) {
+                uint8_t op = LS_READ(uint8_t, pc, 0);
+
+                /* RETM, RET, RET0 and RET1 come before FORI */
+                if (op >= ls_vm_facts.op_fori || op + 4 < ls_vm_facts.op_fori)
+                        continue;
+                if (found && ls_pt_line(pt, found) != ls_pt_line(pt, pc + 4))
+                        return NULL;
+                found = pc + 4;
+        }
+        return found;
+}
+
+/* C calls a Lua function, or it returns to C: the interpreter has the first instruction, or has given up the last one. Code that
+ * C calls back, as table.sort does, has many ticks there. */
+static const char *at_border(struct ls_walk *w, const struct ls_top *top, const uint64_t *saved, int in_c,
+                             const struct ls_regs *r)
+{
+        const char *fn = ls_gcptr(top->base[-2]), *pt;
+
+        if (!top->in_asm || !ls_fn_is_lua(fn) || !function_reads(&w->guard, fn))
+                return NULL;
+        pt = ls_fn_proto(fn);
+        if (r->bx == (uintptr_t)pt + LS_PT_SIZE)
+                return pt + LS_PT_SIZE + 4;
+        return top->base == saved && (top->base[-1] & 3) == LS_FRAME_C && (in_c || r->bx < 1u << 24) ? only_return(w, pt) : NULL;
+}
+
 /* In the VM's assembler the stack pointer is at the C frame (or one word below, in a subroutine), BASE is in rdx and PC in
  * rbx. In a C function and most helpers both were saved. */
 LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_t *jit_base, int in_c,
@@ -479,6 +527,8 @@ LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_
         /* A call or a return is under way: the function is known, its instruction is not. */
         ret->base = ret->in_asm && !in_c && link_holds(w, L, dx) ? dx : link_holds(w, L, saved) ? saved : NULL;
         ret->exact = ret->base != NULL;
+        if (ret->base)
+                ret->pc = at_border(w, ret, saved, in_c, r);
         if (!ret->base && ret->in_asm && in_c && (ret->base = returned_to(w, L, saved))) {
                 ret->exact = ret->entering = 1;
                 return;

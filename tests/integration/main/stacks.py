@@ -32,6 +32,19 @@ def add_to(suite):
         for line in (14, 15, 16, 17, 18):
             check_near("line %d" % line, got.get(line, 0), 20, 3)
 
+    for name in ("debian", "shared", "luajit2"):
+        @t("stacks.callback-lines-" + name, "ticks at the call and the return of what C calls back have their line, " + name)
+        def callback_lines(name=name):
+            lj = s.luajit(name)
+            for jit in ("-jon", "-joff"):
+                r = s.record([lj.program, jit, os.path.join(s.LUA, "callbacks.lua"), "1"], "-q", env=lj.environ()).ok()
+                rows = [x for x in r.rows("--by", "function,line", "--min", "0") if x["function"] in ("before", "after")]
+                check(len(rows) == 2, "%s: %s" % (jit, rows))
+                for x in rows:
+                    without = sum(c["self_ticks"] for c in x["children"] if c["name"].endswith(":?"))
+                    check(without <= 0.05 * x["self_ticks"], "%s: %d of %d ticks of %s have no line" % (
+                        jit, without, x["self_ticks"], x["function"]))
+
     @t("stacks.reuse", "functions that follow one another at one address are told apart")
     def reuse():
         got = line_shares(s.record_lua("reuse.lua", "-q", interval="100us").ok(), "(two)")
