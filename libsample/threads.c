@@ -17,6 +17,7 @@
 #include "libsample/handler/coroutines.h"
 #include "libsample/handler/names.h"
 #include "libsample/handler/native.h"
+#include "libsample/handler/ring_writer.h"
 #include "libsample/handler/sample.h"
 #include "libsample/handler/sources.h"
 #include "libsample/lock.h"
@@ -167,8 +168,11 @@ static struct ls_ring *claim(int tid, unsigned *ret_index)
                 if (atomic_load(&ls_agent.shm->rings_used) <= i)
                         atomic_store(&ls_agent.shm->rings_used, i + 1);
                 *ret_index = i;
+                if (i >= n / 2)
+                        ls_ring_call_recorder();
                 return ring;
         }
+        ls_ring_call_recorder();        /* rings of threads that have ended are free when it has seen that */
         return NULL;
 }
 
@@ -223,26 +227,40 @@ void ls_thread_arm(struct ls_thread *t)
 
 static int own_blocks;                  /* with the lock held: the calling thread blocked ticks before it took the lock */
 
+/* What is left of less than a tick: nothing of a thread that lived long, and most of those that live for a tick or less. */
+static void count_parts(struct ls_thread *t, uint64_t ns)
+{
+        static _Atomic uint64_t all;
+        uint64_t interval = ls_agent.shm->interval_ns, before = atomic_fetch_add(&all, ns);
+        uint64_t ticks = (before + ns) / interval - before / interval;
+
+        atomic_fetch_add(&t->ring->ticks, ticks);
+        ls_lose(LS_LOSS_THREAD_ENDED, ticks);
+}
+
 /* CPU time since the last tick: it had no tick of its own, so it is counted as one that met no safe point, or was blocked. */
 static void count_rest(struct ls_thread *t)
 {
         struct ls_sampler *s = t->sampler;
-        uint64_t cpu = cpu_of(t), last = atomic_load(&s->last_cpu_ns), ticks;
+        uint64_t cpu = cpu_of(t), last = atomic_load(&s->last_cpu_ns), interval = ls_agent.shm->interval_ns, rest, ticks;
 
-        if (!cpu)                       /* it has ended */
+        if (cpu < last)                 /* 0: it has ended */
                 cpu = last;
         if (cpu > s->cpu_start)
                 atomic_fetch_add(&t->ring->armed_cpu_ns, cpu - s->cpu_start);
         s->cpu_start = cpu;
-        if (cpu <= last || ls_agent.shm->bare_tick)
+        if (ls_agent.shm->bare_tick)
                 return;
         atomic_store(&s->last_cpu_ns, cpu);
-        ticks = (s->remainder_ns + cpu - last) / ls_agent.shm->interval_ns;
+        rest = s->remainder_ns + cpu - last;
+        ticks = rest / interval;
+        s->remainder_ns = 0;
         if (atomic_load(&ls_agent.shm->paused)) {
-                atomic_fetch_add(&t->ring->paused_cpu_ns, ticks * ls_agent.shm->interval_ns);
+                atomic_fetch_add(&t->ring->paused_cpu_ns, ticks * interval);
         } else {
                 atomic_fetch_add(&t->ring->ticks, ticks);
                 ls_thread_lose_rest(t, ticks, own_blocks);
+                count_parts(t, rest - ticks * interval);
         }
         atomic_store(&t->ring->last_cpu_ns, cpu);
 }

@@ -93,8 +93,8 @@ struct ls_shm {
         _Atomic uint32_t request;       /* counts changes of any ring's armed, tid and closing, and of filling to 1; futex
                                          * (shared) to wake the recorder's ticker and the watcher; the recorder adds to it
                                          * to end them */
-        _Atomic uint32_t filling;       /* 1 = a ring fills faster than it is emptied: the recorder is to look at once, and
-                                         * stores 0 before it does */
+        _Atomic uint32_t filling;       /* 1 = a ring fills faster than it is emptied, or few rings are free: the recorder is
+                                         * to look at once, and stores 0 before it does */
         _Atomic uint32_t agent_state;   /* LS_AGENT_* */
         _Atomic uint32_t execs;         /* times that the recorded process came up with an agent */
         _Atomic uint64_t own_handler_ns;  /* time spent in the tick handler */

@@ -46,9 +46,8 @@ static int take(struct ls_ring *ring, uint64_t head, uint32_t size, unsigned kin
                                                        memory_order_relaxed);
 }
 
-/* The recorder looks at the rings when it thinks that they need it, up to 0.1 s later: work that has just begun may fill one
- * before. Once until it looks. */
-LS_HANDLER static void call_recorder(void)
+/* It looks at the rings when it thinks that they need it, up to 0.1 s later: work that has just begun may fill one before. */
+LS_HANDLER void ls_ring_call_recorder(void)
 {
         struct ls_shm *shm = ls_agent.shm;
         int saved = errno;
@@ -85,7 +84,7 @@ LS_HANDLER void *ls_ring_reserve(struct ls_ring *ring, unsigned kind, size_t bod
                         char *body = (char *)(record_at(ring, head) + 1);
 
                         if (head + size - tail > ring->size / 8 * 3)    /* half of what samples may fill */
-                                call_recorder();
+                                ls_ring_call_recorder();
                         memset((char *)record_at(ring, head) + size - 8, 0, size > 8 ? 8 : 0);
                         return body;
                 }

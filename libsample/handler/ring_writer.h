@@ -1,5 +1,5 @@
 /* Writer side of a ring: reserve, fill in place, commit. Called by the tick handler and by the VM hook that it may
- * interrupt, on the thread that owns the ring. Never blocks, allocates or calls out. */
+ * interrupt, on the thread that owns the ring. Never blocks or allocates. */
 #ifndef LS_HANDLER_RING_WRITER_H
 #define LS_HANDLER_RING_WRITER_H
 
@@ -21,5 +21,8 @@ LS_HANDLER void ls_ring_commit(struct ls_ring *ring, void *body);
 
 /* Largest body that ls_ring_reserve accepts: a quarter of the ring. */
 LS_HANDLER size_t ls_ring_largest(const struct ls_ring *ring);
+
+/* Makes the recorder look at the rings now, once until it does. Any context; keeps errno. */
+LS_HANDLER void ls_ring_call_recorder(void);
 
 #endif

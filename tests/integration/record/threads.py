@@ -71,6 +71,14 @@ def add_to(suite):
             check(j["ticks"] >= 0.85 * cpu / INTERVAL_NS, "%d ticks of %.0f" % (j["ticks"], cpu / INTERVAL_NS))
             check(j["tables"]["threads"] <= 401, "%d entries for threads" % j["tables"]["threads"])
 
+    for timer in ("perf", "helper"):
+        @test("threads-short-%s" % timer, "2400 threads of less than a tick: all are seen, and what no tick saw is counted")
+        def _(timer=timer):
+            r, j, said = workers(8, 300, 1, "--timer", timer)
+            check(j["threads_unrecorded"] <= 0.1 * len(said), "%d threads not recorded" % j["threads_unrecorded"])
+            check(j["lost"]["thread-ended"] > 0.3 * j["ticks"], "losses %r" % j["lost"])
+            check_near("ticks of the CPU time", j["ticks"] * INTERVAL_NS, j["cpu_ns"], 0.02 * j["cpu_ns"])
+
     @test("too-many-threads", "more threads at one time than can be recorded: the rest is counted")
     def _():
         r, j, said = workers(120, 1, 400)
