@@ -194,6 +194,7 @@ int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, u
         t->pid = pid;
         t->interval_ns = interval_ns;
         t->full_fd = full_fd;
+        t->random = ls_clock_ns(CLOCK_MONOTONIC) | 1;
         t->other_namespace = ls_thread_inner_id(pid, pid) != pid;
         t->is_virtual = ls_ticker_is_virtual();
         t->source = sources[timer];

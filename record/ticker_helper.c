@@ -13,14 +13,25 @@ void ls_tick_grid_begin(struct ls_ticker *t)
         prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
 }
 
+/* Within its interval each tick comes at another time: what the program does in step with it, or with turns of the processor
+ * that our own thread ends, would always be met at the same place. */
+static void shift(struct ls_ticker *t)
+{
+        t->random ^= t->random << 13;   /* Marsaglia's xorshift; never 0 */
+        t->random ^= t->random >> 7;
+        t->random ^= t->random << 17;
+        t->shift_ns = t->random % (t->interval_ns - t->interval_ns / 4);
+}
+
 uint64_t ls_tick_grid_wait(struct ls_ticker *t, uint32_t request)
 {
         uint64_t now;
 
-        ls_ticker_sleep_until(t, request, t->next_ns);
+        ls_ticker_sleep_until(t, request, t->next_ns + t->shift_ns);
         now = ls_clock_ns(CLOCK_MONOTONIC);
-        if (now < t->next_ns)
+        if (now < t->next_ns + t->shift_ns)
                 return 0;               /* a request, or a signal */
+        shift(t);
         t->next_ns += t->interval_ns;
         if (t->next_ns <= now)
                 t->next_ns += (now - t->next_ns) / t->interval_ns * t->interval_ns + t->interval_ns;

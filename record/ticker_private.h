@@ -44,7 +44,8 @@ struct ls_ticker {
         struct ls_ticker_totals totals;
         unsigned n_armed;
         int is_virtual;                 /* this is a virtual machine */
-        uint64_t next_ns;               /* ticks that we send: the next one, CLOCK_MONOTONIC; 0 = none was sent yet */
+        uint64_t next_ns;               /* ticks that we send: the next interval, CLOCK_MONOTONIC; 0 = none was sent yet */
+        uint64_t shift_ns, random;      /* when in it */
         uint64_t calm_ns;               /* perf: time between two looks at threads that do not run */
         unsigned n, used;               /* rings; of these, that have had a thread */
         struct ls_tick_thread threads[];        /* by ring */
@@ -55,6 +56,8 @@ extern const struct ls_tick_source ls_tick_source_perf, ls_tick_source_helper;
 /* ticker_signal.c: begins and ends looking at a thread. */
 int ls_tick_look_open(struct ls_tick_thread *h);
 void ls_tick_look_close(struct ls_tick_thread *h);
+/* The thread's CPU time in ns, as of the kernel's last tick, and how often it got a processor; 0 = not known. */
+uint64_t ls_tick_clock(const struct ls_tick_thread *h, uint64_t *ret_times);
 /* Sends a tick if the thread runs and none is on its way. Returns 1 when it was sent. */
 int ls_tick_try(struct ls_tick_thread *h, uint64_t now);
 /* ticker_helper.c: the grid of ticks that we send. It is the same for all threads, and fixed when the first needs it: times

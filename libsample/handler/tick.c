@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -484,6 +485,46 @@ LS_HANDLER static int enter(struct ls_thread *t, uintptr_t here)
         return 1;
 }
 
+#define RESUMED_NS 100000u              /* a thread that the recorder's own thread has interrupted goes on sooner */
+#define WAITED_MOST 16u                 /* intervals of CPU time that may be left to later ticks */
+
+/* 1 at the end of a system call: the instruction leaves its own end in rcx; one that begins anew is two bytes before it. */
+LS_HANDLER static int is_behind_syscall(const ucontext_t *uc)
+{
+        uint64_t ip = (uint64_t)uc->uc_mcontext.gregs[REG_RIP], cx = (uint64_t)uc->uc_mcontext.gregs[REG_RCX];
+
+        return cx == ip || cx == ip + 2;
+}
+
+/* A tick that the recorder sent while the thread waited for its turn comes when it runs again: where it was made to wait. When
+ * that is a system call it is no place like others, since the kernel looks there whether the turn is over; such places
+ * would have a share that they did not use. 1 when this is such a tick; its time is the next one's. Those that perf sends come
+ * while the thread runs. */
+LS_HANDLER static int has_waited(struct ls_thread *t, const siginfo_t *info, const ucontext_t *uc)
+{
+        struct ls_sampler *s = t->sampler;
+        uint64_t sent = atomic_load_explicit(&t->ring->sent_times, memory_order_relaxed), last, passed;
+        struct rusage use;
+        int64_t over;
+
+        if (!sent || (info->si_code != SI_TKILL && (info->si_code != SI_USER || info->si_pid)) ||
+            syscall(SYS_getrusage, RUSAGE_THREAD, &use))
+                return 0;
+        over = (int64_t)sent - use.ru_nvcsw - use.ru_nivcsw;
+        if (!s->has_times_over || over >= s->times_over) {      /* the greatest is that of a thread that ran on */
+                s->times_over = over;
+                s->has_times_over = 1;
+                return 0;
+        }
+        last = atomic_load_explicit(&s->last_cpu_ns, memory_order_relaxed);
+        passed = s->remainder_ns + ls_thread_cpu_ns() - last;
+        if (!is_behind_syscall(uc) || ls_now_ns() - atomic_load_explicit(&t->ring->sent_ns, memory_order_relaxed) < RESUMED_NS ||
+            passed >= WAITED_MOST * ls_agent.shm->interval_ns)
+                return 0;
+        ls_lose(LS_LOSS_WAITED, passed / ls_agent.shm->interval_ns);
+        return 1;
+}
+
 void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
 struct ls_thread *(*ls_tick_newcomer)(const void *context);
 volatile pid_t ls_tick_past_recorders[LS_PAST_RECORDERS];
@@ -516,7 +557,8 @@ LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context)
                 t = ls_tick_newcomer(context);
         if (t && t->sampler->ready) {
                 if (shm->bare_tick == 0 && enter(t, (uintptr_t)__builtin_frame_address(0))) {
-                        tick(t, context);
+                        if (!has_waited(t, info, context))
+                                tick(t, context);
                         t->sampler->inside = 0;
                 }
                 atomic_fetch_add_explicit(&t->ring->signals, 1, memory_order_relaxed);

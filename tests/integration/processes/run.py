@@ -125,6 +125,17 @@ def spawn():
     sums_hold(r)
 
 
+for timer, most in ("perf", 3), ("helper", 10):
+    @suite.test("queue-" + timer, "more programs than processors: where a turn ends is no place like others, --timer " + timer)
+    def queue(timer=timer, most=most):
+        each = "%s %s 1 >/dev/null & " % (luajit(), SEVENTY)
+        r = s.record(["sh", "-c", each * 2 * os.cpu_count() + "wait"], "--timer", timer).ok()
+        rows = {x["function"]: 100 * x["self"] for x in r.rows("--by", "function", "--min", "0")}
+        clock, mul, add = (rows.get(name, 0) for name in ("os.clock", "mul", "add"))
+        check(clock <= most, "os.clock, a few us a ms, has %.1f %%" % clock)
+        s.check_near("mul of mul and add, per cent", 100 * mul / (mul + add), 70, 5)
+
+
 @suite.test("exec-chain", "sh, env, sh, luajit, each the child of the one before")
 def exec_chain():
     r = s.record(["sh", "-c", "env FOO=1 sh -c 'sh -c \"%s %s 0.2\"; exit 4'; exit $?" % (luajit(), SEVENTY)]).ok(4)
