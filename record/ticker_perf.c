@@ -6,8 +6,9 @@
  * few we send what is missing, as the helper timer does. While no thread of the program runs the looks become fewer.
  *
  * Each time the thread gets or leaves a processor the kernel sets the timer of its event, or takes it back. In a virtual
- * machine both leave the machine, some 10 us: a server that sleeps for each request paid 10 % of its CPU time. There the
- * event of a thread that sleeps three times as often as it is ticked is turned off, and we send all ticks. */
+ * machine both leave the machine, some 10 us: a server that leaves it for each request, to sleep or for its client, paid 10 % of
+ * its CPU time. There the event of a thread that leaves its processor twice as often as it is ticked is turned off, and we
+ * send all ticks. */
 #include "record/ticker_private.h"
 
 #include <cpuid.h>
@@ -145,10 +146,10 @@ static int judge(const struct ls_ticker *t, struct ls_tick_thread *h, uint64_t n
         uint64_t due = cpu / t->interval_ns, came = handled > own ? handled - own : 0;
 
         times -= h->window_times;
-        /* On a busy machine a thread that never sleeps loses its processor once or twice a ms: the event's ticks are the better. */
+        /* On a busy machine a thread that never sleeps loses its processor once a ms or so: the event's ticks are the better. */
         if (h->off)
                 set_off(h, due >= 2 && times >= due + due / 2);
-        else if (t->is_virtual && due >= 4 && times > 3 * due)
+        else if (t->is_virtual && due >= 4 && times > 2 * due)
                 set_off(h, 1);
         /* A long interval leaves little to compare, and costs little. */
         else if (t->interval_ns >= WINDOW_NS / 2)

@@ -24,6 +24,8 @@ class Server:
             text = text.replace(file, file.replace("nginx", name))
         self.run = tree.start(*before, "nginx", "-c", tree.file(name + ".conf", text))
         nginx.wait_up(self.run, port=port)
+        while not os.path.exists(tree.outside("/files/" + self.pidfile)):       # it listens before it writes that
+            time.sleep(0.05)
         while True:
             self.workers = nginx.workers(self.master())
             if len(self.workers) == 2:

@@ -1,5 +1,5 @@
 /* record/ticker.c with many threads: a child process plays the agent on the shared memory, its threads come and go, and each
- * gets its ticks; also one that sleeps five times as often as it is ticked, whose event is off in a virtual machine. */
+ * gets its ticks; also one that sleeps five times as often as it is ticked, so that its event is off in a virtual machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
