@@ -521,7 +521,7 @@ LS_HANDLER static int has_waited(struct ls_thread *t, const siginfo_t *info, con
         if (!is_behind_syscall(uc) || ls_now_ns() - atomic_load_explicit(&t->ring->sent_ns, memory_order_relaxed) < RESUMED_NS ||
             passed >= WAITED_MOST * ls_agent.shm->interval_ns)
                 return 0;
-        ls_lose(LS_LOSS_WAITED, passed / ls_agent.shm->interval_ns);
+        ls_lose(LS_LOSS_WAITED, 1);
         return 1;
 }
 
