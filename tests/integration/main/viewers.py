@@ -10,7 +10,8 @@ from support import check
 class Screen:
     """An X server without a screen, for as long as a test."""
     def __enter__(self):
-        self.server = s.Started([s.need("Xvfb"), "-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp"])
+        self.server = s.Started([s.need("Xvfb"), "-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp",
+                                 "-noreset"])       # else it starts anew when xwininfo leaves, and who comes then is turned away
         self.server.wait_for("\n")
         self.display = ":" + s.Started.read(self.server.out).strip()
         return self
