@@ -510,10 +510,11 @@ LS_HANDLER static int has_waited(struct ls_thread *t, const siginfo_t *info, con
         if (!sent || (info->si_code != SI_TKILL && (info->si_code != SI_USER || info->si_pid)) ||
             syscall(SYS_getrusage, RUSAGE_THREAD, &use))
                 return 0;
-        over = (int64_t)sent - use.ru_nvcsw - use.ru_nivcsw;
-        if (!s->has_times_over || over >= s->times_over) {      /* the greatest is that of a thread that ran on */
+        /* A thread that runs has got a processor once more than it has left one; should a kernel count otherwise, the greatest
+         * difference is that of a thread that ran on. */
+        over = (int64_t)sent - 1 - use.ru_nvcsw - use.ru_nivcsw;
+        if (over >= s->times_over) {
                 s->times_over = over;
-                s->has_times_over = 1;
                 return 0;
         }
         last = atomic_load_explicit(&s->last_cpu_ns, memory_order_relaxed);

@@ -284,7 +284,7 @@ def add_recordings():
     suite.test("record.wall", "a recording of wall time alone: the reader counts that")(
         lambda: record_and_compare("labels.lua", opts=["-e", "wall"]))
     suite.test("record.suspended", "a recording of wall time and of suspended coroutines")(
-        lambda: record_and_compare("suspended.lua", "600", "2", opts=["-e", "cpu,wall,suspended"], least=1))
+        lambda: record_and_compare("suspended.lua", "600", "2", opts=["-e", "cpu,wall,suspended", "-i", "100us"], least=1))
     suite.test("record.scope-none", "a recording without lines")(
         lambda: record_and_compare(os.path.join(PROGRAMS, "nbody.lua"), opts=["--scope", "none"]))
 

@@ -125,7 +125,7 @@ def spawn():
     sums_hold(r)
 
 
-for timer, most in ("perf", 3), ("helper", 10):
+for timer, most in ("perf", 3), ("helper", 7):
     @suite.test("queue-" + timer, "more programs than processors: where a turn ends is no place like others, --timer " + timer)
     def queue(timer=timer, most=most):
         each = "%s %s 1 >/dev/null & " % (luajit(), SEVENTY)
