@@ -15,6 +15,7 @@
 #define SEARCH_STEP_NS   UINT64_C(80000)        /* most of a search for names in one tick */
 #define SEARCH_FREE_NS   UINT64_C(300000)       /* searches may take so much at once, */
 #define SEARCH_SHARE     250                    /* and one part in so many of the program's CPU time */
+#define AGAIN_MOST       100u                   /* stacks of a thread that are sent from the root on, for names */
 #define BUILTINS_NS      UINT64_C(100000000)    /* between two looks at the libraries */
 
 /* Addresses are not enough: another function may be at that of a collected one. The line of a Lua frame without pc is
@@ -95,6 +96,7 @@ static int resolve(struct ls_thread *t, const struct ls_moment *m, struct ls_wal
         fn = ls_function_last(t);
         if (fn->rank == LS_NAME_NONE && !(fn->tried & (call_sites ? LS_TRIED_CALL_SITE : LS_TRIED_DEFINITION)))
                 ls_names_from_stack(t, w, i, fn, call_sites);
+        t->sampler->untried |= fn->rank == LS_NAME_NONE && !(fn->tried & LS_TRIED_CALL_SITE);
         if (ffid == LS_FFID_LUA) {
                 f->chunkname = LS_READ(const char *, ls_fn_proto(f->fn), LS_PT_CHUNKNAME);
                 f->shape = ls_pt_shape(ls_fn_proto(f->fn));
@@ -210,6 +212,12 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
         struct ls_rec_sample *rec;
         struct ls_frame *out;
 
+        /* Kept frames get no name. One that has none yet, since the call sites could not be read at that time, may be among them. */
+        if (s->untried && s->again < AGAIN_MOST && (m->whole || m->whole_stack)) {
+                s->untried = 0;
+                s->again++;
+                keep = 0;
+        }
         describe_thread(t);
         native = m->regs ? ls_native_measure(t, m->regs, w) : 0;
         if (native > ls_ring_largest(t->ring) / 2) {

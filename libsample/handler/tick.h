@@ -47,6 +47,8 @@ struct ls_sampler {                     /* of a thread; pages */
         uint32_t in_write;              /* the ring's, before that handler wrote */
         struct ls_ticks at_hand;        /* ticks that it has taken and not sent; sum 0 = none */
         uint64_t names_ns;              /* spent on searches for names */
+        int untried;                    /* 1 = a function without a name was in a sample whose call sites could not be read */
+        unsigned again;                 /* times that all frames were looked at for that */
         uint64_t builtins_ns;           /* when the libraries were last read for names of fast functions */
         struct ls_native_copy *native;  /* the last native stack, NULL = none wanted */
         /* Asked before a sample is sent, 0 = it is not: the thread does not stand where it was read any more. NULL for a
