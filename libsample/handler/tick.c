@@ -505,21 +505,16 @@ LS_HANDLER static int has_waited(struct ls_thread *t, const siginfo_t *info, con
         struct ls_sampler *s = t->sampler;
         uint64_t sent = atomic_load_explicit(&t->ring->sent_times, memory_order_relaxed), last, passed;
         struct rusage use;
-        int64_t over;
 
-        if (!sent || (info->si_code != SI_TKILL && (info->si_code != SI_USER || info->si_pid)) ||
+        if (!sent || (info->si_code != SI_TKILL && (info->si_code != SI_USER || info->si_pid)) || !is_behind_syscall(uc) ||
             syscall(SYS_getrusage, RUSAGE_THREAD, &use))
                 return 0;
-        /* A thread that runs has got a processor once more than it has left one; should a kernel count otherwise, the greatest
-         * difference is that of a thread that ran on. */
-        over = (int64_t)sent - 1 - use.ru_nvcsw - use.ru_nivcsw;
-        if (over >= s->times_over) {
-                s->times_over = over;
+        /* A thread that runs has got a processor once more than it has left one: it has run on since. */
+        if (sent > (uint64_t)(use.ru_nvcsw + use.ru_nivcsw))
                 return 0;
-        }
         last = atomic_load_explicit(&s->last_cpu_ns, memory_order_relaxed);
         passed = s->remainder_ns + ls_thread_cpu_ns() - last;
-        if (!is_behind_syscall(uc) || ls_now_ns() - atomic_load_explicit(&t->ring->sent_ns, memory_order_relaxed) < RESUMED_NS ||
+        if (ls_now_ns() - atomic_load_explicit(&t->ring->sent_ns, memory_order_relaxed) < RESUMED_NS ||
             passed >= WAITED_MOST * ls_agent.shm->interval_ns)
                 return 0;
         ls_lose(LS_LOSS_WAITED, 1);

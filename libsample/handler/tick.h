@@ -37,7 +37,6 @@ struct ls_sampler {                     /* of a thread; pages */
         uint64_t cpu_start;             /* thread's CPU clock when it was armed */
 
         uint64_t rest_until_ns;         /* thread's CPU clock: before it no stack is read */
-        int64_t times_over;             /* how often it got a processor, less how often it left one and 1, while it runs */
         const struct ls_vm *last_vm;    /* that ran at the last tick; only compared */
         struct ls_walk walks[2];        /* the sample at hand and the last one that was sent */
         unsigned current;

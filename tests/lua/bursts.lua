@@ -1,4 +1,4 @@
--- Now and then nothing at all, then stacks that have little in common: burst.lua
+-- Now and then nothing at all, then stacks that have little in common: bursts.lua
 local function leaf(n)
         local x = 0
         for i = 1, 3000 do x = (x + i * n) % 1013 end
