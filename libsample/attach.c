@@ -156,7 +156,7 @@ static void found(lua_State *L)
 /* Once there is a LuaJIT: what it looks like, and which VMs there are. */
 static void look_for_vms(void)
 {
-        uint64_t start = ls_now_ns();
+        uint64_t start = ls_thread_cpu_ns();
         const char *why = ls_engine_attach();
 
         if (why) {
@@ -167,7 +167,7 @@ static void look_for_vms(void)
                 if (atomic_load(&ls_agent.shm->nvms))   /* a thread may have made one before there was a handler */
                         ls_threads_arm_all();
         }
-        atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_now_ns() - start);
+        atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_thread_cpu_ns() - start);
 }
 
 static const char not_held[] = "the threads that run could not be stopped outside of it";

@@ -292,7 +292,7 @@ void ls_engine_vm_created(lua_State *L)
 
         if (ls_vm_probing || !atomic_load(&ls_agent.shm->recording))
                 return;
-        start = ls_now_ns();
+        start = ls_thread_cpu_ns();
         ls_thread_begin(0);
         t = ls_thread_self();
         if (!t)
@@ -316,7 +316,7 @@ void ls_engine_vm_created(lua_State *L)
         ls_threads_arm_all();
 out:
         ls_thread_leave(t);
-        atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_now_ns() - start);
+        atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_thread_cpu_ns() - start);
 }
 
 const char *ls_engine_attach(void)
@@ -397,7 +397,7 @@ static int is_at_rest(const struct ls_vm *vm)
 /* Last words of a VM: what is still unnamed, what of texts is unsent, what ticks are pending. */
 static void last_words(struct ls_thread *t, const struct ls_vm *vm, int rest)
 {
-        uint64_t start = ls_now_ns();
+        uint64_t start = ls_thread_cpu_ns();
 
         ls_profiler_last_words();
         if (!ls_thread_flush(t))
@@ -406,7 +406,7 @@ static void last_words(struct ls_thread *t, const struct ls_vm *vm, int rest)
         if (rest && ls_names_wanted(t))
                 ls_names_search(t, vm->main, LAST_NAMES_NS);
         ls_thread_leave(t);
-        atomic_fetch_add(&ls_agent.shm->own_hook_ns, ls_now_ns() - start);
+        atomic_fetch_add(&ls_agent.shm->own_hook_ns, ls_thread_cpu_ns() - start);
 }
 
 static uint32_t live_vms(void)

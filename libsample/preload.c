@@ -29,7 +29,7 @@ static void answer_probe(void)
 __attribute__((constructor(101))) static void come_up(void)
 {
         int saved = errno;
-        uint64_t began = ls_now_ns();
+        uint64_t began = ls_thread_cpu_ns();
         struct ls_object self;
         struct ls_env_memory memory = { 0 };
         char text[LS_ENV_MEMORY_MAX];
@@ -51,7 +51,7 @@ __attribute__((constructor(101))) static void come_up(void)
         if (memory.after_exec == 'c')
                 ls_process_child_is_here();
         if (ls_agent.shm)
-                atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_now_ns() - began);
+                atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_thread_cpu_ns() - began);
         errno = saved;
 }
 

@@ -160,7 +160,7 @@ static void begin(struct ls_shm *shm, const struct ls_env_memory *memory, int ma
 static void leave_from_image_before(struct ls_shm *shm)
 {
         for (unsigned i = 0; i < shm->ring_count && i < atomic_load(&shm->rings_used); i++) {
-                struct ls_ring *ring = (struct ls_ring *)((char *)shm + LS_SHM_RINGS + i * shm->ring_stride);
+                struct ls_ring *ring = (struct ls_ring *)((char *)shm + ls_ring_offset(shm->ring_size, shm->ring_stride, i));
 
                 atomic_store(&ring->armed, 0);
                 atomic_store(&ring->thread, 0);

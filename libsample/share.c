@@ -35,10 +35,10 @@ static int header_ok(const struct ls_shm *shm, uint64_t size, uint64_t generatio
             shm->ring_stride > MAX_TOTAL)
                 return 0;
         if (shm->ring_size < PAGE || (shm->ring_size & (shm->ring_size - 1)) != 0 ||
-            LS_RING_DATA + (uint64_t)shm->ring_size > shm->ring_stride)
+            shm->small_size < PAGE || LS_RING_DATA + (uint64_t)shm->small_size > shm->ring_stride)
                 return 0;
-        rings = shm->ring_stride * shm->ring_count;
-        return rings <= shm->total_size - LS_SHM_RINGS && shm->interval_ns != 0 &&
+        rings = ls_ring_offset(shm->ring_size, shm->ring_stride, shm->ring_count);
+        return rings <= shm->total_size && shm->interval_ns != 0 &&
                shm->interval_ns <= MAX_INTERVAL_NS && shm->timer <= LS_TIMER_CPUTIME &&
                shm->scope <= LS_SCOPE_NONE;
 }

@@ -41,7 +41,7 @@ static int have_key;
 
 static struct ls_ring *ring_at(unsigned i)
 {
-        return (struct ls_ring *)((char *)ls_agent.shm + LS_SHM_RINGS + i * ls_agent.shm->ring_stride);
+        return (struct ls_ring *)((char *)ls_agent.shm + ls_ring_offset(ls_agent.shm->ring_size, ls_agent.shm->ring_stride, i));
 }
 
 static void wake_recorder(void)

@@ -59,13 +59,15 @@ static void fill(struct ls_memory *m, const struct ls_record_options *o)
 static void set_sizes(struct ls_memory *m, const struct ls_record_options *o, uint32_t rings)
 {
         m->ring_size = o->ring_size;
-        m->small_size = o->ring_size < LS_SMALL_RING ? o->ring_size : LS_SMALL_RING;
+        m->small_size = o->ring_size / 4 > LS_SMALL_RING ? o->ring_size / 4 :
+                        o->ring_size < LS_SMALL_RING ? o->ring_size : LS_SMALL_RING;
         m->agent_rings = rings;
         m->watch_threads = (o->events & LS_RECORD_WALL) != 0;
         m->watch_coroutines = (o->events & LS_RECORD_SUSPENDED) != 0;
         m->ring_count = m->watch_threads || m->watch_coroutines ? 2 * rings + 1 : rings;
-        m->ring_stride = LS_RING_DATA + (uint64_t)m->ring_size;
-        m->size = LS_SHM_RINGS + m->agent_rings * m->ring_stride;
+        m->ring_stride = LS_RING_DATA + (uint64_t)m->small_size;
+        m->size = ls_ring_offset(m->ring_size, m->ring_stride, rings);
+        m->watchers_size = (m->ring_count - rings) * m->ring_stride + m->ring_size - m->small_size;
 }
 
 /* Takes fd. Sealed: a program that shrank it would make the recorder die of SIGBUS. */
@@ -104,12 +106,11 @@ static void begin(struct ls_memory *m, const struct ls_record_options *o, void *
 /* Sparse as well: what is used is there. */
 static int share_with_watcher(struct ls_memory *m)
 {
-        size_t size = (m->ring_count - m->agent_rings) * m->ring_stride;
         int err;
 
-        if (!size)
+        if (m->ring_count == m->agent_rings)
                 return 0;
-        m->watchers = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        m->watchers = mmap(NULL, m->watchers_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (m->watchers != MAP_FAILED) {
                 if (m->watch_coroutines)        /* thousands send at a time */
                         ls_memory_ring(m, 2 * m->agent_rings)->size = m->ring_size;
@@ -156,7 +157,7 @@ int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o)
 void ls_memory_done(struct ls_memory *m)
 {
         if (m->watchers)
-                munmap(m->watchers, (m->ring_count - m->agent_rings) * m->ring_stride);
+                munmap(m->watchers, m->watchers_size);
         m->watchers = NULL;
         if (m->shm)
                 munmap(m->shm, m->size);

@@ -7,7 +7,7 @@
 #include "formats/wire/shm.h"
 #include "record/options.h"
 
-#define LS_RINGS 64u                    /* threads that are recorded at one time */
+#define LS_RINGS 256u                   /* threads that are recorded at one time */
 
 struct ls_memory {
         int fd;                         /* close-on-exec; the agent opens it as /proc/PID/fd/FD */
@@ -19,8 +19,10 @@ struct ls_memory {
         uint32_t agent_rings;           /* the agent's; the watcher's, if any, follow: ring i has its blocked time in
                                          * agent_rings + i, and 2 * agent_rings has the time of suspended coroutines */
         uint8_t watch_threads, watch_coroutines;        /* which of these are wanted */
-        uint64_t ring_stride;
-        char *watchers;                 /* the watcher's rings, which the program never sees; NULL = none. As far apart */
+        uint64_t ring_stride;           /* from ring to ring, the first excepted: see ls_ring_offset */
+        size_t watchers_size;
+        char *watchers;                 /* the watcher's rings, which the program never sees; NULL = none. As far apart, the
+                                         * larger one last */
 };
 
 /* A sealed memory file of size bytes, mapped. Returns its descriptor or -errno. */
@@ -37,7 +39,7 @@ static inline struct ls_ring *ls_memory_ring(const struct ls_memory *m, unsigned
 {
         if (i >= m->agent_rings)
                 return (struct ls_ring *)(m->watchers + (i - m->agent_rings) * m->ring_stride);
-        return (struct ls_ring *)((char *)m->shm + LS_SHM_RINGS + i * m->ring_stride);
+        return (struct ls_ring *)((char *)m->shm + ls_ring_offset(m->ring_size, m->ring_stride, i));
 }
 
 static inline uint32_t ls_memory_ring_size(const struct ls_memory *m, unsigned i)

@@ -12,7 +12,8 @@
 #define LS_MAX_INTERVAL_NS 3600000000000ull
 #define LS_DEFAULT_INTERVAL_NS 1000000ull
 #define LS_DEFAULT_RING (2u << 20)              /* with the trace buffers, 4 MiB for one thread */
-#define LS_SMALL_RING (512u << 10)              /* for each thread after the first */
+#define LS_DENSE_RING (8u << 20)                /* with native stacks or shorter intervals: 0.3 s of a program that compiles all the time */
+#define LS_SMALL_RING (512u << 10)              /* for each thread after the first, or a quarter of the first one's */
 #define LS_MIN_RING (64u << 10)
 #define LS_MAX_RING (1u << 23)                  /* a record's size has 24 bits */
 #define LS_MAX_DEPTH 1000000u
@@ -42,7 +43,7 @@ struct ls_record_options {
         const char *control;            /* NULL = nobody can */
         const char *output;
         uint32_t depth;                 /* 0 = no limit */
-        uint32_t ring_size;             /* a power of two */
+        uint32_t ring_size;             /* of the first thread; a power of two */
         uint32_t native_bytes;          /* most of a native stack that is copied, 0 = none wanted */
         uint8_t scope;                  /* enum ls_scope */
         uint8_t engine;                 /* enum ls_engine_kind */

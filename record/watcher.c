@@ -22,7 +22,7 @@ pid_t ls_watcher_start(const struct ls_memory *m, pid_t target, uint64_t interva
         /* Nobody waits for the end of a pipe because of it. Its signals are all blocked already. */
         close_range(0, ~0u, 0);
         ls_outside_watch(&(struct ls_outside){
-                .shm = m->shm, .agents = (char *)ls_memory_ring(m, 0), .own = m->watchers, .stride = m->ring_stride,
+                .shm = m->shm, .ring_size = m->ring_size, .own = m->watchers, .stride = m->ring_stride,
                 .rings = m->agent_rings, .interval_ns = interval_ns,
                 .pid = target, .outer_id = ls_thread_outer_id,
                 .threads = m->watch_threads, .coroutines = m->watch_coroutines ? ls_memory_ring(m, 2 * m->agent_rings) : NULL,

@@ -7,9 +7,9 @@
 #include "formats/wire/ring.h"
 
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
-#define LS_SHM_VERSION 8u
+#define LS_SHM_VERSION 9u
 #define LS_SHM_COUNTERS 4096u           /* offset of the counters, struct ls_counter[LS_COUNTERS] */
-/* Offset of ring 0; ring i comes i * ring_stride behind it. */
+/* Offset of the rings: see ls_ring_offset. */
 #define LS_SHM_RINGS   (LS_SHM_COUNTERS + LS_COUNTERS * sizeof(struct ls_counter))
 
 /* The agent finds the memory through this variable: "PID:FD:GENERATION", opened as /proc/PID/fd/FD; in a child of a
@@ -61,7 +61,7 @@ struct ls_shm {
         uint32_t version;
         uint64_t generation;            /* random, not 0: what a forked child cannot have */
         uint64_t total_size;            /* bytes of the whole memory */
-        uint64_t ring_stride;           /* bytes from ring to ring */
+        uint64_t ring_stride;           /* bytes from ring to ring, but for the first, which is larger */
         uint32_t ring_size;             /* bytes of records in ring 0; struct ls_ring has that of each other */
         uint32_t ring_count;            /* rings that follow */
         uint64_t interval_ns;
@@ -134,6 +134,12 @@ struct ls_shm {
 };
 _Static_assert(sizeof(struct ls_shm) <= LS_SHM_COUNTERS, "the control page is one page");
 _Static_assert(LS_SHM_RINGS % 4096 == 0, "rings begin at a page");
+
+/* Of ring i; of as many as there are: the end of the last. */
+static inline uint64_t ls_ring_offset(uint32_t first_size, uint64_t stride, uint32_t i)
+{
+        return LS_SHM_RINGS + (i ? LS_RING_DATA + first_size + (i - 1) * stride : 0);
+}
 
 static inline struct ls_counter *ls_shm_counters(struct ls_shm *shm)
 {

@@ -144,7 +144,7 @@ void ls_now_look(struct ls_now *n, uint64_t budget_ns)
         for (unsigned i = 0; i < threads; i++) {
                 const struct ls_now_thread *t = &n->threads[i];
                 struct ls_regs regs = { t->ip, t->sp, t->bp, t->bx, t->dx, t->r12, t->r13, t->r14, t->r15 };
-                struct ls_ring *ring = (struct ls_ring *)((char *)n->shm + LS_SHM_RINGS + i * n->shm->ring_stride);
+                struct ls_ring *ring = (struct ls_ring *)((char *)n->shm + ls_ring_offset(n->shm->ring_size, n->shm->ring_stride, i));
 
                 looks[i] = ls_look_new(i, t->tid, t->tid, ring, ring);
                 if (!looks[i] || ls_look_now(looks[i], &regs, t->blocked, time_ns))

@@ -11,7 +11,8 @@
 /* What the watcher trusts: made before the program runs. */
 struct ls_outside {
         struct ls_shm *shm;             /* shared with the agent, which may write there what it likes */
-        char *agents, *own;             /* rings of the agent (in shm), and one for each for what is found here */
+        uint32_t ring_size;             /* of the agent's first */
+        char *own;                      /* a ring for each of the agent's, for what is found here */
         uint64_t stride;                /* from ring to ring, of both */
         uint32_t rings;                 /* of the agent */
         uint64_t interval_ns;

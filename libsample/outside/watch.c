@@ -75,9 +75,14 @@ static uint64_t now_ns(void)
         return clock_ns(CLOCK_MONOTONIC);
 }
 
-static struct ls_ring *ring_at(char *rings, unsigned i)
+static struct ls_ring *agents_ring(unsigned i)
 {
-        return (struct ls_ring *)(void *)(rings + i * w.o.stride);
+        return (struct ls_ring *)(void *)((char *)w.o.shm + ls_ring_offset(w.o.ring_size, w.o.stride, i));
+}
+
+static struct ls_ring *own_ring(unsigned i)
+{
+        return (struct ls_ring *)(void *)(w.o.own + i * w.o.stride);
 }
 
 static int open_file(uint32_t tid, const char *name)
@@ -208,7 +213,7 @@ static void begin(unsigned i, struct watched *t, uint32_t tid, uint32_t claim)
         if (t->stat_fd >= 0 && (t->ran_fd < 0 || (read_ran(t, &t->began) == 0 && !t->began.times)))
                 say(LS_WATCH_NO_TIMES);
         if (t->ran_fd >= 0 && read_ran(t, &t->began) == 0 && t->began.times)
-                t->look = ls_look_new(i, (int)tid, (int)outer, t->ring, ring_at(w.o.own, i));
+                t->look = ls_look_new(i, (int)tid, (int)outer, t->ring, own_ring(i));
         if (!t->look) {
                 forget(t);
                 return;
@@ -439,7 +444,7 @@ void ls_outside_watch(const struct ls_outside *o)
         w.interval_ns = o->interval_ns;
         w.n = o->rings < LS_THREADS_MOST ? o->rings : LS_THREADS_MOST;
         for (unsigned i = 0; i < w.n; i++)
-                w.threads[i] = (struct watched){ .ring = ring_at(w.o.agents, i), .ran_fd = -1, .call_fd = -1, .stat_fd = -1 };
+                w.threads[i] = (struct watched){ .ring = agents_ring(i), .ran_fd = -1, .call_fd = -1, .stat_fd = -1 };
         while (!is_over(parent)) {
                 uint32_t request = atomic_load(&w.shm->request);
                 uint64_t now = now_ns();

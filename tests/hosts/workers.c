@@ -37,9 +37,9 @@ static void *run(void *arg)
 int main(int argc, char **argv)
 {
         unsigned threads = argc == 4 ? (unsigned)atoi(argv[1]) : 0, rounds = argc == 4 ? (unsigned)atoi(argv[2]) : 0;
-        pthread_t thread[256];
+        pthread_t thread[512];
 
-        if (threads < 1 || threads > 256 || rounds < 1) {
+        if (threads < 1 || threads > 512 || rounds < 1) {
                 fprintf(stderr, "usage: workers THREADS ROUNDS LOOPS\n");
                 return 129;
         }

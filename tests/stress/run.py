@@ -154,8 +154,12 @@ def check_trace(case, r, j, cpu):
     check(j["readable_samples"] == j["samples"], "%d of %d samples can be read" % (j["readable_samples"], j["samples"]))
     full = j["lost"]["ring-full"]       # how much depends on the machine's other load
     check(100.0 * full / j["ticks"] <= MOST_FULL, "%d of %d ticks did not fit into the ring" % (full, j["ticks"]))
+    # What is left of less than a tick when a thread ends: half an interval on the average.
+    ended = j["lost"]["thread-ended"]
+    check(ended <= 0.75 * (j["threads"] + j["threads_unrecorded"]) + 10, "%d ticks lost at the end of %d threads" % (
+        ended, j["threads"]))
     if case.most_lost is not None:
-        other = 100.0 * (j["lost_ticks"] - full) / j["ticks"]
+        other = 100.0 * (j["lost_ticks"] - full - ended) / j["ticks"]
         check(other <= case.most_lost, "%.2f %% of the ticks are lost otherwise than by full rings" % other)
     # What no timer could see is known, and is not much.
     seen = j["ticks"] * INTERVAL_NS / j["cpu_ns"]

@@ -66,14 +66,22 @@ static void taken(void **state)
         }
 }
 
-static void ring_sizes_are_powers_of_two(void **state)
+/* A power of two; larger where more is written in a second, unless it was asked for. */
+static void ring_sizes(void **state)
 {
-        struct ls_record_options o;
+        static const struct { const char *opt, *value; uint32_t size; } cases[] = {
+                { "-m", "65K", 128u << 10 }, { "-i", "1ms", LS_DEFAULT_RING }, { "-i", "999us", LS_DENSE_RING },
+                { "--native", "-q", LS_DENSE_RING }, { "--native", "-m64K", 64u << 10 }, { "-i100us", "-m2M", 2u << 20 },
+        };
 
         (void)state;
-        assert_int_equal(parse(&o, "-m", "65K"), -1);
-        assert_int_equal(o.ring_size, 128u << 10);
-        ls_record_options_done(&o);
+        for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+                struct ls_record_options o;
+
+                assert_int_equal(parse(&o, cases[i].opt, cases[i].value), -1);
+                assert_int_equal(o.ring_size, cases[i].size);
+                ls_record_options_done(&o);
+        }
 }
 
 /* An option whose value may be left out takes no word of the program. */
@@ -128,7 +136,7 @@ static void without_a_program(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(refused), cmocka_unit_test(taken), cmocka_unit_test(ring_sizes_are_powers_of_two),
+                cmocka_unit_test(refused), cmocka_unit_test(taken), cmocka_unit_test(ring_sizes),
                 cmocka_unit_test(native_stacks), cmocka_unit_test(engines),
                 cmocka_unit_test(without_a_program),
         };

@@ -49,7 +49,7 @@ static void die(const char *what)
 
 static struct ls_ring *ring_at(unsigned i)
 {
-        return (struct ls_ring *)((char *)shm + LS_SHM_RINGS + i * (LS_RING_DATA + RING_SIZE));
+        return (struct ls_ring *)((char *)shm + ls_ring_offset(RING_SIZE, LS_RING_DATA + RING_SIZE, i));
 }
 
 static uint64_t now_ns(void)
@@ -74,7 +74,7 @@ static int make_memory(const char *timer, uint64_t interval_ns)
         shm->generation = now_ns() | 1;
         shm->total_size = TOTAL;
         shm->ring_stride = LS_RING_DATA + RING_SIZE;
-        shm->ring_size = RING_SIZE;
+        shm->ring_size = shm->small_size = RING_SIZE;
         shm->ring_count = RINGS;
         shm->interval_ns = interval_ns;
         shm->timer = !strcmp(timer, "perf") ? LS_TIMER_PERF : !strcmp(timer, "cputime") ? LS_TIMER_CPUTIME :
