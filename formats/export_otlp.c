@@ -1,8 +1,8 @@
 /* Exporter "otlp": OpenTelemetry profiles, a ProfilesData message of opentelemetry-proto 1.11.0, package
  * opentelemetry.proto.profiles.v1development. That package may still change, hence --experimental.
  *
- * A ResourceProfiles for each process, with one profile of time; a sample for each stack, VM state, zone, thread and VM,
- * with the sum of its time and no timestamps. What a sample refers to becomes an element of the dictionary when first
+ * A ResourceProfiles for each process, with one profile of time; a sample for each stack, VM state, zone, thread, VM,
+ * coroutine and set of labels, with the sum of its time and no timestamps. What a sample refers to becomes an element of the dictionary when first
  * needed. The dictionary is written in pieces as it grows: a reader joins the pieces of such a message. */
 #include "formats/escape.h"
 #include "formats/export.h"
@@ -17,6 +17,7 @@
 #include <uthash.h>
 
 #define PIECE (4u << 20)                /* bytes of the dictionary that are kept in memory */
+#define OWN_LABELS 64u                  /* of a sample that are written: a hostile trace may nest any number */
 
 enum {                                  /* fields */
         DATA_RESOURCE = 1, DATA_DICTIONARY,
@@ -42,6 +43,7 @@ static const struct dim { unsigned dim; const char *key; } dims[] = {
         { LS_DIM_ZONE, "luasample.zone" },
         { LS_DIM_THREAD, "thread.name" },
         { LS_DIM_VM, "luasample.vm" },
+        { LS_DIM_COROUTINE, "luasample.coroutine" },
 };
 #define N_DIMS (sizeof(dims) / sizeof(dims[0]))
 
@@ -67,6 +69,7 @@ struct otlp {
         /* Numbers in the dictionary by ours; 0 = not there yet. */
         uint32_t *mapping, *location, *noline, *function, *source, *stack, *noline_stack;
         uint32_t *dim_attribute[N_DIMS], *thread_id;
+        uint32_t *label_key, *label_attribute;  /* string and attribute of each label of the program */
         int failed;                     /* -errno */
 };
 
@@ -306,6 +309,45 @@ static uint32_t thread_id_attribute(struct otlp *s, uint32_t thread)
         return s->thread_id[thread];
 }
 
+static int is_key_of(const struct otlp *s, uint32_t key)
+{
+        for (size_t i = 0; i < N_DIMS; i++)
+                if (key == s->key[i])
+                        return 1;
+        return key == s->thread_id_key;
+}
+
+/* The labels that the program gave, each under its own key, which a sample may have once only: the innermost's, and ours before
+ * theirs. Returns how many. */
+static unsigned label_attributes(struct otlp *s, uint32_t label, uint32_t numbers[OWN_LABELS])
+{
+        uint32_t keys[OWN_LABELS];
+        unsigned n = 0;
+
+        for (unsigned steps = 0; label && steps < OWN_LABELS; label = s->p->sample_labels[label].parent, steps++) {
+                const struct ls_sample_label *l = &s->p->sample_labels[label];
+                unsigned i = 0;
+
+                if (!s->label_key[label])
+                        s->label_key[label] = visible_string(s, l->key);
+                while (i < n && keys[i] != s->label_key[label])
+                        i++;
+                if (i < n || is_key_of(s, s->label_key[label]))
+                        continue;
+                if (!s->label_attribute[label]) {
+                        char *value = ls_visible(l->value.s, l->value.len);
+
+                        if (!value)
+                                s->failed = -ENOMEM;
+                        s->label_attribute[label] = string_attribute(s, s->label_key[label], value ? value : "");
+                        free(value);
+                }
+                keys[n] = s->label_key[label];
+                numbers[n++] = s->label_attribute[label];
+        }
+        return n;
+}
+
 static uint64_t to_ns(const struct ls_export *in, uint64_t ticks)
 {
         unsigned __int128 ns = (unsigned __int128)ticks * in->interval_ns;
@@ -315,14 +357,16 @@ static uint64_t to_ns(const struct ls_export *in, uint64_t ticks)
 
 static void add_sample(struct otlp *s, const struct ls_export_cell *c)
 {
-        const uint32_t ids[N_DIMS] = { c->vmstate, c->zone, c->thread, c->vm };
-        uint32_t stack = stack_number(s, c->stack, c->noline), numbers[N_DIMS + 1];
+        const uint32_t ids[N_DIMS] = { c->vmstate, c->zone, c->thread, c->vm, c->coroutine };
+        uint32_t stack = stack_number(s, c->stack, c->noline), numbers[N_DIMS + 1 + OWN_LABELS];
+        size_t n = N_DIMS + 1;
 
-        for (size_t i = 0; i < N_DIMS; i++)
-                numbers[i] = dim_attribute(s, i, ids[i]);
+        for (size_t i = 0; i < N_DIMS; i++)     /* without a VM the main coroutine is none */
+                numbers[i] = dims[i].dim == LS_DIM_COROUTINE && !c->vm ? 0 : dim_attribute(s, i, ids[i]);
         numbers[N_DIMS] = c->thread ? thread_id_attribute(s, c->thread) : 0;
+        n += label_attributes(s, c->label, numbers + n);
         ls_proto_u64(&s->sample, SAMPLE_STACK, stack);
-        for (size_t i = 0; i <= N_DIMS; i++)
+        for (size_t i = 0; i < n; i++)
                 if (numbers[i])
                         ls_buf_varint(&s->packed, numbers[i]);
         ls_proto_message(&s->sample, SAMPLE_ATTRIBUTE, &s->packed);
@@ -409,6 +453,8 @@ static int new_tables(struct otlp *s)
                 { &s->noline_stack, p->n_stacks }, { &s->thread_id, p->n_threads },
                 { &s->dim_attribute[0], LS_NVMSTATES }, { &s->dim_attribute[1], p->n_zones },
                 { &s->dim_attribute[2], p->n_threads }, { &s->dim_attribute[3], p->n_vms },
+                { &s->dim_attribute[4], p->n_coroutines },
+                { &s->label_key, p->n_sample_labels }, { &s->label_attribute, p->n_sample_labels },
         };
         int ok;
 
@@ -425,7 +471,7 @@ static void free_tables(struct otlp *s)
 {
         struct ls_buf *buffers[] = { &s->dictionary, &s->element, &s->inner, &s->value, &s->sample, &s->packed };
         uint32_t *tables[] = { s->mapping, s->location, s->noline, s->function, s->source, s->stack, s->noline_stack,
-                               s->thread_id };
+                               s->thread_id, s->label_key, s->label_attribute };
 
         struct known_string *e, *next;
 
@@ -474,6 +520,6 @@ const struct ls_exporter ls_export_otlp = {
         .suffix = ".otlp",
         .help = "OpenTelemetry profiles (opentelemetry-proto 1.11.0, v1development)",
         .flags = LS_EXPORT_EXPERIMENTAL | LS_EXPORT_BINARY,
-        .dims = LS_DIM_VMSTATE | LS_DIM_ZONE | LS_DIM_THREAD | LS_DIM_VM,
+        .dims = LS_DIM_VMSTATE | LS_DIM_ZONE | LS_DIM_THREAD | LS_DIM_VM | LS_DIM_COROUTINE | LS_DIM_LABEL,
         .write = otlp_write,
 };

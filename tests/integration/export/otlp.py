@@ -154,3 +154,16 @@ def add_to(suite):
         zones = {a.get("luasample.zone") for _, _, a, _ in d.samples()}
         check(None in zones and len(zones) == 3, "zones: %s" % zones)
         check(not list(Decoded(shared.odd("empty")).samples()), "an empty trace has samples")
+
+    @t("otlp.labels", "the program's labels and coroutines are attributes, with the ticks of report")
+    def labels():
+        trace = s.record_lua("labels.lua", "-q").ok().trace
+        d = Decoded(trace)
+        for key, by in (("route", "label:route"), ("luasample.coroutine", "coroutine")):
+            want = {r["name"]: r["self_ticks"] for r in s.rows(trace, "--by", by) if r["self_ticks"] and r["name"] != "(none)"}
+            got = sums(d, lambda f, a: a.get(key))
+            for none in (None, "main"):         # ticks outside every VM are in no coroutine, and report says main
+                got.pop(none, None)
+                want.pop(none, None)
+            off = shared.differ(got, want)
+            check(got and not off, "by %s: %s, %s" % (by, got, off))
