@@ -1,4 +1,4 @@
-/* Threads with a VM each: workers THREADS ROUNDS LOOPS. ROUNDS times THREADS threads start together and end; each makes a
+/* Threads with a VM each: workers THREADS ROUNDS LOOPS [IDLE]. Beside IDLE threads that sleep all the time, ROUNDS times THREADS threads start together and end; each makes a
  * VM, runs LOOPS pieces of work in it, some in a coroutine, and closes it. Prints for each thread: name, number, CPU time
  * in ns. */
 #include "tests/hosts/host.h"
@@ -34,21 +34,33 @@ static void *run(void *arg)
         return NULL;
 }
 
+static void *sleep_on(void *arg)
+{
+        for (;;)
+                pause();
+        return arg;
+}
+
 int main(int argc, char **argv)
 {
-        unsigned threads = argc == 4 ? (unsigned)atoi(argv[1]) : 0, rounds = argc == 4 ? (unsigned)atoi(argv[2]) : 0;
-        pthread_t thread[512];
+        unsigned n[4] = { 0 };          /* threads, rounds, loops, idle */
+        pthread_t thread[512], idle;
 
-        if (threads < 1 || threads > 512 || rounds < 1) {
-                fprintf(stderr, "usage: workers THREADS ROUNDS LOOPS\n");
+        for (int i = 1; i < argc && i <= 4; i++)
+                n[i - 1] = (unsigned)atoi(argv[i]);
+        if (argc < 4 || n[0] < 1 || n[0] > 512 || n[1] < 1) {
+                fprintf(stderr, "usage: workers THREADS ROUNDS LOOPS [IDLE]\n");
                 return 129;
         }
-        loops = (unsigned)atoi(argv[3]);
-        for (unsigned r = 0; r < rounds; r++) {
-                for (unsigned i = 0; i < threads; i++)
+        loops = n[2];
+        for (unsigned i = 0; i < n[3]; i++)
+                if (pthread_create(&idle, NULL, sleep_on, NULL))
+                        return 1;
+        for (unsigned r = 0; r < n[1]; r++) {
+                for (unsigned i = 0; i < n[0]; i++)
                         if (pthread_create(&thread[i], NULL, run, (void *)(uintptr_t)i))
                                 return 1;
-                for (unsigned i = 0; i < threads; i++)
+                for (unsigned i = 0; i < n[0]; i++)
                         pthread_join(thread[i], NULL);
         }
         return 0;

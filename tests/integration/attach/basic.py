@@ -203,14 +203,14 @@ def add_to(suite):
 
     @test("many-threads", "more threads than are looked at first: the agent's own is found, and those without a ring are said")
     def _():
-        p = Started([host("workers"), "100", "1", "2000000"])
-        until_threads(p, 101, 60)
+        p = Started([host("workers"), "60", "1", "2000000", "240"])
+        until_threads(p, 301, 60)
         r = attach(p.p.pid, duration="500ms")
         alive, i = p.p.poll() is None, info(r.trace)
         end(p)
         check(alive and i["samples"] > 20, "%d samples: %s" % (i["samples"], r.err))
-        check("threads were not recorded" in r.err and 30 < i["threads_unrecorded"] <= 101 - i["threads"],
-              "%s of 101 threads are not recorded: %s" % (i["threads_unrecorded"], r.err))
+        check("threads were not recorded" in r.err and 30 < i["threads_unrecorded"] <= 301 - i["threads"],
+              "%s of 301 threads are not recorded: %s" % (i["threads_unrecorded"], r.err))
 
     @test("patched-while-called", "threads that call what is patched, without a pause, are never in the middle of a patch")
     def _():
