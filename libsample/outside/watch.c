@@ -57,7 +57,7 @@ static struct {
         uint64_t interval_ns;
         uint32_t execs;                 /* image that was read */
         int image;                      /* 1 = stacks can be read, 0 = not yet, -1 = they cannot */
-        unsigned n;
+        unsigned n, used;               /* rings; of these, that have had a thread: to read others would take memory for them */
         int changed;                    /* some thread is not where it was */
         struct watched threads[LS_THREADS_MOST];
 } w;
@@ -400,10 +400,13 @@ static uint64_t look_at_all(uint64_t began)
         static uint64_t pause = LOOK_MIN_NS;
         uint64_t least = w.interval_ns > LOOK_MIN_NS ? w.interval_ns : LOOK_MIN_NS;
         uint64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), rest;
+        uint32_t used = atomic_load(&w.shm->rings_used);
         int any = 0;
 
+        if (used > w.used)              /* never fewer: what is watched is looked after */
+                w.used = used < w.n ? used : w.n;
         w.changed = 0;
-        for (unsigned i = 0; i < w.n; i++)
+        for (unsigned i = 0; i < w.used; i++)
                 if (follow(i, &w.threads[i])) {
                         look_at(&w.threads[i]);
                         any = 1;
