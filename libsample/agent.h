@@ -57,7 +57,7 @@ extern struct ls_lua_api ls_lua;
 /* A VM was created and is returned to its host next. */
 void ls_engine_vm_created(lua_State *L);
 /* In a process that was attached to: a VM that was there before the agent, or one that a thread has just made, which may have
- * no ring yet. It is only read. Returns NULL, or why it is not sampled. */
+ * no ring yet. It is not read, since it may be gone again. Returns NULL, or why it is not sampled. */
 const char *ls_engine_vm_adopt(lua_State *L);
 /* lua_close is about to run. Returns the VM, NULL = it is not sampled. */
 struct ls_vm *ls_engine_vm_closing(lua_State *L, uint32_t *ret_vm_id);

@@ -235,7 +235,8 @@ static void publish(struct ls_vm *vm, const char *global)
 {
         uint32_t slots = (uint32_t)(vm - ls_vms) + 1, used = atomic_load(&ls_vms_used);
 
-        if (ls_vm_facts.ok && LS_READ(const void *, global, LS_G_ALLOCF) != ls_vm_facts.heap_alloc)
+        if (ls_vm_facts.ok && atomic_load(&ls_heap_is_watched) &&
+            LS_READ(const void *, global, LS_G_ALLOCF) != ls_vm_facts.heap_alloc)
                 atomic_store(&ls_heap_is_watched, 0);
         atomic_store(&vm->global, global);
         while (used < slots && !atomic_compare_exchange_weak(&ls_vms_used, &used, slots))
@@ -345,15 +346,16 @@ const char *ls_engine_vm_adopt(lua_State *L)
         const char *global;
         struct ls_vm *vm;
 
-        if (ls_vm_probing || !ls_vm_facts.ok || !atomic_load(&installed) || ls_vm_of(L))
+        /* L is not read: a thread of the program may just have closed it. */
+        global = (const char *)L + ls_vm_facts.main_to_global;
+        if (ls_vm_probing || !ls_vm_facts.ok || !atomic_load(&installed) || ls_vm_at(global))
                 return NULL;
-        global = ls_vm_identity(L);
         vm = reserve(L, global);
         if (!vm)
                 return "too many VMs";
         vm->engine = LS_ENGINE_WALK;
         vm->jit_leaf = ls_agent.shm->jit_leaf;
-        ls_jit_open_running(vm, L);
+        ls_jit_open_running(vm, global);
         if (t) {
                 ls_thread_enter(t);
                 send_vm(t, vm);

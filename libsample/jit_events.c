@@ -329,7 +329,7 @@ static uint8_t number_of(const char *name)
         return 0;
 }
 
-static struct ls_jit *jit_for(struct ls_vm *vm, const lua_State *L)
+static struct ls_jit *jit_for(struct ls_vm *vm, const char *global)
 {
         struct ls_jit *jit = ls_jit_facts.traces_known ? new_jit() : NULL;
 
@@ -340,14 +340,14 @@ static struct ls_jit *jit_for(struct ls_vm *vm, const lua_State *L)
         jit->map = vm->jit_leaf == LS_JIT_LEAF_MAP && !ls_jit_facts.why;
         jit->irnames = ls_jit_facts.irnames;
         jit->nirnames = ls_jit_facts.nirnames;
-        atomic_store(&jit->global, LS_READ(const char *, L, LS_L_GLREF));
+        atomic_store(&jit->global, global);
         return jit;
 }
 
-void ls_jit_open_running(struct ls_vm *vm, lua_State *L)
+void ls_jit_open_running(struct ls_vm *vm, const char *global)
 {
         static const char wide[4][7] = { "KPTR  ", "KKPTR ", "KNUM  ", "KINT64" };
-        struct ls_jit *jit = vm->jit_leaf == LS_JIT_LEAF_MAP && !ls_jit_facts.why ? jit_for(vm, L) : NULL;
+        struct ls_jit *jit = vm->jit_leaf == LS_JIT_LEAF_MAP && !ls_jit_facts.why ? jit_for(vm, global) : NULL;
 
         if (!jit)
                 return;
@@ -360,7 +360,7 @@ void ls_jit_open_running(struct ls_vm *vm, lua_State *L)
 
 void ls_jit_open(struct ls_vm *vm, lua_State *L)
 {
-        struct ls_jit *jit = jit_for(vm, L);
+        struct ls_jit *jit = jit_for(vm, LS_READ(const char *, L, LS_L_GLREF));
 
         if (!jit)
                 return;

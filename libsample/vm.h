@@ -42,6 +42,17 @@ extern _Atomic uint32_t ls_vms_used;    /* slots below this may be in use */
 extern _Atomic uint32_t ls_vms_closed;  /* how many were closed: addresses in them mean nothing any more */
 
 
+/* The VM with this global_State, NULL = none of those. Any context. */
+static inline struct ls_vm *ls_vm_at(const char *global)
+{
+        uint32_t n = atomic_load_explicit(&ls_vms_used, memory_order_acquire);
+
+        for (uint32_t i = 0; i < n; i++)
+                if (atomic_load_explicit(&ls_vms[i].global, memory_order_acquire) == global)
+                        return &ls_vms[i];
+        return NULL;
+}
+
 /* The VM of a lua_State, NULL = none of those. Where global_State is not known VMs are known by their main lua_State.
  * Any context. */
 static inline struct ls_vm *ls_vm_of(const lua_State *L)

@@ -228,6 +228,17 @@ def add_to(suite):
         check(status == 0 and made == closed > 0 and tried > 1000, "status %d, %d VMs made, %d closed, %d tries" % (
             status, made, closed, tried))
 
+    @test("ghosts", "memory that looks like a VM, and is gone when it is looked at again")
+    def _():
+        p = Started([host("ghosts")])
+        p.wait_for("begin")
+        for i in range(40):
+            attach(p.p.pid, "-i", "1s", duration="1ms")         # no tick looks at it
+            check(p.p.poll() is None, "it ended with %s after %d attachments: %s" % (p.p.poll(), i + 1, p.read(p.err)))
+        p.signal(signal.SIGTERM)
+        status = p.wait()
+        check(status == 0 and int(p.read(p.out).split()[-1]) > 20, "status %d: %s" % (status, p.read(p.out)))
+
     @test("names", "functions that only run compiled have the names that a program started by luasample would show")
     def _():
         p = begun(os.path.join(support.LUA, "attachnames.lua"))
