@@ -189,17 +189,18 @@ static void look_at_list(struct ls_thread *t, uint32_t position)
 
         for (uint32_t i = 1; n <= LIST_MOST && i < n; i++) {
                 uint64_t val = ls_tab_geti(table, i);
-                struct ls_fn *fn = ls_istype(val, LS_T_FUNC) && is_c(ls_gcptr(val)) ? ls_function_find(t, ls_gcptr(val)) : NULL;
-                char name[NAME_MOST + 4], digits[2] = { (char)('0' + i / 10), (char)('0' + i % 10) };
+                char name[NAME_MOST + 4];
+                struct ls_fn *fn;
                 uint32_t len;
 
-                if (!fn || fn->rank >= LS_NAME_GLOBAL)
+                if (!ls_istype(val, LS_T_FUNC) || !is_c(ls_gcptr(val)) || !(fn = ls_function_find(t, ls_gcptr(val))) ||
+                    fn->rank >= LS_NAME_GLOBAL)
                         continue;
                 len = path_name(t->names, position, name);
                 name[len++] = '[';
                 if (i >= 10)
-                        name[len++] = digits[0];
-                name[len++] = digits[1];
+                        name[len++] = (char)('0' + i / 10);
+                name[len++] = (char)('0' + i % 10);
                 name[len++] = ']';
                 ls_function_name(t, fn, LS_NAME_GLOBAL, name, len);
         }
