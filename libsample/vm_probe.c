@@ -235,6 +235,16 @@ static void find_main(const lua_State *L)
         memset(probe->maybe_cur_L, 1, sizeof probe->maybe_cur_L - 1);
 }
 
+/* Without it methods of userdata have no names. */
+static void find_registry(lua_State *L)
+{
+        uint64_t registry = ls_tagged(ls_lua.lua_topointer(L, LS_LUA_REGISTRYINDEX), LS_T_TAB);
+
+        for (unsigned i = 1; i < GLOBAL_WORDS && !ls_vm_facts.registry_offset; i++)
+                if (LS_READ(uint64_t, probe->global, i * 8) == registry)
+                        ls_vm_facts.registry_offset = i * 8;
+}
+
 /* The word that holds the newest object, whichever that is. Without it only the coroutines that run are found from outside. */
 static void find_objects(lua_State *L)
 {
@@ -364,6 +374,7 @@ static int run(lua_State *L)
         if (probe->why)
                 return 0;
         check_table(L);
+        find_registry(L);
         find_objects(L);
         check_ops(L);
         check_more_ops(L);

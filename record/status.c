@@ -193,6 +193,19 @@ static void print_threads(const struct ls_session *s, const struct ls_sums *sums
                         n == 1 ? " was" : "s were", s->root->memory.agent_rings);
 }
 
+static void print_files(const struct ls_session *s)
+{
+        const struct ls_rotate *r = &s->rotate;
+        char kept[48] = "";
+
+        if (!r->files)
+                return;
+        if (s->o->keep && r->n_kept < r->files)
+                snprintf(kept, sizeof(kept), ", the last %u of which %s kept", r->n_kept, r->n_kept == 1 ? "is" : "are");
+        fprintf(stderr, "[ luasample: wrote %u file%s before %s%s ]\n", r->files, r->files == 1 ? "" : "s", s->o->output,
+                kept);
+}
+
 void ls_status_summary(struct ls_session *s)
 {
         struct ls_sums sums;
@@ -218,9 +231,7 @@ void ls_status_summary(struct ls_session *s)
                 for (unsigned i = 0; i < s->n_notices; i++)
                         ls_warning("%s", s->notices[i]);
                 print_nothing(s, &sums);
-                if (s->rotate.files)
-                        fprintf(stderr, "[ luasample: wrote %u file%s before %s ]\n", s->rotate.files,
-                                s->rotate.files == 1 ? "" : "s", s->o->output);
+                print_files(s);
                 fprintf(stderr, "[ luasample: wrote %s, %s", ls_trace_file_name(s->o->output),
                         size_text(s->final_size, size));
                 if (sums.samples >= 100 && !s->rotate.files)

@@ -41,6 +41,15 @@ static int by_total(const struct ls_report *r)
         return r->o->sort == LS_SORT_TOTAL;
 }
 
+static uint64_t ticks_of_all(const struct beside *b, const struct line *l, int total)
+{
+        uint64_t sum = 0;
+
+        for (unsigned e = 0; e < b->events; e++)
+                sum += ticks_of(l, e, total);
+        return sum;
+}
+
 static const struct beside *sorting;    /* qsort has no context */
 
 static int by_rank(const void *a, const void *b)
@@ -49,6 +58,10 @@ static int by_rank(const void *a, const void *b)
         int total = by_total(sorting->r);
         uint64_t left = ticks_of(x, sorting->most, total), right = ticks_of(y, sorting->most, total);
 
+        if (left == right) {            /* as of all rows that never wait in yield */
+                left = ticks_of_all(sorting, x, total);
+                right = ticks_of_all(sorting, y, total);
+        }
         if (left != right)
                 return left < right ? 1 : -1;
         return x->id < y->id ? -1 : x->id > y->id;

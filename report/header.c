@@ -10,24 +10,46 @@
 
 #define MARKS_COLUMNS 80                /* of the line of marks: another one begins before that */
 
-/* Takes text; NULL = no memory. */
+/* Bytes of text for one line: up to the last blank that is in columns. */
+static size_t line_of(const char *text, size_t columns)
+{
+        size_t fits = ls_fit(text, columns), n = fits;
+
+        if (!text[fits])
+                return fits;
+        while (n && text[n] != ' ')
+                n--;
+        return n ? n : fits;
+}
+
+/* Takes text; NULL = no memory. What a line has no room for goes on in the next: a cut loss or filter would mislead. */
 static void put_text(const struct ls_report *r, const char *head, char *text)
 {
-        if (!text)
-                return;
-        fprintf(r->out, "# %-9s ", head);
-        ls_put_fit(r->out, text, r->width > 20 ? r->width - 12 : 0, 0);
-        fputc('\n', r->out);
+        size_t columns = r->width > 20 ? r->width - 12 : SIZE_MAX;
+
+        for (const char *rest = text; rest && *rest; head = "") {
+                size_t n = line_of(rest, columns);
+
+                fprintf(r->out, "# %-9s %.*s\n", head, (int)n, rest);
+                rest += n + (rest[n] == ' ');
+        }
         free(text);
 }
 
 #define put_line(r, head, ...) put_text(r, head, ls_print(__VA_ARGS__))
 
-static void put_info(const struct ls_report *r, const char *head, const char *key)
+/* A command line can be long: it is cut. */
+static void put_command(const struct ls_report *r)
 {
-        struct ls_str s = ls_profile_str(r->profile, key);
+        struct ls_str s = ls_profile_str(r->profile, "command");
+        char *text = s.len ? ls_visible(s.s, s.len) : NULL;
 
-        put_text(r, head, s.len ? ls_visible(s.s, s.len) : NULL);
+        if (!text)
+                return;
+        fprintf(r->out, "# %-9s ", "Command:");
+        ls_put_fit(r->out, text, r->width > 20 ? r->width - 12 : 0, 0);
+        fputc('\n', r->out);
+        free(text);
 }
 
 static char *info_text(const struct ls_profile *p, const char *key, const char *fallback)
@@ -102,10 +124,12 @@ static void put_jit(const struct ls_report *r)
 {
         const struct ls_profile *p = r->profile;
 
-        if (p->jit_approximate_ticks || p->jit_unknown_ticks)
-                put_line(r, "Note:", "of the ticks in compiled code %.2f%% have approximate lines, %.2f%% only the function "
-                         "that the root trace starts in", 100 * ls_share(p->jit_approximate_ticks, p->jit_ticks),
-                         100 * ls_share(p->jit_unknown_ticks, p->jit_ticks));
+        if (p->jit_approximate_ticks)
+                put_line(r, "Note:", "of the ticks in known traces %.2f%% have approximate lines",
+                         100 * ls_share(p->jit_approximate_ticks, p->jit_ticks));
+        if (p->jit_unknown_ticks)
+                put_line(r, "Note:", "of the ticks in known traces %.2f%% have no map: only the function that the root trace "
+                         "starts in", 100 * ls_share(p->jit_unknown_ticks, p->jit_ticks));
         if (ls_profile_u64(p, "threads_unrecorded", 0))
                 put_line(r, "Note:", "%" PRIu64 " threads were not recorded: too many ran at one time",
                          ls_profile_u64(p, "threads_unrecorded", 0));
@@ -276,7 +300,7 @@ void ls_header_text(const struct ls_report *r)
         }
         ls_facts_init(&f, r->profile);
         fputs(ls_dim(r), r->out);
-        put_info(r, "Command:", "command");
+        put_command(r);
         put_runtime(r);
         put_rates(r, &f);
         put_losses(r, &f);

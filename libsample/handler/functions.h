@@ -10,6 +10,7 @@
 
 #define LS_TRIED_DEFINITION 1
 #define LS_TRIED_CALL_SITE  2
+#define LS_TRIED_ENCLOSING  4           /* only seen in a trace: the next stack was asked whether it defines it */
 
 #define LS_INTERPOSED_MOST 128u
 

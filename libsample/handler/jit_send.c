@@ -13,6 +13,15 @@
 #define NO_FUNCTION 0xffffu
 static _Atomic uint32_t last_jit_id;    /* of the process */
 
+/* One that is always inlined is never in a frame: the next stack is asked for its definition, once. */
+static void want_name(struct ls_thread *t, struct ls_fn *fn)
+{
+        if (fn->rank != LS_NAME_NONE || fn->tried)
+                return;
+        fn->tried = LS_TRIED_ENCLOSING;
+        t->sampler->inlined = 1;
+}
+
 /* Id of what a key stands for, 0 = none: a builtin without a name says nothing. ls_function_id wants a function
  * object; of that it reads the two fields that are filled in here, and the object that was recorded may have been
  * collected meanwhile (its prototype not: the trace refers to it). */
@@ -20,6 +29,7 @@ static uint32_t id_of(struct ls_thread *t, uint64_t key, uint64_t now_ns)
 {
         _Alignas(8) char fn[LS_FN_ADDR + 8] = { 0 };
         uint64_t value = key & ~(LS_JIT_C | LS_JIT_BUILTIN);
+        uint32_t id;
 
         if (key & LS_JIT_BUILTIN) {
                 if (!ls_builtin_name((uint8_t)value))
@@ -32,7 +42,10 @@ static uint32_t id_of(struct ls_thread *t, uint64_t key, uint64_t now_ns)
                 value += LS_PT_SIZE;
                 memcpy(fn + LS_FN_PC, &value, 8);
         }
-        return ls_function_id(t, fn, now_ns);
+        id = ls_function_id(t, fn, now_ns);
+        if (id && !(key & (LS_JIT_C | LS_JIT_BUILTIN)))
+                want_name(t, ls_function_last(t));
+        return id;
 }
 
 /* Index of a key in the trace's functions. */

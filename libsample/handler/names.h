@@ -16,6 +16,10 @@ int ls_names_wanted(const struct ls_thread *t);
  * define it, or, with call_sites, as they call it (only where the VM's stack is whole). */
 void ls_names_from_stack(struct ls_thread *t, const struct ls_walk *walk, size_t i, struct ls_fn *fn, int call_sites);
 
+/* Names for functions that have none yet and that those of this stack define: traces have some that are in no frame. Only
+ * where no code of the VM is at work on its objects. */
+void ls_names_enclosed(struct ls_thread *t, const struct ls_walk *walk);
+
 /* Names of the fast functions that have none yet, read from the libraries of L: first in the probe's VM, whose libraries
  * no program has touched (vm_probe.c), then whenever one without name is met. Only where no code of the VM is at work
  * on its tables. */

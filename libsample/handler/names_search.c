@@ -1,6 +1,7 @@
-/* Names by path from the globals and from package.loaded: "string.format", "proxy.test.Suite.run". A breadth-first
- * walk over tables in small steps. Between two steps the program may change or free any table, so a step begins with
- * a check of the links from the root to the table where the last one stopped. */
+/* Names by path from the globals and from package.loaded: "string.format", "proxy.test.Suite.run"; of C functions also
+ * from lists, "package.loaders[2]", and from the metatables of userdata, which the registry has: "tcp{client}.send". A
+ * breadth-first walk over tables in small steps. Between two steps the program may change or free any table, so a step
+ * begins with a check of the links from the root to the table where the last one stopped. */
 #include <stdatomic.h>
 
 #include "libsample/handler/names.h"
@@ -12,6 +13,8 @@
 #define PATH_MOST    12                 /* tables from the root */
 #define FIELDS_MOST  1024u              /* a larger table holds data: its functions count, its tables are not entered */
 #define NAME_MOST    512
+#define LIST_MOST    16u                /* a longer list holds data */
+#define METHODS      2                  /* tables from the registry: a metatable and its __index */
 #define VIA_META     UINT32_MAX         /* link: the metatable, not an entry */
 
 struct table {
@@ -26,6 +29,8 @@ struct ls_names {
         uint32_t *seen;                 /* hash of generation << 16 | queue position, twice the queue's room */
         uint32_t generation;            /* of this search, from 1: entries of older ones are free slots */
         uint32_t head, tail;            /* being looked at; end */
+        uint32_t roots;                 /* so many are the first in the queue */
+        uint32_t registry;              /* which of them is the registry; UINT32_MAX: none */
         uint32_t node;                  /* next entry of the table at head */
         uint32_t functions_at_start;    /* functions known when the last search began */
         int running;
@@ -125,6 +130,14 @@ static uint32_t append(char *name, uint32_t len, const char *s, uint32_t n)
         return len + n;
 }
 
+/* A metatable: of a table that was found, or of a type of userdata, which the registry has under the type's name. */
+static int is_meta(const struct ls_names *search, uint32_t i)
+{
+        const struct table *t = &search->queue[i];
+
+        return t->node == VIA_META || (t->parent != i && t->parent == search->registry);
+}
+
 /* Path of the table at position i. A metatable and its __index have the name of their object. */
 static uint32_t path_name(const struct ls_names *search, uint32_t i, char *name)
 {
@@ -138,7 +151,7 @@ static uint32_t path_name(const struct ls_names *search, uint32_t i, char *name)
                 return len;
         const char *key = ls_gcptr(ls_node_key(ls_tab_node(search->queue[t->parent].table, t->node)));
 
-        if (search->queue[t->parent].node == VIA_META && ls_str_len(key) == 7 && !memcmp(ls_str_data(key), "__index", 7))
+        if (is_meta(search, t->parent) && ls_str_len(key) == 7 && !memcmp(ls_str_data(key), "__index", 7))
                 return len;
         return append(name, len, ls_str_data(key), ls_str_len(key));
 }
@@ -152,16 +165,49 @@ static void name_function(struct ls_thread *t, struct ls_fn *fn, uint32_t positi
         ls_function_name(t, fn, LS_NAME_GLOBAL, name, len);
 }
 
-static int depth_of(const struct ls_names *search, uint32_t i)
+/* Tables between that at position i and its root, which is told. */
+static int depth_of(const struct ls_names *search, uint32_t i, uint32_t *ret_root)
 {
         int depth = 0;
 
         for (; search->queue[i].parent != i; i = search->queue[i].parent)
                 depth++;
+        *ret_root = i;
         return depth;
 }
 
-static void look_at(struct ls_thread *t, uint32_t position, uint32_t node, int deep)
+static int is_c(const char *fn)
+{
+        return LS_READ(uint8_t, fn, LS_FN_FFID) == LS_FFID_C;
+}
+
+/* C functions in a list: they have no other name. */
+static void look_at_list(struct ls_thread *t, uint32_t position)
+{
+        const char *table = t->names->queue[position].table;
+        uint32_t n = LS_READ(uint32_t, table, LS_TAB_ASIZE);
+
+        for (uint32_t i = 1; n <= LIST_MOST && i < n; i++) {
+                uint64_t val = ls_tab_geti(table, i);
+                char name[NAME_MOST + 4];
+                struct ls_fn *fn;
+                uint32_t len;
+
+                if (!ls_istype(val, LS_T_FUNC) || !is_c(ls_gcptr(val)) || !(fn = ls_function_find(t, ls_gcptr(val))) ||
+                    fn->rank >= LS_NAME_GLOBAL)
+                        continue;
+                len = path_name(t->names, position, name);
+                name[len++] = '[';
+                if (i >= 10)
+                        name[len++] = (char)('0' + i / 10);
+                name[len++] = (char)('0' + i % 10);
+                name[len++] = ']';
+                ls_function_name(t, fn, LS_NAME_GLOBAL, name, len);
+        }
+}
+
+/* methods: of userdata, where only C functions get names. */
+static void look_at(struct ls_thread *t, uint32_t position, uint32_t node, int deep, int methods)
 {
         struct ls_names *search = t->names;
         const char *n = ls_tab_node(search->queue[position].table, node);
@@ -170,7 +216,7 @@ static void look_at(struct ls_thread *t, uint32_t position, uint32_t node, int d
         if (!ls_istype(key, LS_T_STR))
                 return;
         if (ls_istype(val, LS_T_FUNC)) {
-                struct ls_fn *fn = ls_function_find(t, ls_gcptr(val));
+                struct ls_fn *fn = methods && !is_c(ls_gcptr(val)) ? NULL : ls_function_find(t, ls_gcptr(val));
 
                 if (fn && fn->rank < LS_NAME_GLOBAL)
                         name_function(t, fn, position, ls_gcptr(key));
@@ -196,11 +242,19 @@ static const char *globals_of(const lua_State *L)
         return LS_READ(const char *, LS_READ(const char *, g, ls_vm_facts.main_offset), LS_L_ENV);
 }
 
-/* Both roots go first, so that package.loaded is not reached as a field of package. */
+static const char *registry_of(const lua_State *L)
+{
+        const char *g = LS_READ(const char *, L, LS_L_GLREF);
+        uint64_t registry = ls_vm_facts.registry_offset ? LS_READ(uint64_t, g, ls_vm_facts.registry_offset) : LS_NIL;
+
+        return ls_istype(registry, LS_T_TAB) ? ls_gcptr(registry) : NULL;
+}
+
+/* The roots go first, so that package.loaded is not reached as a field of package. */
 static int begin(struct ls_thread *t, const lua_State *L)
 {
         struct ls_names *search = t->names;
-        const char *globals = globals_of(L), *loaded = loaded_table(globals);
+        const char *globals = globals_of(L), *loaded = loaded_table(globals), *registry = registry_of(L);
 
         if (!search->queue) {
                 search->queue = ls_pages_new(QUEUE_MOST * sizeof *search->queue);
@@ -215,7 +269,11 @@ static int begin(struct ls_thread *t, const lua_State *L)
         search->head = search->tail = search->node = 0;
         enqueue(search, globals, 0, 0);
         if (loaded)
-                enqueue(search, loaded, 1, 0);
+                enqueue(search, loaded, search->tail, 0);
+        search->registry = registry ? search->tail : UINT32_MAX;
+        if (registry)
+                enqueue(search, registry, search->tail, 0);
+        search->roots = search->tail;
         search->functions_at_start = ls_functions_count(t);
         search->global = LS_READ(const char *, L, LS_L_GLREF);
         search->running = 1;
@@ -225,10 +283,16 @@ static int begin(struct ls_thread *t, const lua_State *L)
 /* The roots are read anew: the program may replace them. */
 static int roots_hold(const struct ls_names *search, const lua_State *L)
 {
-        const char *globals = globals_of(L), *loaded = loaded_table(globals);
+        const char *globals = globals_of(L);
+        const char *const now[] = { globals, loaded_table(globals), registry_of(L) };
 
-        return search->queue[0].table == globals &&
-               (search->tail < 2 || search->queue[1].parent != 1 || search->queue[1].table == loaded);
+        for (uint32_t i = 0, at = 0; i < search->roots; i++, at++) {
+                while (at < 3 && now[at] != search->queue[i].table)
+                        at++;
+                if (at == 3)
+                        return 0;
+        }
+        return 1;
 }
 
 void ls_names_search(struct ls_thread *t, const lua_State *L, uint64_t budget_ns)
@@ -246,14 +310,19 @@ void ls_names_search(struct ls_thread *t, const lua_State *L, uint64_t budget_ns
                 if (!still_there(search, search->head))
                         continue;
                 const char *table = search->queue[search->head].table;
-                int deep = depth_of(search, search->head) >= PATH_MOST || (search->head > 1 && ls_tab_nodes(table) > FIELDS_MOST);
+                uint32_t root;
+                int depth = depth_of(search, search->head, &root), methods = root == search->registry;
+                int deep = depth >= (methods ? METHODS : PATH_MOST) ||
+                           ((search->head >= search->roots || methods) && ls_tab_nodes(table) > FIELDS_MOST);
 
-                if (search->node == 0 && ls_tab_meta(table) && !deep)
+                if (search->node == 0 && ls_tab_meta(table) && !deep && !methods)
                         enqueue(search, ls_tab_meta(table), search->head, VIA_META);
+                if (search->node == 0 && search->head >= search->roots && !methods)
+                        look_at_list(t, search->head);
                 for (; search->node < ls_tab_nodes(table); search->node++) {
                         if (++steps % 64 == 0 && ls_now_ns() > end)
                                 return;
-                        look_at(t, search->head, search->node, deep);
+                        look_at(t, search->head, search->node, deep, methods);
                 }
         }
         search->running = 0;

@@ -5,6 +5,7 @@
 #include "libsample/rawtab.h"
 
 #define CALLERS_MOST 64                 /* frames that are looked at for a definition */
+#define CONSTANTS_MOST 4096u            /* of one function that are looked through */
 #define BACK_MOST    16                 /* instructions before a call that are looked at for what is called */
 
 static uint32_t uleb(const uint8_t **p)
@@ -266,4 +267,34 @@ void ls_names_from_stack(struct ls_thread *t, const struct ls_walk *walk, size_t
         said = said_at(ls_fn_proto(caller->fn), pos, LS_READ(uint8_t, caller->pc, -3));
         if (said.what && name_is_true(caller, callee, pos, &said))
                 ls_function_name(t, fn, LS_NAME_CALLSITE, said.name, said.len);
+}
+
+/* Those that one function defines. */
+static void name_children(struct ls_thread *t, const char *parent)
+{
+        const uint64_t *k = LS_READ(const uint64_t *, parent, LS_PT_K);
+        uint32_t n = LS_READ(uint32_t, parent, LS_PT_SIZEKGC);
+
+        for (uint32_t i = 0; i < n && i < CONSTANTS_MOST; i++) {
+                const char *child = (const char *)(uintptr_t)k[-1 - (int64_t)i], *name;
+                uint32_t len;
+                struct ls_fn *fn;
+
+                if (LS_READ(uint8_t, child, LS_GC_TYPE) != LS_T_PROTO || !(fn = ls_function_find_proto(t, child)) ||
+                    fn->rank != LS_NAME_NONE || fn->tried != LS_TRIED_ENCLOSING)
+                        continue;
+                name = defined_name(parent, child, &len);
+                if (name)
+                        ls_function_name(t, fn, LS_NAME_DEFINITION, name, len);
+        }
+}
+
+void ls_names_enclosed(struct ls_thread *t, const struct ls_walk *walk)
+{
+        for (size_t i = 0; i < walk->n && i < CALLERS_MOST; i++) {
+                const struct ls_wframe *f = &walk->frames[i + 1 < CALLERS_MOST ? i : walk->n - 1];
+
+                if (!f->callee && f->fn != LS_WFN_RESUMED_BY_C && (!i || f->fn != f[-1].fn) && ls_fn_is_lua(f->fn))
+                        name_children(t, ls_fn_proto(f->fn));
+        }
 }

@@ -228,6 +228,10 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
         for (size_t i = 0; i < w->n - keep; i = i + 1 == leaf && root > leaf ? root : i + 1)
                 if (resolve(t, m, w, i, now))
                         return -1;
+        if (s->inlined && m->whole) {
+                s->inlined = 0;
+                ls_names_enclosed(t, w);
+        }
         if (root > leaf && !(cut_id = ls_function_pseudo(t, "[middle cut]")))
                 return -1;
         coroutine = coroutine_of(t, m, w, now);

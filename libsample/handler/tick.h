@@ -46,6 +46,7 @@ struct ls_sampler {                     /* of a thread; pages */
         uint32_t in_write;              /* the ring's, before that handler wrote */
         struct ls_ticks at_hand;        /* ticks that it has taken and not sent; sum 0 = none */
         uint64_t names_ns;              /* spent on searches for names */
+        int inlined;                    /* 1 = a trace has a function without a name that was not looked for yet */
         int untried;                    /* 1 = a function without a name was in a sample whose call sites could not be read */
         unsigned again;                 /* times that all frames were looked at for that */
         uint64_t builtins_ns;           /* when the libraries were last read for names of fast functions */

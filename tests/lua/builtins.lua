@@ -26,5 +26,7 @@ while os.clock() < stop do
         ("abcdefghij"):rep(3):gsub(".", replace)
         if ok then pattern:match(("x"):rep(30)) end
         pcall(replace, "x")
+        for i = 1, 20 do package.loaders[2]("no.such.module") end       -- a C function that a list alone has
+        for i = 1, ok and 100 or 0 do t[i] = pattern * pattern end      -- one that a metatable alone has
 end
 print(ok and "lpeg" or "no lpeg")

@@ -306,7 +306,8 @@ def switch_keep():
     d = os.path.join(s.tmpdir(), "keep")
     os.mkdir(d)
     trace = os.path.join(d, "x.data")
-    s.record(phases("0", MANY_STACKS), "--switch-output", "64K", "--keep", "2", "-i", "100us", trace=trace).ok()
+    r = s.record(phases("0", MANY_STACKS), "--switch-output", "64K", "--keep", "2", "-i", "100us", trace=trace).ok()
+    check(", the last 2 of which are kept ]" in r.err, "files that were removed are not said: " + r.err)
     files = files_of(trace)
     check(len(files) == 3 and files[0] != trace + ".1", "files: %s" % files)
     for f in files[:-1]:

@@ -259,8 +259,10 @@ def jp25(r):
         check(re.search(r"(^|;)(table\.|string\.)?%s;" % name, tree, re.M), "no %s as a frame in: %s" % (name, tree[:600]))
     check("table.sort" in tree and "string.gsub" in tree, "builtins lack their library: " + tree[:600])
     check("[builtin#" not in tree and not re.search(r"@?0x[0-9a-f]{6,}", tree), "unnamed builtin or bare address: " + tree[:600])
+    check(";package.loaders[2]" in tree, "the C function that loads modules has no name: " + tree[:900])
     if r.out.startswith("lpeg"):
         check("lpeg.match" in tree, "the C function lpeg.match has not its path: " + tree[:900])
+        check(";lpeg-pattern.__mul " in tree, "a C function of a userdata's metatable has no name: " + tree[:900])
 
 
 def jp26(r):

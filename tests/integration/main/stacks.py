@@ -17,7 +17,7 @@ def add_to(suite):
     def names():
         r = s.record_lua("names.lua", "-q").ok()
         got = functions(r)
-        for name in ("proxy.test.Suite.run", "global_one", "named_local"):
+        for name in ("proxy.test.Suite.run", "global_one", "named_local", "inlined"):
             check(name in got, "no %s in %s" % (name, sorted(got)))
         check(any(n.split(".")[-1].split(":")[-1] == "method" for n in got), "no method in %s" % sorted(got))
         check(got["proxy.test.Suite.run"]["line_defined"] == 8, "line_defined %s" % got["proxy.test.Suite.run"]["line_defined"])

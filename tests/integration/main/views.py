@@ -173,6 +173,10 @@ def add_to(suite):
         on = s.run([exe, "--", s.luasample(), "report", "-i", r.trace, "--no-pager"], env=env)
         off = s.run([exe, "--", s.luasample(), "report", "-i", r.trace, "--no-pager"], env=dict(env, NO_COLOR="1"))
         check("\033[" in on.out and "\033[" not in off.out, "terminal: %r; NO_COLOR: %r" % (on.out[:200], off.out[:200]))
+        lines = off.out.replace("\r", "").split("\n")
+        check(max(map(len, lines)) <= 60, "longer than 60 columns: %r" % lines)
+        whole = [x[12:] for x in r.text("--min", "3").split("\n") if x.startswith("# Rate:")]
+        check(whole[0] in " ".join(x[12:] for x in lines if x.startswith("# ")), "not all of the rate: %r" % lines)
 
     @t("views.stdin", "a trace on stdin, and from another directory")
     def stdin():

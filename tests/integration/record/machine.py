@@ -21,6 +21,8 @@ def add_to(suite):
         check(j["can_record"] is True and j["timer"] in ("perf", "helper", "cputime"), repr(j))
         check({c["name"] for c in j["checks"]} == CHECKS, repr([c["name"] for c in j["checks"]]))
         check(all(c["status"] in ("ok", "note", "fail") and c["text"] for c in j["checks"]), repr(j["checks"]))
+        clock = next(c for c in j["checks"] if c["name"] == "clock")
+        check(not (clock["text"].startswith("tsc;") and "clocksource=tsc" in clock["hint"]), "a hint to what is: %r" % clock)
 
     @test("doctor-programs", "says of each program whether it can be recorded", quick=True)
     def _():

@@ -376,6 +376,10 @@ def suspended_by():
     for row in rows:
         check(row["cpu"]["self_ticks"] > 0 and row["wall"]["self_ticks"] >= row["cpu"]["self_ticks"], "never ran: %s" % row)
         near_waits("%s's life" % row["name"], (row["wall"]["self_ticks"] + row["suspended"]["self_ticks"]) * MS, took)
+    events = ["cpu", "wall", "suspended"]
+    rows = s.json_of(["report", "-i", r.trace, "-e", ",".join(events), "--sort", "total", "--min", "0", "--json"])["rows"]
+    ranks = [(row["suspended"]["total_ticks"], sum(row[e]["total_ticks"] for e in events)) for row in rows]
+    check(ranks == sorted(ranks, reverse=True), "rows that never wait are in no order: %s" % ranks)
 
 
 @suite.test("suspended-many", "five thousand coroutines that wait cost the program nothing, and the recorder little")
