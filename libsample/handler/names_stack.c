@@ -5,7 +5,7 @@
 #include "libsample/rawtab.h"
 
 #define CALLERS_MOST 64                 /* frames that are looked at for a definition */
-#define CONSTANTS_MOST 4096u            /* of one function that are looked through */
+#define CONSTANTS_MOST 2048u            /* of all functions of a stack that are looked through: some 20 us */
 #define BACK_MOST    16                 /* instructions before a call that are looked at for what is called */
 
 static uint32_t uleb(const uint8_t **p)
@@ -269,13 +269,14 @@ void ls_names_from_stack(struct ls_thread *t, const struct ls_walk *walk, size_t
                 ls_function_name(t, fn, LS_NAME_CALLSITE, said.name, said.len);
 }
 
-/* Those that one function defines. */
-static void name_children(struct ls_thread *t, const char *parent)
+/* Those that one function defines; at most so many of its constants are looked at. Returns how many were. */
+static uint32_t name_children(struct ls_thread *t, const char *parent, uint32_t most)
 {
         const uint64_t *k = LS_READ(const uint64_t *, parent, LS_PT_K);
         uint32_t n = LS_READ(uint32_t, parent, LS_PT_SIZEKGC);
 
-        for (uint32_t i = 0; i < n && i < CONSTANTS_MOST; i++) {
+        n = n < most ? n : most;
+        for (uint32_t i = 0; i < n; i++) {
                 const char *child = (const char *)(uintptr_t)k[-1 - (int64_t)i], *name;
                 uint32_t len;
                 struct ls_fn *fn;
@@ -287,14 +288,17 @@ static void name_children(struct ls_thread *t, const char *parent)
                 if (name)
                         ls_function_name(t, fn, LS_NAME_DEFINITION, name, len);
         }
+        return n;
 }
 
 void ls_names_enclosed(struct ls_thread *t, const struct ls_walk *walk)
 {
+        uint32_t most = CONSTANTS_MOST;
+
         for (size_t i = 0; i < walk->n && i < CALLERS_MOST; i++) {
                 const struct ls_wframe *f = &walk->frames[i + 1 < CALLERS_MOST ? i : walk->n - 1];
 
                 if (!f->callee && f->fn != LS_WFN_RESUMED_BY_C && (!i || f->fn != f[-1].fn) && ls_fn_is_lua(f->fn))
-                        name_children(t, ls_fn_proto(f->fn));
+                        most -= name_children(t, ls_fn_proto(f->fn), most);
         }
 }
