@@ -41,7 +41,7 @@ _Static_assert(sizeof(struct ls_child_exec) == 248, "child slot is 248 bytes");
 
 /* How the watcher gets at the stacks of blocked threads (outside.h): its word to the recorder. */
 enum ls_watching { LS_WATCH_NONE, LS_WATCH_STACKS, LS_WATCH_FORBIDDEN, LS_WATCH_UNREADABLE, LS_WATCH_CLASH,
-                   LS_WATCH_NO_TIMES };
+                   LS_WATCH_NO_TIMES, LS_WATCH_NO_FILES };
 
 /* Attached: before the agent puts jumps at entries of functions the recorder sees to it that no thread is in the middle of what the
  * jumps replace. The agent wants that, and the recorder, which may be busy, is ready for it; then the agent closes the
