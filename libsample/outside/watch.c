@@ -82,7 +82,11 @@ static struct ls_ring *agents_ring(unsigned i)
 
 static struct ls_ring *own_ring(unsigned i)
 {
-        return (struct ls_ring *)(void *)(w.o.own + i * w.o.stride);
+        struct ls_ring *ring = (struct ls_ring *)(void *)(w.o.own + i * w.o.stride);
+
+        if (!ring->size)                /* nobody has used it; what the shared memory says of it may be the program's */
+                ring->size = (uint32_t)(w.o.stride - LS_RING_DATA);
+        return ring;
 }
 
 static void say(enum ls_watching how)
