@@ -232,6 +232,7 @@ int ls_process_join(void)
         snprintf(shm->command, sizeof shm->command, "%s", program_invocation_short_name);
         atomic_store(&shm->root_pid, (uint32_t)getpid());
         begin(shm, &memory, 1);
+        ls_threads_in_child();
         ls_share_ring_bell(registry);
         ls_mappings_send();
         ls_engine_go_on();

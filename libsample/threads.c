@@ -227,11 +227,17 @@ void ls_thread_arm(struct ls_thread *t)
 
 static int own_blocks;                  /* with the lock held: the calling thread blocked ticks before it took the lock */
 
+static _Atomic uint64_t parts_ns;       /* what threads have left of less than a tick */
+
+void ls_threads_in_child(void)
+{
+        atomic_store(&parts_ns, ls_now_ns() % ls_agent.shm->interval_ns);
+}
+
 /* What is left of less than a tick: nothing of a thread that lived long, and most of those that live for a tick or less. */
 static void count_parts(struct ls_thread *t, uint64_t ns)
 {
-        static _Atomic uint64_t all;
-        uint64_t interval = ls_agent.shm->interval_ns, before = atomic_fetch_add(&all, ns);
+        uint64_t interval = ls_agent.shm->interval_ns, before = atomic_fetch_add(&parts_ns, ns);
         uint64_t ticks = (before + ns) / interval - before / interval;
 
         atomic_fetch_add(&t->ring->ticks, ticks);
