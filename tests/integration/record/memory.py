@@ -43,6 +43,14 @@ def add_to(suite):
             check(asked - lj > samples, "%d questions of %d samples with an allocator of the host's, %d with LuaJIT's" % (
                 asked, samples, lj))
 
+    @test("memory-limited", "ulimit -v: a program has the memory that it has alone, and is recorded")
+    def _():
+        script = "local s = 0 for i = 1, 5e7 do s = s + i % 7 end require 'ffi'.new('char[?]', 100e6) print 'enough'"
+        for cmd in "exec", "":                  # the recorded program, and a child of it
+            r = record(["sh", "-c", "ulimit -v 160000; %s %s -e \"%s\"" % (cmd, support.luajit().program, script)], "--native").ok()
+            check(r.out == "enough\n", "prints %r: %s" % (r.out, r.err))
+            check(r.info()["samples"] > 20, "%d samples" % r.info()["samples"])
+
     for timer in "perf", "helper", "cputime":
         @test("memory-bursts-%s" % timer, "a small ring after quiet times, when the recorder looks seldom, --timer %s" % timer)
         def _(timer=timer):
