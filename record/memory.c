@@ -147,22 +147,26 @@ int ls_memory_init_in(struct ls_memory *m, const struct ls_record_options *o, in
         return share_with_watcher(m);
 }
 
-int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o)
+static int init_with(struct ls_memory *m, const struct ls_record_options *o, uint32_t rings)
 {
         void *map;
 
         m->shm = NULL;
         m->watchers = NULL;
-        set_sizes(m, o, LS_RINGS);
+        set_sizes(m, o, rings);
         m->fd = ls_memory_share(m->size, &map);
-        if (m->fd == -EFBIG || m->fd == -ENOMEM) {      /* a limit of the user's: one thread is better than none */
-                set_sizes(m, o, 1);
-                m->fd = ls_memory_share(m->size, &map);
-        }
         if (m->fd < 0)
                 return m->fd;
         begin(m, o, map);
         return share_with_watcher(m);
+}
+
+int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o)
+{
+        int err = init_with(m, o, LS_RINGS);
+
+        /* A limit of the user's: one thread is better than none. */
+        return err == -EFBIG || err == -ENOMEM ? init_with(m, o, 1) : err;
 }
 
 void ls_memory_done(struct ls_memory *m)
