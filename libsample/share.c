@@ -87,7 +87,8 @@ struct ls_shm *ls_share_map_file(int fd, uint64_t size, uint64_t generation, uin
 
         if (!read_header(fd, size, generation, owner, &header))
                 return NULL;
-        return map(fd, at ? at : ls_pages_place((size_t)header.total_size), (size_t)header.total_size, at ? MAP_FIXED : 0, &header);
+        return map(fd, at ? at : ls_pages_place((size_t)header.total_size), (size_t)header.total_size, at ? MAP_FIXED : 0,
+                   &header);
 }
 
 static size_t end_of(const struct ls_shm *shm, uint32_t rings)
@@ -95,7 +96,8 @@ static size_t end_of(const struct ls_shm *shm, uint32_t rings)
         return (size_t)ls_ring_offset(shm->ring_size, shm->ring_stride, rings);
 }
 
-/* Address space may be limited (ulimit -v), and is the program's: what is mapped grows into the place that was chosen for all. */
+/* Address space may be limited (ulimit -v), and is the program's: what is mapped grows into the place that was chosen for
+ * all. */
 struct ls_shm *ls_share_map(const struct ls_env_memory *memory, uint32_t owner, size_t *ret_mapped)
 {
         struct ls_shm header, *shm = NULL;

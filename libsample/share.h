@@ -7,8 +7,8 @@
 #include "formats/wire/shm.h"
 #include "libsample/inject/environment.h"
 
-/* Maps the memory of a valid recorder whose root_pid is owner: the rings that have been used, the first one at least. *ret_mapped:
- * bytes. NULL when there is none. */
+/* Maps the memory of a valid recorder whose root_pid is owner: the rings that have been used, the first one at least.
+ * *ret_mapped: bytes. NULL when there is none. */
 struct ls_shm *ls_share_map(const struct ls_env_memory *memory, uint32_t owner, size_t *ret_mapped);
 /* Is ring i among so many bytes? */
 static inline int ls_share_has(const struct ls_shm *shm, size_t mapped, uint32_t i)

@@ -66,8 +66,8 @@ const char *ls_watcher_complaint(const struct ls_memory *m)
                 [LS_WATCH_CLASH] = "address space randomization is off: " INSTEAD,
                 [LS_WATCH_NO_TIMES] = "this kernel does not say how long a thread ran (/proc/PID/schedstat): only the time on "
                                       "a CPU is in the trace",
-                [LS_WATCH_NO_FILES] = "luasample may not open three files for each thread (raise it with ulimit -n): the blocked "
-                                      "time of some is not in the trace",
+                [LS_WATCH_NO_FILES] = "luasample may not open three files for each thread (raise it with ulimit -n): the "
+                                      "blocked time of some is not in the trace",
         };
         uint32_t how = m->shm->watching;
 

@@ -504,11 +504,12 @@ LS_HANDLER static int has_waited(struct ls_thread *t, const siginfo_t *info, con
         struct ls_sampler *s = t->sampler;
         uint64_t sent_cpu = atomic_load_explicit(&t->ring->sent_cpu_ns, memory_order_relaxed), cpu, last, passed;
 
-        if (!sent_cpu || (info->si_code != SI_TKILL && (info->si_code != SI_USER || info->si_pid)) || !is_behind_syscall(uc) ||
+        if (!sent_cpu || (info->si_code != SI_TKILL && (info->si_code != SI_USER || info->si_pid)) ||
+            !is_behind_syscall(uc) ||
             ls_now_ns() - atomic_load_explicit(&t->ring->sent_ns, memory_order_relaxed) < RESUMED_NS)
                 return 0;
-        /* One that waited then has used since what the way out of the system call takes; one that ran, all that time. getrusage
-         * would tell the same, and end programs whose sandbox forbids it. */
+        /* One that waited then has used since what the way out of the system call takes; one that ran, all that time.
+         * getrusage would tell the same, and end programs whose sandbox forbids it. */
         cpu = ls_thread_cpu_ns();
         if (cpu - sent_cpu >= RESUMED_NS)
                 return 0;

@@ -48,7 +48,8 @@ def add_to(suite):
     def _():
         script = "local s = 0 for i = 1, 5e7 do s = s + i % 7 end require 'ffi'.new('char[?]', 100e6) print 'enough'"
         for cmd in "exec", "":                  # the recorded program, and a child of it
-            r = record(["sh", "-c", "ulimit -v 160000; %s %s -e \"%s\"" % (cmd, support.luajit().program, script)], "--native").ok()
+            sh = "ulimit -v 160000; %s %s -e \"%s\"" % (cmd, support.luajit().program, script)
+            r = record(["sh", "-c", sh], "--native").ok()
             check(r.out == "enough\n", "prints %r: %s" % (r.out, r.err))
             check(r.info()["samples"] > 20, "%d samples" % r.info()["samples"])
         # the recorder, too: room for one thread and its waits, not for those of 256

@@ -22,7 +22,7 @@ def rate(work, timer, interval_us):
 
 
 def deny(number, action):
-    """A system call fails, or ends its process, as a container's or the program's own filter has it: seccomp, by its number."""
+    """A system call fails, or ends its process, as with a container's or the program's own filter: seccomp."""
     libc = ctypes.CDLL(None, use_errno=True)
     code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, action), (0x06, 0, 0, 0x7fff0000)]
     filters = b"".join(struct.pack("HBBI", *c) for c in code)
