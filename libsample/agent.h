@@ -16,6 +16,7 @@ struct ls_vm;
 /* The agent's process-wide state. shm is NULL while nothing is recorded here: each entry point looks first. */
 struct ls_agent {
         struct ls_shm *shm;             /* mapped in preload.c's constructor, never unmapped */
+        size_t mapped;                  /* bytes of it: rings are mapped as threads need them */
         volatile uint64_t *generation;  /* on a page of its own that fork wipes (MADV_WIPEONFORK); 0 in a forked child */
         int pid;                        /* the recorded process */
         int attached;                   /* 1 = the agent came into a running process (attach.c): nothing is interposed */

@@ -115,6 +115,7 @@ static int map_memory(const struct ls_attach *a)
         ls_agent.attached = 1;
         ls_agent.generation = generation;
         ls_agent.shm = shm;
+        ls_agent.mapped = old_size;
         *generation = a->generation;
         return 0;
 }

@@ -135,13 +135,14 @@ static void follow(const struct ls_env_memory *where)
 }
 
 /* The first use of the memory. */
-static void begin(struct ls_shm *shm, const struct ls_env_memory *memory, int may_be_ignored)
+static void begin(struct ls_shm *shm, size_t mapped, const struct ls_env_memory *memory, int may_be_ignored)
 {
         struct ls_env_memory where = { memory->pid, shm->registry_fd, shm->registry_generation, 'c' };
 
         ls_agent.pid = (int)shm->root_pid;
         *ls_agent.generation = memory->generation;
         ls_agent.shm = shm;
+        ls_agent.mapped = mapped;
         ls_preload.where = *memory;
         ls_preload.where.after_exec = 0;
         follow(&where);
@@ -157,9 +158,9 @@ static void begin(struct ls_shm *shm, const struct ls_env_memory *memory, int ma
 }
 
 /* An image before this one in the same process had threads, of which none is left but the first. */
-static void leave_from_image_before(struct ls_shm *shm)
+static void leave_from_image_before(struct ls_shm *shm, size_t mapped)
 {
-        for (unsigned i = 0; i < shm->ring_count && i < atomic_load(&shm->rings_used); i++) {
+        for (unsigned i = 0; i < atomic_load(&shm->rings_used) && ls_share_has(shm, mapped, i); i++) {
                 struct ls_ring *ring = (struct ls_ring *)((char *)shm + ls_ring_offset(shm->ring_size, shm->ring_stride, i));
 
                 atomic_store(&ring->armed, 0);
@@ -174,17 +175,18 @@ static void leave_from_image_before(struct ls_shm *shm)
 void ls_process_start(const struct ls_env_memory *memory)
 {
         struct ls_shm *shm;
+        size_t mapped;
 
         if (memory->after_exec == 'c') {
                 follow(memory);
                 return;
         }
         ls_agent.generation = ls_process_make_generation();
-        shm = ls_agent.generation ? ls_share_map(memory, (uint32_t)getpid()) : NULL;
+        shm = ls_agent.generation ? ls_share_map(memory, (uint32_t)getpid(), &mapped) : NULL;
         if (!shm)
                 return;
-        leave_from_image_before(shm);
-        begin(shm, memory, memory->after_exec != 'e');
+        leave_from_image_before(shm, mapped);
+        begin(shm, mapped, memory, memory->after_exec != 'e');
 }
 
 int ls_process_may_join(void)
@@ -201,25 +203,26 @@ static void name_parent(const struct ls_shm *old, struct ls_shm *shm)
         shm->parent_jit_ids = ls_engine_jit_ids();
 }
 
-static struct ls_shm *take_memory(struct ls_env_memory *ret_memory)
+static struct ls_shm *take_memory(struct ls_env_memory *ret_memory, size_t *ret_mapped)
 {
         if (!ls_agent.generation)
                 ls_agent.generation = ls_process_make_generation();
         if (!ls_agent.generation || ls_share_take_seat(registry, ls_preload.registry.pid, ret_memory) < 0)
                 return NULL;
-        return ls_share_map(ret_memory, 0);
+        return ls_share_map(ret_memory, 0, ret_mapped);
 }
 
 int ls_process_join(void)
 {
         int saved = errno;
         struct ls_shm *old = ls_agent.shm, *shm;
+        size_t old_mapped = ls_agent.mapped, mapped;
         struct ls_env_memory memory;
         uint64_t began = ls_thread_cpu_ns();
 
         if (!ls_process_may_join())
                 return ls_agent_live();
-        shm = take_memory(&memory);
+        shm = take_memory(&memory, &mapped);
         note_comer(0);
         if (!shm) {
                 refused = getpid();
@@ -231,13 +234,14 @@ int ls_process_join(void)
         name_parent(old, shm);
         snprintf(shm->command, sizeof shm->command, "%s", program_invocation_short_name);
         atomic_store(&shm->root_pid, (uint32_t)getpid());
-        begin(shm, &memory, 1);
+        begin(shm, mapped, &memory, 1);
+        ls_threads_in_child();
         ls_share_ring_bell(registry);
         ls_mappings_send();
         ls_engine_go_on();
         /* No memory is shared with the parent any more. */
         if (old && ls_threads_leave_parent())
-                munmap(old, old->total_size);
+                munmap(old, old_mapped);
         if (old)                        /* else it is in the constructor's time */
                 atomic_fetch_add(&shm->own_start_ns, ls_thread_cpu_ns() - began);
         errno = saved;

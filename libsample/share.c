@@ -60,37 +60,80 @@ static int open_memory(const struct ls_env_memory *memory, uint64_t *ret_size)
         return -1;
 }
 
-struct ls_shm *ls_share_map_file(int fd, uint64_t size, uint64_t generation, uint32_t owner, struct ls_shm *at)
+static int read_header(int fd, uint64_t size, uint64_t generation, uint32_t owner, struct ls_shm *ret)
 {
-        struct ls_shm header, *shm;
+        return pread(fd, ret, sizeof *ret, 0) == (ssize_t)sizeof *ret && header_ok(ret, size, generation, owner);
+}
+
+static struct ls_shm *map(int fd, void *at, size_t n, int flags, const struct ls_shm *header)
+{
+        struct ls_shm *shm = mmap(at, n, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, 0);
         const struct ls_ring *ring;
 
-        if (pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header || !header_ok(&header, size, generation, owner))
-                return NULL;
-        shm = mmap(at ? at : ls_pages_place((size_t)header.total_size), (size_t)header.total_size, PROT_READ | PROT_WRITE,
-                   MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
         if (shm == MAP_FAILED)
                 return NULL;
         ring = (const struct ls_ring *)((const char *)shm + LS_SHM_RINGS);
-        if (ring->size != header.ring_size) {
-                ls_share_leave(shm, (size_t)header.total_size);
+        if (ring->size != header->ring_size) {
+                ls_share_leave(shm, n);
                 return NULL;
         }
-        madvise(shm, (size_t)header.total_size, MADV_DONTDUMP);
+        madvise(shm, n, MADV_DONTDUMP);
         return shm;
 }
 
-struct ls_shm *ls_share_map(const struct ls_env_memory *memory, uint32_t owner)
+struct ls_shm *ls_share_map_file(int fd, uint64_t size, uint64_t generation, uint32_t owner, struct ls_shm *at)
 {
-        struct ls_shm *shm;
+        struct ls_shm header;
+
+        if (!read_header(fd, size, generation, owner, &header))
+                return NULL;
+        return map(fd, at ? at : ls_pages_place((size_t)header.total_size), (size_t)header.total_size, at ? MAP_FIXED : 0,
+                   &header);
+}
+
+static size_t end_of(const struct ls_shm *shm, uint32_t rings)
+{
+        return (size_t)ls_ring_offset(shm->ring_size, shm->ring_stride, rings);
+}
+
+/* Address space may be limited (ulimit -v), and is the program's: what is mapped grows into the place that was chosen for
+ * all. */
+struct ls_shm *ls_share_map(const struct ls_env_memory *memory, uint32_t owner, size_t *ret_mapped)
+{
+        struct ls_shm header, *shm = NULL;
+        uint32_t used;
         uint64_t size;
+        void *at;
         int fd = open_memory(memory, &size);
 
         if (fd < 0)
                 return NULL;
-        shm = ls_share_map_file(fd, size, memory->generation, owner, NULL);
+        if (read_header(fd, size, memory->generation, owner, &header)) {
+                used = atomic_load(&header.rings_used);
+                *ret_mapped = end_of(&header, used > 1 && used < header.ring_count ? used : 1);
+                at = ls_pages_place((size_t)header.total_size);
+                shm = at ? map(fd, at, *ret_mapped, 0, &header) : NULL;
+                if (!at || (shm && shm != at)) {        /* there it could not grow */
+                        if (shm)
+                                munmap(shm, *ret_mapped);
+                        *ret_mapped = (size_t)header.total_size;
+                        shm = map(fd, NULL, *ret_mapped, 0, &header);
+                }
+        }
         close(fd);
         return shm;
+}
+
+int ls_share_grow(struct ls_shm *shm, size_t *mapped, uint32_t i)
+{
+        size_t n = end_of(shm, i + 1);
+
+        if (ls_share_has(shm, *mapped, i))
+                return 0;
+        if (syscall(SYS_mremap, shm, *mapped, n, 0L) == -1)
+                return -1;
+        *mapped = n;
+        return 0;
 }
 
 uint64_t ls_share_sealed_size(int fd)

@@ -82,6 +82,9 @@ void ls_thread_disarm(struct ls_thread *t);
 void ls_thread_end(void);
 /* The next recording of an attached process. Nothing is armed. */
 void ls_threads_restart(void);
+/* In a process that others have started. Of many that live for a tick or less one that ends counts a tick now and then, as
+ * one of many such threads does: each begins anywhere in a tick. */
+void ls_threads_in_child(void);
 /* Ends the ticks of all threads, before exec. */
 void ls_threads_stop(void);
 /* After that: until the recorder sends no tick any more, to any thread (half a second at most: it may have lost its processor

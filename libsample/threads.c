@@ -22,6 +22,7 @@
 #include "libsample/handler/sources.h"
 #include "libsample/lock.h"
 #include "libsample/pages.h"
+#include "libsample/share.h"
 #include "libsample/threads_private.h"
 #include "libsample/zones.h"
 
@@ -160,6 +161,8 @@ static struct ls_ring *claim(int tid, unsigned *ret_index)
                 struct ls_ring *ring = ring_at(i);
                 uint32_t nobody = 0;
 
+                if (ls_share_grow(ls_agent.shm, &ls_agent.mapped, i))
+                        break;
                 if (i && !fits(ring))
                         continue;
                 if (ls_threads[i] || !atomic_compare_exchange_strong(&ring->tid, &nobody, (uint32_t)tid))
@@ -227,11 +230,17 @@ void ls_thread_arm(struct ls_thread *t)
 
 static int own_blocks;                  /* with the lock held: the calling thread blocked ticks before it took the lock */
 
+static _Atomic uint64_t parts_ns;       /* what threads have left of less than a tick */
+
+void ls_threads_in_child(void)
+{
+        atomic_store(&parts_ns, ls_now_ns() % ls_agent.shm->interval_ns);
+}
+
 /* What is left of less than a tick: nothing of a thread that lived long, and most of those that live for a tick or less. */
 static void count_parts(struct ls_thread *t, uint64_t ns)
 {
-        static _Atomic uint64_t all;
-        uint64_t interval = ls_agent.shm->interval_ns, before = atomic_fetch_add(&all, ns);
+        uint64_t interval = ls_agent.shm->interval_ns, before = atomic_fetch_add(&parts_ns, ns);
         uint64_t ticks = (before + ns) / interval - before / interval;
 
         atomic_fetch_add(&t->ring->ticks, ticks);
@@ -462,12 +471,13 @@ static int is_ticked(const struct ls_ring *ring)
 
 int ls_threads_wait_for_recorder(void)
 {
+        const struct ls_shm *shm = ls_agent.shm;
         uint64_t start = ls_now_ns();
         int ticked;
 
         do {
                 ticked = 0;
-                for (unsigned i = 0; i < LS_THREADS_MOST && i < atomic_load(&ls_agent.shm->rings_used); i++)
+                for (unsigned i = 0; i < atomic_load(&shm->rings_used) && ls_share_has(shm, ls_agent.mapped, i); i++)
                         ticked |= is_ticked(ring_at(i));
                 if (ticked)
                         syscall(SYS_nanosleep, &(struct timespec){ 0, 50000 }, NULL);

@@ -286,8 +286,8 @@ static struct ls_jit_entry *renew(struct ls_jit_keep *k, struct ls_jit_entry *ol
         struct ls_jit_entry *e = old;
 
         if (old->layer != k->top || k->top->users > 1) {
-                /* A child that has the old image goes on with it. */
-                if (old->layer == k->top && put_layer(k) < 0)
+                /* A child that has the old image goes on with it, and with what that had from its own parent. */
+                if (k->top->users > 1 && put_layer(k) < 0)
                         return NULL;
                 e = make(k->top, old->jit_id);
                 if (e && old->layer->ordinal == k->top->ordinal)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 int ls_fd_above_stdio(int fd)
@@ -18,6 +19,16 @@ int ls_fd_above_stdio(int fd)
         err = errno;
         close(fd);
         return high < 0 ? -err : high;
+}
+
+void ls_allow_files(unsigned n)
+{
+        struct rlimit r;
+
+        if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < n) {
+                r.rlim_cur = r.rlim_max < n ? r.rlim_max : n;
+                setrlimit(RLIMIT_NOFILE, &r);
+        }
 }
 
 uint64_t ls_memory_generation(void)
@@ -136,22 +147,26 @@ int ls_memory_init_in(struct ls_memory *m, const struct ls_record_options *o, in
         return share_with_watcher(m);
 }
 
-int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o)
+static int init_with(struct ls_memory *m, const struct ls_record_options *o, uint32_t rings)
 {
         void *map;
 
         m->shm = NULL;
         m->watchers = NULL;
-        set_sizes(m, o, LS_RINGS);
+        set_sizes(m, o, rings);
         m->fd = ls_memory_share(m->size, &map);
-        if (m->fd == -EFBIG || m->fd == -ENOMEM) {      /* a limit of the user's: one thread is better than none */
-                set_sizes(m, o, 1);
-                m->fd = ls_memory_share(m->size, &map);
-        }
         if (m->fd < 0)
                 return m->fd;
         begin(m, o, map);
         return share_with_watcher(m);
+}
+
+int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o)
+{
+        int err = init_with(m, o, LS_RINGS);
+
+        /* A limit of the user's: one thread is better than none. */
+        return err == -EFBIG || err == -ENOMEM ? init_with(m, o, 1) : err;
 }
 
 void ls_memory_done(struct ls_memory *m)

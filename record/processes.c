@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,15 +45,9 @@ void ls_processes_done(struct ls_session *s)
 
 void ls_processes_open(struct ls_session *s)
 {
-        struct rlimit r;
-
         if (s->registry.fd < 0)
                 return;
-        /* The program has its own limit: it was forked before. */
-        if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < FILES_WANTED) {
-                r.rlim_cur = r.rlim_max < FILES_WANTED ? r.rlim_max : FILES_WANTED;
-                setrlimit(RLIMIT_NOFILE, &r);
-        }
+        ls_allow_files(FILES_WANTED);
         ls_registry_refill(&s->registry, s->o, s->timer, ls_session_clock(CLOCK_MONOTONIC));
         if (ls_registry_open(&s->registry) < 0)
                 ls_registry_close(&s->registry);

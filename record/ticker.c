@@ -10,7 +10,6 @@
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -169,18 +168,6 @@ static void *ticker_thread(void *arg)
         return NULL;
 }
 
-/* Up to three files for each thread. The program has its own limit: it was forked before. */
-static void allow_files(unsigned threads)
-{
-        struct rlimit r;
-        rlim_t want = 64 + 4 * (rlim_t)threads;
-
-        if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < want) {
-                r.rlim_cur = r.rlim_max < want ? r.rlim_max : want;
-                setrlimit(RLIMIT_NOFILE, &r);
-        }
-}
-
 int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, uint64_t interval_ns, int full_fd,
                     struct ls_ticker **ret)
 {
@@ -203,7 +190,7 @@ int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, u
         for (unsigned i = 0; i < t->n; i++)
                 t->threads[i] = (struct ls_tick_thread){ .ticker = t, .ring = ls_memory_ring(m, i), .event_fd = -1,
                                                          .cpu_fd = -1, .look_fd = -1 };
-        allow_files(t->n);
+        ls_allow_files(64 + 4 * t->n);  /* up to three for each thread */
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &old);
         err = pthread_create(&t->thread, NULL, ticker_thread, t);

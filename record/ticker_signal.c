@@ -150,8 +150,7 @@ static void send_tick(struct ls_tick_thread *h, uint64_t now)
 
         h->handled = ls_tick_handled(h);
         /* The look cannot tell a thread that runs from one that waits for its turn; by these the agent can. */
-        ls_tick_clock(h, &times);
-        atomic_store(&h->ring->sent_times, times);
+        atomic_store(&h->ring->sent_cpu_ns, ls_tick_clock(h, &times));
         atomic_store(&h->ring->sent_ns, ls_clock_ns(CLOCK_MONOTONIC));
         announce(h, 1);
         if (ls_tick_is_wanted(h)) {

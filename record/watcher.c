@@ -21,6 +21,7 @@ pid_t ls_watcher_start(const struct ls_memory *m, pid_t target, uint64_t interva
                 return pid < 0 ? -errno : pid;
         /* Nobody waits for the end of a pipe because of it. Its signals are all blocked already. */
         close_range(0, ~0u, 0);
+        ls_allow_files(64 + 3 * m->agent_rings);
         ls_outside_watch(&(struct ls_outside){
                 .shm = m->shm, .ring_size = m->ring_size, .own = m->watchers, .stride = m->ring_stride,
                 .rings = m->agent_rings, .interval_ns = interval_ns,
@@ -65,6 +66,8 @@ const char *ls_watcher_complaint(const struct ls_memory *m)
                 [LS_WATCH_CLASH] = "address space randomization is off: " INSTEAD,
                 [LS_WATCH_NO_TIMES] = "this kernel does not say how long a thread ran (/proc/PID/schedstat): only the time on "
                                       "a CPU is in the trace",
+                [LS_WATCH_NO_FILES] = "luasample may not open three files for each thread (raise it with ulimit -n): the "
+                                      "blocked time of some is not in the trace",
         };
         uint32_t how = m->shm->watching;
 

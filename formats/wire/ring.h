@@ -58,7 +58,7 @@ struct ls_ring {                        /* head of a ring; size bytes of records
         _Atomic uint64_t thread;        /* agent: where its struct ls_thread is in the program, for the watcher; 0 = none */
         _Atomic uint64_t armed_at_cpu_ns;       /* agent: the thread's CPU clock when it was armed */
         _Atomic uint64_t sent_ns;       /* recorder: CLOCK_MONOTONIC of the last tick that it sent itself */
-        _Atomic uint64_t sent_times;    /* recorder: how often the thread had got a processor then; 0 = not known */
+        _Atomic uint64_t sent_cpu_ns;   /* recorder: the thread's CPU clock then, exact when it did not run; 0 = not known */
 };
 #define LS_RING_DATA 4096u              /* offset of the records from struct ls_ring */
 _Static_assert(sizeof(struct ls_ring) <= LS_RING_DATA, "ring head fits its page");

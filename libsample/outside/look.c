@@ -68,7 +68,6 @@ int ls_look_image(struct ls_shm *shm, pid_t pid)
         shm_copy.interval_ns = shm->interval_ns;
         shm_copy.depth = shm->depth;
         shm_copy.want_text = shm->want_text;
-        shm_copy.small_size = shm->small_size;
         shm_copy.generation = generation;
         ls_agent = (struct ls_agent){ .shm = &shm_copy, .generation = &generation, .pid = (int)pid };
         ls_remote_of_process(pid);
@@ -223,7 +222,7 @@ struct ls_look *ls_look_new(unsigned index, int tid, int outer_tid, struct ls_ri
 
         if (!l)
                 return NULL;
-        if (!own->size)                 /* nobody has used it */
+        if (!own->size)                 /* ls_look_foreign's: nobody has used it */
                 own->size = shm_copy.small_size;
         l->agents = ring;
         l->thread.ring = own;

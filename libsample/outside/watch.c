@@ -82,15 +82,28 @@ static struct ls_ring *agents_ring(unsigned i)
 
 static struct ls_ring *own_ring(unsigned i)
 {
-        return (struct ls_ring *)(void *)(w.o.own + i * w.o.stride);
+        struct ls_ring *ring = (struct ls_ring *)(void *)(w.o.own + i * w.o.stride);
+
+        if (!ring->size)                /* nobody has used it; what the shared memory says of it may be the program's */
+                ring->size = (uint32_t)(w.o.stride - LS_RING_DATA);
+        return ring;
+}
+
+static void say(enum ls_watching how)
+{
+        atomic_store(&w.shm->watching, how);
 }
 
 static int open_file(uint32_t tid, const char *name)
 {
         char path[64];
+        int fd;
 
         snprintf(path, sizeof path, "/proc/%d/task/%u/%s", (int)w.pid, (unsigned)tid, name);
-        return open(path, O_RDONLY | O_CLOEXEC);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 && errno == EMFILE)
+                say(LS_WATCH_NO_FILES);
+        return fd;
 }
 
 static int read_ran(const struct watched *t, struct ran *ret)
@@ -152,11 +165,6 @@ static uint64_t ticks_of(uint64_t ns)
         return n < UINT32_MAX / 2 ? n : UINT32_MAX / 2;
 }
 
-static void say(enum ls_watching how)
-{
-        atomic_store(&w.shm->watching, how);
-}
-
 /* Sends what was kept of the block. */
 static void send_kept(struct watched *t)
 {
@@ -212,7 +220,7 @@ static void begin(unsigned i, struct watched *t, uint32_t tid, uint32_t claim)
         /* A thread that asks for ticks has run. */
         if (t->stat_fd >= 0 && (t->ran_fd < 0 || (read_ran(t, &t->began) == 0 && !t->began.times)))
                 say(LS_WATCH_NO_TIMES);
-        if (t->ran_fd >= 0 && read_ran(t, &t->began) == 0 && t->began.times)
+        if (t->ran_fd >= 0 && (t->call_fd >= 0 || t->stat_fd >= 0) && read_ran(t, &t->began) == 0 && t->began.times)
                 t->look = ls_look_new(i, (int)tid, (int)outer, t->ring, own_ring(i));
         if (!t->look) {
                 forget(t);

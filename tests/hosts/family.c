@@ -209,8 +209,8 @@ static void do_storm(char **argv)
         burn(L, "parent", 50);
         for (int i = 0; i < n; i++) {
                 if (fork() == 0) {
-                        burn(L, "brief", 2);
-                        _exit(0);
+                        burn(L, "brief", 1);
+                        exit(0);
                 }
                 if (++running == 16) {
                         wait(NULL);

@@ -135,6 +135,28 @@ static void exec_in_the_parent(void **state)
         assert_int_equal(function(&child, 1), first);
 }
 
+/* What it replaces is its own parent's, and its child goes on with that. */
+static void exec_in_a_parent_that_has_all_from_its_own(void **state)
+{
+        struct ls_jit_keep grandchild;
+        uint32_t first;
+
+        (void)state;
+        add(&parent, 1, 0, 10);
+        add(&parent, 2, 0, 20);
+        first = function(&parent, 1);
+        ls_jit_keep_inherit(&child, &parent, 2);
+        assert_int_equal(ls_jit_keep_init(&grandchild, writer, 2), 0);
+        ls_jit_keep_inherit(&grandchild, &child, 2);
+        add(&child, 1, 0, 99);
+        assert_int_not_equal(function(&child, 1), first);
+        assert_int_equal(function(&grandchild, 1), first);
+        add(&child, 2, 0, 98);
+        assert_int_not_equal(function(&child, 2), function(&parent, 2));
+        assert_int_equal(function(&grandchild, 2), function(&parent, 2));
+        ls_jit_keep_done(&grandchild);
+}
+
 static void the_parent_ends_first(void **state)
 {
         struct ls_jit_keep grandchild;
@@ -208,6 +230,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(later_ones_are_each_its_own, setup, teardown),
                 cmocka_unit_test_setup_teardown(exec_in_the_child, setup, teardown),
                 cmocka_unit_test_setup_teardown(exec_in_the_parent, setup, teardown),
+                cmocka_unit_test_setup_teardown(exec_in_a_parent_that_has_all_from_its_own, setup, teardown),
                 cmocka_unit_test_setup_teardown(the_parent_ends_first, setup, teardown),
                 cmocka_unit_test_setup_teardown(those_given_up_are_counted, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_fork_costs_the_same_whatever_there_is, setup, teardown),

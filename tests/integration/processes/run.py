@@ -203,6 +203,7 @@ def storm():
     i = sums_hold(r)
     check(len(i["processes"]) >= 190, "%d processes of 201" % len(i["processes"]))
     check(i["recorder_cpu_ns"] < 5e9, "the recorder used %.1f s" % (i["recorder_cpu_ns"] / 1e9))
+    s.check_near("ticks of the CPU time", i["ticks"] * 1e6, i["cpu_ns"], 0.12 * i["cpu_ns"])
 
 
 @suite.test("unseen", "environment and descriptors of the program and its children are as without luasample")

@@ -1,6 +1,7 @@
 """Memory of a VM that comes and goes while it is sampled: nothing is read that is gone, and the kernel is not asked at each tick
 what can be read. The memory between program and recorder: what comes in bursts fits."""
 import os
+import resource
 
 import support
 from support import check, host, json_of, record
@@ -42,6 +43,19 @@ def add_to(suite):
             asked, samples, _ = questions(how)
             check(asked - lj > samples, "%d questions of %d samples with an allocator of the host's, %d with LuaJIT's" % (
                 asked, samples, lj))
+
+    @test("memory-limited", "ulimit -v: a program has the memory that it has alone, and is recorded")
+    def _():
+        script = "local s = 0 for i = 1, 5e7 do s = s + i % 7 end require 'ffi'.new('char[?]', 100e6) print 'enough'"
+        for cmd in "exec", "":                  # the recorded program, and a child of it
+            sh = "ulimit -v 160000; %s %s -e \"%s\"" % (cmd, support.luajit().program, script)
+            r = record(["sh", "-c", sh], "--native").ok()
+            check(r.out == "enough\n", "prints %r: %s" % (r.out, r.err))
+            check(r.info()["samples"] > 20, "%d samples" % r.info()["samples"])
+        # the recorder, too: room for one thread and its waits, not for those of 256
+        r = record([support.luajit().program, "-e", "local s = 0 for i = 1, 5e7 do s = s + i % 7 end"], "-e", "cpu,wall",
+                   preexec=lambda: resource.setrlimit(resource.RLIMIT_AS, (200 << 20, 200 << 20))).ok()
+        check(r.info()["samples"] > 20, "%d samples of a recorder with little memory" % r.info()["samples"])
 
     for timer in "perf", "helper", "cputime":
         @test("memory-bursts-%s" % timer, "a small ring after quiet times, when the recorder looks seldom, --timer %s" % timer)

@@ -21,15 +21,20 @@ def rate(work, timer, interval_us):
     return r.info()
 
 
-def deny_perf():
-    """Makes perf_event_open fail with EACCES, as a container's filter does: seccomp, by its number."""
+def deny(number, action):
+    """A system call fails, or ends its process, as with a container's or the program's own filter: seccomp."""
     libc = ctypes.CDLL(None, use_errno=True)
-    code = [(0x20, 0, 0, 0), (0x15, 0, 1, 298), (0x06, 0, 0, 0x00050000 | 13), (0x06, 0, 0, 0x7fff0000)]
+    code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, action), (0x06, 0, 0, 0x7fff0000)]
     filters = b"".join(struct.pack("HBBI", *c) for c in code)
     buf = ctypes.create_string_buffer(filters, len(filters))
     prog = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(buf)), 16)
     if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, prog, 0, 0):
         os._exit(99)
+
+
+def deny_perf():
+    """perf_event_open fails with EACCES."""
+    deny(298, 0x00050000 | 13)
 
 
 def need_seccomp():
@@ -76,6 +81,14 @@ def add_to(suite):
         need_seccomp()
         r = run([luasample(), "doctor"], preexec=deny_perf).ok()
         check("timer: helper" in r.out, r.out)
+
+    @test("forbidden", "on a busy machine, too, ticks make no system call that sandboxes forbid: getrusage of a thread")
+    def _():
+        need_seccomp()
+        n = 2 * os.cpu_count() + 1
+        each = "luajit -e \"local t = os.clock() + 0.3 while os.clock() < t do end print 'end'\" & "
+        r = record(["sh", "-c", each * n + "wait"], "--timer", "helper", preexec=lambda: deny(98, 0x80000000)).ok()
+        check(r.out == "end\n" * n, "of %d programs %d ended in order: %s" % (n, r.out.count("end"), r.err[-300:]))
 
     @test("idle", "a program that sleeps is not woken, and costs the recorder next to nothing")
     def _():

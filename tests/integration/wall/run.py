@@ -5,6 +5,7 @@ One recording of tests/lua/wall.lua serves most of them: the program says by its
 took, and the trace must say the same. Needs the build directory in LUASAMPLE_BUILD (default build/)."""
 import os
 import re
+import resource
 import sys
 import time
 
@@ -236,6 +237,19 @@ def threads():
         near(function, got, lived[thread])
     ticks = s.json_of(["report", "-i", r.trace, "-e", "wall", "--thread", "spinner", "--json"])["header"]["ticks"]
     near("spinner", ticks * MS, lived["spinner"])
+
+
+@suite.test("files", "three open files for each thread: the limit is raised, and when it cannot be, that is said")
+def files():
+    for hard in (None, 100):
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1] if hard is None else hard
+        r = s.record([s.host("workers"), "1", "1", "1000", "60"], "-e", "cpu,wall",
+                     preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, limit))).ok()
+        said, lived = "ulimit -n" in r.err, int(r.out.split()[2])
+        check(said == (hard is not None), "hard limit %s: %s" % (limit, r.err))
+        if not hard:                            # sixty sleep while one works
+            check(event_ticks(r, "wall") * MS > 50 * lived, "%d ticks of wall time, %g ms each" % (
+                event_ticks(r, "wall"), lived / MS))
 
 
 @suite.test("killed", "of a program that is killed in its sleep, what was seen by then is in the trace")
