@@ -2,8 +2,9 @@
  * opentelemetry.proto.profiles.v1development. That package may still change, hence --experimental.
  *
  * A ResourceProfiles for each process, with one profile of time; a sample for each stack, VM state, zone, thread, VM,
- * coroutine and set of labels, with the sum of its time and no timestamps. What a sample refers to becomes an element of the dictionary when first
- * needed. The dictionary is written in pieces as it grows: a reader joins the pieces of such a message. */
+ * coroutine and set of labels, with the sum of its time and no timestamps. What a sample refers to becomes an element of the
+ * dictionary when first needed. The dictionary is written in pieces as it grows: a reader joins the pieces of such a message.
+ */
 #include "formats/escape.h"
 #include "formats/export.h"
 #include "formats/protobuf.h"
@@ -317,8 +318,8 @@ static int is_key_of(const struct otlp *s, uint32_t key)
         return key == s->thread_id_key;
 }
 
-/* The labels that the program gave, each under its own key, which a sample may have once only: the innermost's, and ours before
- * theirs. Returns how many. */
+/* The labels that the program gave, each under its own key, which a sample may have once only: the innermost's, and ours
+ * before theirs. Returns how many. */
 static unsigned label_attributes(struct otlp *s, uint32_t label, uint32_t numbers[OWN_LABELS])
 {
         uint32_t keys[OWN_LABELS];
