@@ -134,6 +134,21 @@ static int aggregate_events(struct ls_profile *p, const struct ls_filter *f, uns
         return error;
 }
 
+/* All would be in the row (none): a mistake, or the key of another trace. */
+static void warn_of_labels(const struct ls_report_options *o, const struct ls_profile *p)
+{
+        for (size_t i = 0; i < sizeof(o->by) / sizeof(o->by[0]); i++) {
+                const char *key = o->by[i] && o->by[i]->dims == LS_DIM_LABEL ? o->by[i]->argument : NULL;
+                uint32_t n = 0;
+
+                while (key && n < p->n_sample_labels && (p->sample_labels[n].key.len != strlen(key) ||
+                                                        memcmp(p->sample_labels[n].key.s, key, strlen(key))))
+                        n++;
+                if (key && n == p->n_sample_labels)
+                        ls_warning("--by label:%s: no such label in this trace", key);
+        }
+}
+
 /* Everything between the options and the exit status. */
 static int run_report(const struct ls_report_options *o, struct ls_profile *p)
 {
@@ -146,6 +161,8 @@ static int run_report(const struct ls_report_options *o, struct ls_profile *p)
 
         if (!error)
                 error = ls_filter_init(&filter, p, labels, &o->want);
+        if (!error)
+                warn_of_labels(o, p);
         if (!error)
                 error = aggregate_events(p, &filter, view ? view->dims(o) : ls_report_export_dims(o), events);
         r.labels = labels;

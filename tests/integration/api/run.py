@@ -206,6 +206,9 @@ def labelled():
     check_ticks(label_ticks(r, "label:user"), {"(none)": 280, "ann": 180})
     check_ticks(label_ticks(r, "label:short"), {"(none)": 400, "last": 60})
     check_ticks(label_ticks(r, "label:frame"), {"(none)": 400, "7": 60})
+    for key, said in ("route", False), ("rout", True):
+        err = s.report(r.trace, "--by", "function,label:" + key).err
+        check(("--by label:%s: no such label" % key in err) == said, err)
     whole = label_ticks(r, "label")
     check(sum(whole.values()) == sum(label_ticks(r, "label:route").values()), "ticks are not the same: %s" % whole)
     check(len([ticks for ticks in whole.values() if ticks > 4]) == 7 and len(whole) <= 11, whole)
