@@ -447,7 +447,7 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
         if (opt < -1)
                 return opt == -3 ? 0 : LS_EXIT_USAGE;
         if (!ret->ring_size)
-                ret->ring_size = ret->native_bytes ? LS_NATIVE_RING : LS_DEFAULT_RING;
+                ret->ring_size = ret->native_bytes && ret->interval_ns < LS_DEFAULT_INTERVAL_NS ? LS_NATIVE_RING : LS_DEFAULT_RING;
         if (ret->delay_ns == LS_DELAY_FOREVER && !ret->control) {
                 ls_error("--delay -1: nothing would ever be recorded; give --control, so that samples can be enabled");
                 return LS_EXIT_USAGE;

@@ -12,7 +12,9 @@
 #define LS_MAX_INTERVAL_NS 3600000000000ull
 #define LS_DEFAULT_INTERVAL_NS 1000000ull
 #define LS_DEFAULT_RING (2u << 20)              /* with the trace buffers, 4 MiB for one thread */
-#define LS_NATIVE_RING (8u << 20)               /* with native stacks: at 100 us, 0.3 s of a program that compiles all the time */
+/* With native stacks below the default interval: at 100 us, 0.3 s of a program that compiles all the time. At 1 ms the pages
+ * that are new to the program would be half of a tick's cost for seconds. */
+#define LS_NATIVE_RING (8u << 20)
 #define LS_SMALL_RING (512u << 10)              /* for each thread after the first, or a quarter of the first one's */
 #define LS_MIN_RING (64u << 10)
 #define LS_MAX_RING (1u << 23)                  /* a record's size has 24 bits */

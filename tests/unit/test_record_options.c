@@ -71,7 +71,7 @@ static void ring_sizes(void **state)
 {
         static const struct { const char *opt, *value; uint32_t size; } cases[] = {
                 { "-m", "65K", 128u << 10 }, { "-i", "1ms", LS_DEFAULT_RING }, { "-i", "100us", LS_DEFAULT_RING },
-                { "--native", "-q", LS_NATIVE_RING }, { "--native", "-m64K", 64u << 10 }, { "--native", "-m2M", 2u << 20 },
+                { "--native", "-q", LS_DEFAULT_RING }, { "--native", "-i100us", LS_NATIVE_RING }, { "--native", "-m64K", 64u << 10 },
         };
 
         (void)state;
