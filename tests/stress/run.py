@@ -40,7 +40,7 @@ CASES = [
     Case("asan-check", "asan", "debian", ["--jit-leaf", "check", "--timer", "helper"], 1, None),
 ]
 NO_LOSS = ("bad-record",)
-MOST_FULL = 5                           # per cent
+MOST_FULL = 2                           # per cent
 ASAN = {"ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0:abort_on_error=1:handle_segv=0"}
 figures = []                            # rows of the table
 
