@@ -9,6 +9,8 @@
 #include "formats/label.h"
 #include "formats/profile.h"
 
+#define LS_EXPORT_LABELS 64u            /* of a sample that are written: a hostile trace may nest any number */
+
 struct ls_export_cell {                 /* ticks of one stack, after all filters */
         uint64_t ticks;
         uint32_t stack;

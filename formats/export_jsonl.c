@@ -11,7 +11,6 @@
 
 #include <yajl/yajl_gen.h>
 
-#define OWN_LABELS 64u          /* of a sample that are written: a hostile trace may nest any number */
 
 struct jsonl {
         const struct ls_export *in;
@@ -119,7 +118,7 @@ static const char *labels(struct jsonl *s, uint32_t id)
         if (s->label[id])
                 return s->label[id];
         yajl_gen_map_open(s->gen);
-        for (uint32_t at = id, n = 0; at && n < OWN_LABELS; at = all[at].parent, n++) {
+        for (uint32_t at = id, n = 0; at && n < LS_EXPORT_LABELS; at = all[at].parent, n++) {
                 char *key = ls_visible(all[at].key.s, all[at].key.len);
                 char *value = ls_visible(all[at].value.s, all[at].value.len);
 

@@ -18,7 +18,6 @@
 #include <uthash.h>
 
 #define PIECE (4u << 20)                /* bytes of the dictionary that are kept in memory */
-#define OWN_LABELS 64u                  /* of a sample that are written: a hostile trace may nest any number */
 
 enum {                                  /* fields */
         DATA_RESOURCE = 1, DATA_DICTIONARY,
@@ -320,12 +319,12 @@ static int is_key_of(const struct otlp *s, uint32_t key)
 
 /* The labels that the program gave, each under its own key, which a sample may have once only: the innermost's, and ours
  * before theirs. Returns how many. */
-static unsigned label_attributes(struct otlp *s, uint32_t label, uint32_t numbers[OWN_LABELS])
+static unsigned label_attributes(struct otlp *s, uint32_t label, uint32_t numbers[LS_EXPORT_LABELS])
 {
-        uint32_t keys[OWN_LABELS];
+        uint32_t keys[LS_EXPORT_LABELS];
         unsigned n = 0;
 
-        for (unsigned steps = 0; label && steps < OWN_LABELS; label = s->p->sample_labels[label].parent, steps++) {
+        for (unsigned step = 0; label && step < LS_EXPORT_LABELS; label = s->p->sample_labels[label].parent, step++) {
                 const struct ls_sample_label *l = &s->p->sample_labels[label];
                 unsigned i = 0;
 
@@ -359,7 +358,7 @@ static uint64_t to_ns(const struct ls_export *in, uint64_t ticks)
 static void add_sample(struct otlp *s, const struct ls_export_cell *c)
 {
         const uint32_t ids[N_DIMS] = { c->vmstate, c->zone, c->thread, c->vm, c->coroutine };
-        uint32_t stack = stack_number(s, c->stack, c->noline), numbers[N_DIMS + 1 + OWN_LABELS];
+        uint32_t stack = stack_number(s, c->stack, c->noline), numbers[N_DIMS + 1 + LS_EXPORT_LABELS];
         size_t n = N_DIMS + 1;
 
         for (size_t i = 0; i < N_DIMS; i++)     /* without a VM the main coroutine is none */

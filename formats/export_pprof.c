@@ -30,7 +30,6 @@ enum {                                  /* fields of the messages of profile.pro
 };
 
 #define RUNTIME_MAPPING 1u
-#define OWN_LABELS 64u          /* of a sample that are written: a hostile trace may nest any number */
 
 static const struct dim { unsigned dim; const char *key; } dims[] = {
         { LS_DIM_VMSTATE, "vmstate" },
@@ -214,7 +213,7 @@ static void add_label(struct pprof *s, const struct ls_export_cell *c, unsigned 
 /* The labels that the program gave, under their own keys. */
 static void add_own_labels(struct pprof *s, uint32_t label)
 {
-        for (unsigned n = 0; label && n < OWN_LABELS; label = s->p->sample_labels[label].parent, n++) {
+        for (unsigned n = 0; label && n < LS_EXPORT_LABELS; label = s->p->sample_labels[label].parent, n++) {
                 if (!s->label_key[label]) {
                         const struct ls_sample_label *l = &s->p->sample_labels[label];
 

@@ -360,7 +360,7 @@ void ls_jit_open_running(struct ls_vm *vm, const char *global)
 
 void ls_jit_open(struct ls_vm *vm, lua_State *L)
 {
-        struct ls_jit *jit = jit_for(vm, LS_READ(const char *, L, LS_L_GLREF));
+        struct ls_jit *jit = jit_for(vm, ls_vm_identity(L));
 
         if (!jit)
                 return;

@@ -42,7 +42,7 @@ extern _Atomic uint32_t ls_vms_used;    /* slots below this may be in use */
 extern _Atomic uint32_t ls_vms_closed;  /* how many were closed: addresses in them mean nothing any more */
 
 
-/* The VM with this global_State, NULL = none of those. Any context. */
+/* The VM that is known by this address (ls_vm_identity), NULL = none of those. Any context. */
 static inline struct ls_vm *ls_vm_at(const char *global)
 {
         uint32_t n = atomic_load_explicit(&ls_vms_used, memory_order_acquire);
@@ -57,14 +57,9 @@ static inline struct ls_vm *ls_vm_at(const char *global)
  * Any context. */
 static inline struct ls_vm *ls_vm_of(const lua_State *L)
 {
-        const char *global = *(const char *const *)((const char *)L + 16);
-        uint32_t n = atomic_load_explicit(&ls_vms_used, memory_order_acquire);
+        struct ls_vm *vm = ls_vm_at(*(const char *const *)((const char *)L + 16));
 
-        for (uint32_t i = 0; i < n; i++)
-                if (atomic_load_explicit(&ls_vms[i].global, memory_order_acquire) == global ||
-                    atomic_load_explicit(&ls_vms[i].global, memory_order_relaxed) == (const char *)L)
-                        return &ls_vms[i];
-        return NULL;
+        return vm ? vm : ls_vm_at((const char *)L);
 }
 
 #endif

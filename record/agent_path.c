@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record/memory.h"
+#include "record/descriptors.h"
 
 /* Seen from the directory of this program. */
 static const char *const beside[] = {

@@ -17,6 +17,7 @@
 #include "formats/escape.h"
 #include "record/attach_hold.h"
 #include "record/attach_threads.h"
+#include "record/descriptors.h"
 
 #define LOOK_NS 100000                  /* between two looks at what the thread in the program does */
 #define FILES_NS 2000000000ull          /* for it to begin */

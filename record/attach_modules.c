@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record/memory.h"
+#include "record/descriptors.h"
 
 #define PHDRS_MOST 64u
 #define DYNAMIC_MOST 512u

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "record/memory.h"
+#include "record/descriptors.h"
 
 #define FIFO "fifo:"
 #define UNIX "unix:"

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "record/descriptors.h"
+
 static ssize_t read_all_intr(int fd, void *buf, size_t len)
 {
         ssize_t n;

@@ -55,10 +55,4 @@ static inline unsigned ls_memory_rings(const struct ls_memory *m)
         return used < m->agent_rings ? used : m->agent_rings;
 }
 
-/* A descriptor above those of stdin, stdout and stderr, which may be closed and are the program's: takes fd. Returns
- * it or -errno; passes errors of fd on. */
-int ls_fd_above_stdio(int fd);
-/* So many descriptors may be open, if the hard limit allows it. The program has its own limit: it was forked before. */
-void ls_allow_files(unsigned n);
-
 #endif

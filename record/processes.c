@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "record/descriptors.h"
 #include "record/member.h"
 #include "record/session.h"
 

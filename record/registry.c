@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "record/descriptors.h"
+
 #define COME_NS 2000000000ull           /* a process that has taken a seat is there by then, or never */
 #define QUIET_NS 5000000ull             /* between two looks at a bell that never stops */
 

@@ -13,6 +13,7 @@
 #include "libsample/inject/environment.h"
 #include "libsample/inject/inspect.h"
 #include "record/agent_path.h"
+#include "record/descriptors.h"
 #include "record/member.h"
 #include "record/sentinel.h"
 #include "record/trace_file.h"

@@ -4,6 +4,7 @@
 #include "record/ticker_private.h"
 
 #include "record/attach_threads.h"
+#include "record/descriptors.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -22,6 +22,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "record/descriptors.h"
+
 #define WINDOW_NS 10000000ull           /* how often the event is judged while it is found wanting */
 #define CALM_NS 40000000ull             /* and while it is not */
 #define CALM_MOST_NS 640000000ull       /* and while nothing has run since the last look, for long */

@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "record/descriptors.h"
+
 #define OUTSTANDING_MAX_NS 200000000ull         /* a signal not handled for so long may be blocked, or lost in an exec */
 
 static int open_file(pid_t pid, pid_t tid, const char *name)

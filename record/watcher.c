@@ -10,6 +10,7 @@
 
 #include "libsample/outside/outside.h"
 #include "record/attach_threads.h"
+#include "record/descriptors.h"
 
 #define LAST_MS 500                     /* for its last look and what it sends then */
 

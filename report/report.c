@@ -141,8 +141,7 @@ static void warn_of_labels(const struct ls_report_options *o, const struct ls_pr
                 const char *key = o->by[i] && o->by[i]->dims == LS_DIM_LABEL ? o->by[i]->argument : NULL;
                 uint32_t n = 0;
 
-                while (key && n < p->n_sample_labels && (p->sample_labels[n].key.len != strlen(key) ||
-                                                        memcmp(p->sample_labels[n].key.s, key, strlen(key))))
+                while (key && n < p->n_sample_labels && !ls_label_value(p, n, key, strlen(key)))
                         n++;
                 if (key && n == p->n_sample_labels)
                         ls_warning("--by label:%s: no such label in this trace", key);
