@@ -1,9 +1,11 @@
 /* luasample: main() and the table of commands. */
 #include "cli/command.h"
 #include "record/commands.h"
+#include "record/worker/worker.h"
 #include "report/commands.h"
 
 #include <stddef.h>
+#include <string.h>
 
 const struct ls_command *const ls_commands[] = {
         &ls_cmd_record,
@@ -22,5 +24,7 @@ const struct ls_command *const ls_commands[] = {
 
 int main(int argc, const char **argv)
 {
+        if (argc > 0 && !strcmp(argv[0], LS_WORKER_ARGV0))
+                return ls_worker_main(argc, argv);
         return ls_main(argc, argv);
 }

@@ -209,7 +209,7 @@ static pid_t start_writer(struct ls_session *s, int fd)
         pid_t pid;
         int r;
 
-        s->flight.recorder_ns = ls_session_clock(CLOCK_PROCESS_CPUTIME_ID);
+        s->flight.recorder_ns = ls_session_own_cpu(s);
         pid = fork();
         if (pid)
                 return pid < 0 ? -errno : pid;
@@ -346,7 +346,7 @@ int ls_flight_finish(struct ls_session *s)
                 close(s->trace_fd);
                 s->trace_fd = f->out_fd;
                 f->out_fd = -1;
-                f->recorder_ns = ls_session_clock(CLOCK_PROCESS_CPUTIME_ID);
+                f->recorder_ns = ls_session_own_cpu(s);
                 r = join_pieces(s, s->trace_fd);
         }
         s->end_ns = s->end_ns ? s->end_ns : ls_session_clock(CLOCK_MONOTONIC);

@@ -1,17 +1,14 @@
 /* The LuaJIT in a process that runs already: see lua_image.h. */
 #include "record/lua_image.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -20,6 +17,8 @@
 #include "libsample/inject/elf_file.h"
 #include "libsample/inject/inspect.h"
 #include "record/agent_path.h"
+#include "record/worker/confine.h"
+#include "record/worker/worker.h"
 
 #define PROBE_MS 10000
 #define PHDRS_MOST 64u
@@ -133,37 +132,6 @@ void ls_lua_image_done(struct ls_lua_image *image)
         image->fd = -1;
 }
 
-/* User and group of a process. Returns 0 or -errno. */
-static int owner(pid_t pid, uid_t *ret_uid, gid_t *ret_gid)
-{
-        char path[64], line[256];
-        unsigned uid = 0, gid = 0;
-        int seen = 0;
-        FILE *f;
-
-        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-        f = fopen(path, "re");
-        if (!f)
-                return -errno;
-        while (fgets(line, sizeof(line), f))
-                seen += sscanf(line, "Uid: %*u %u", &uid) == 1 || sscanf(line, "Gid: %*u %u", &gid) == 1;
-        fclose(f);
-        *ret_uid = uid;
-        *ret_gid = gid;
-        return seen >= 2 ? 0 : -ESRCH;
-}
-
-static int owner_of_file(int fd, uid_t *ret_uid, gid_t *ret_gid)
-{
-        struct stat st;
-
-        if (fstat(fd, &st))
-                return -errno;
-        *ret_uid = st.st_uid;
-        *ret_gid = st.st_gid;
-        return 0;
-}
-
 static int same_namespace(pid_t pid)
 {
         struct stat a, b;
@@ -171,54 +139,6 @@ static int same_namespace(pid_t pid)
 
         snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
         return stat(path, &a) == 0 && stat("/proc/self/ns/mnt", &b) == 0 && a.st_ino == b.st_ino;
-}
-
-/* In the child: becomes the program, which the preloaded agent ends before its own code runs. By this path the agent knows that it
- * was not loaded by attach. */
-static void probe_program(const struct ls_lua_image *image, int agent, int answer)
-{
-        char path[64], preload[64], variable[64];
-        char *argv[] = { path, NULL }, *env[] = { preload, variable, NULL };
-
-        snprintf(path, sizeof(path), "/proc/self/fd/%d", image->fd);
-        snprintf(preload, sizeof(preload), "LD_PRELOAD=/proc/thread-self/fd/%d", agent);
-        snprintf(variable, sizeof(variable), "LUASAMPLE_PROBE=%d", answer);
-        fcntl(answer, F_SETFD, 0);
-        fcntl(image->fd, F_SETFD, 0);
-        fcntl(agent, F_SETFD, 0);
-        execve(path, argv, env);
-}
-
-static void probe_library(const struct ls_lua_image *image, int agent, int answer)
-{
-        int (*probe)(int fd);
-        char path[64];
-        void *lib;
-
-        snprintf(path, sizeof(path), "/proc/self/fd/%d", image->fd);
-        if (!dlopen(path, RTLD_NOW | RTLD_GLOBAL))
-                return;
-        snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", agent);
-        lib = dlopen(path, RTLD_NOW);
-        probe = lib ? (int (*)(int))dlsym(lib, "luasample_probe") : NULL;
-        if (probe && probe(answer) == 0)
-                _exit(0);
-}
-
-static void __attribute__((noreturn)) probe_child(const struct ls_lua_image *image, int agent, int answer, uid_t uid, gid_t gid)
-{
-        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (int fd = 0; null >= 0 && fd < 3; fd++)
-                dup2(null, fd);
-        if (geteuid() == 0 && uid != 0 && (setgroups(0, NULL) || setgid(gid) || setuid(uid)))
-                _exit(1);
-        if (image->is_program)
-                probe_program(image, agent, answer);
-        else
-                probe_library(image, agent, answer);
-        _exit(1);
 }
 
 /* Waits for a child for at most so long. */
@@ -241,20 +161,49 @@ static int wait_for(pid_t child)
         return -ETIME;
 }
 
-int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int core_fd, int *ret_fd)
+/* With whose rights code of the file may run. A core's says nothing that could be believed of who it was. */
+static int choose_rights(const struct ls_lua_image *image, pid_t pid, int trust, struct ls_rights *ret)
+{
+        struct stat st;
+        int err;
+
+        if (!pid) {
+                if (fstat(image->fd, &st))
+                        return -errno;
+                if (!trust && st.st_uid != 0 && st.st_uid != geteuid())
+                        return -EKEYREJECTED;
+                ls_rights_nobody(ret);
+                return 0;
+        }
+        err = ls_rights_of(pid, ret);
+        if (err)
+                return err;
+        if (ret->is_own && ret->uid != geteuid())
+                return -EKEYREJECTED;
+        return ret->uid == 0 && geteuid() == 0 && !same_namespace(pid) ? -EXDEV : 0;
+}
+
+static pid_t start_probe(const struct ls_lua_image *image, const struct ls_rights *r, int agent, int answer)
+{
+        const int fds[] = { image->fd, agent, answer };
+        char uid[16], gid[16];
+        const char *argv[] = { LS_WORKER_ARGV0, "probe", uid, gid, image->is_program ? "program" : "library", NULL };
+
+        snprintf(uid, sizeof(uid), "%u", (unsigned)r->uid);
+        snprintf(gid, sizeof(gid), "%u", (unsigned)r->gid);
+        return ls_worker_spawn(argv, NULL, fds, 3);
+}
+
+int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int trust, int *ret_fd)
 {
         static struct ls_image what;    /* 8 KiB */
+        struct ls_rights rights;
         char agent[PATH_MAX];
-        int agent_fd;
-        uid_t uid = 0;
-        gid_t gid = 0;
+        int agent_fd, answer, err = choose_rights(image, pid, trust, &rights);
         pid_t child;
-        int err = pid ? owner(pid, &uid, &gid) : owner_of_file(core_fd, &uid, &gid), answer;
 
         if (err)
                 return err;
-        if (pid && uid == 0 && geteuid() == 0 && !same_namespace(pid))
-                return -EXDEV;
         /* One that the agent does not come up in would run. */
         ls_image_inspect_fd(image->fd, NULL, 0, &what);
         if (image->is_program && !ls_image_preloadable(&what))
@@ -271,11 +220,9 @@ int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int core_fd,
                 close(agent_fd);
                 return err;
         }
-        child = fork();
-        if (child == 0)
-                probe_child(image, agent_fd, answer, uid, gid);
+        child = start_probe(image, &rights, agent_fd, answer);
         close(agent_fd);
-        err = child < 0 ? -errno : wait_for(child);
+        err = child < 0 ? (int)child : wait_for(child);
         if (err)
                 close(answer);
         else

@@ -11,17 +11,19 @@
 #include <time.h>
 
 #include "record/ids.h"
-#include "record/symbols.h"
+#include "record/worker/symbols.h"
+#include "record/worker/worker.h"
 
 #define RANGES_MAX 65536u
 #define FUNCTIONS_MAX (1u << 20)
 #define MEMORY_MAX 65536u
 #define SAME_FILE_MAX 4096u            /* ranges that are searched for the same file */
 
-void ls_mappings_init(struct ls_mappings *m, struct ls_trace_writer *w, int pid)
+void ls_mappings_init(struct ls_mappings *m, struct ls_trace_writer *w, struct ls_worker *worker, int pid)
 {
         memset(m, 0, sizeof(*m));
         m->writer = w;
+        m->worker = worker;
         m->pid = pid;
 }
 
@@ -312,7 +314,8 @@ static uint32_t range_trace_id(struct ls_mappings *m, struct ls_map_range *r)
         if (r->trace_id)
                 return r->trace_id;
         if (!r->build_id_len)
-                r->build_id_len = (uint8_t)ls_symbols_build_id(r->path, r->build_id, sizeof(r->build_id));
+                r->build_id_len = (uint8_t)ls_worker_build_id(m->worker, m->pid, r->path, r->build_id,
+                                                              sizeof(r->build_id));
         while (i-- > end && !r->trace_id)
                 if (m->ranges[i].trace_id && same_file(&m->ranges[i], r))
                         r->trace_id = m->ranges[i].trace_id;
@@ -381,9 +384,21 @@ static int by_range(const void *a, const void *b, void *ctx)
         return x->range < y->range ? -1 : x->range > y->range;
 }
 
+/* The kernel's are ours to read; those of files are the worker's. */
+static int find_name(struct ls_mappings *m, struct ls_symbols **kernel, struct ls_worker_file *f, uint64_t offset,
+                     char *ret_name, size_t size)
+{
+        if (strcmp(f->path, LS_KERNEL_PATH) != 0)
+                return ls_worker_symbol(m->worker, f, offset, ret_name, size);
+        if (!*kernel)
+                *kernel = ls_symbols_open(LS_KERNEL_PATH, NULL, 0);
+        return *kernel ? ls_symbols_find(*kernel, offset, ret_name, size) : -ENOENT;
+}
+
 void ls_mappings_name_functions(struct ls_mappings *m)
 {
-        struct ls_symbols *symbols = NULL;
+        struct ls_symbols *kernel = NULL;
+        struct ls_worker_file file = { .path = NULL };
         uint32_t open_range = UINT32_MAX, *order;
         char name[512];
 
@@ -400,15 +415,15 @@ void ls_mappings_name_functions(struct ls_mappings *m)
                 if (f->range != open_range) {
                         const struct ls_map_range *r = &m->ranges[f->range];
 
-                        ls_symbols_close(symbols);
-                        symbols = ls_symbols_open(r->path, r->build_id, r->build_id_len);
+                        file = (struct ls_worker_file){ .path = r->path, .build_id = r->build_id,
+                                                        .build_id_len = r->build_id_len, .pid = m->pid };
                         open_range = f->range;
                 }
                 f->named = 1;           /* or it will never be */
-                if (symbols && ls_symbols_find(symbols, f->offset, name, sizeof(name)) == 0)
+                if (find_name(m, &kernel, &file, f->offset, name, sizeof(name)) == 0)
                         ls_trace_name(m->writer, f->trace_id, LS_NAME_CALLSITE,
                                       ls_trace_string(m->writer, name, strlen(name)));
         }
-        ls_symbols_close(symbols);
+        ls_symbols_close(kernel);
         free(order);
 }

@@ -48,6 +48,7 @@ struct ls_mappings {
         struct ls_map_memory { uint64_t start, end; } *memory;  /* of no file, as of the last look; sorted */
         uint32_t n_memory, cap_memory;
         struct ls_trace_writer *writer;
+        struct ls_worker *worker;       /* reads the files */
         struct ls_map_shared *shared;   /* NULL = there is one process */
         int pid;                        /* whose /proc/PID/maps helps out; 0 = none */
         const char *maps;               /* this file in its place; NULL = none */
@@ -57,7 +58,8 @@ struct ls_mappings {
         void *changed_ctx;
 };
 
-void ls_mappings_init(struct ls_mappings *m, struct ls_trace_writer *w, int pid);
+/* worker: may be replaced by another one at any time. */
+void ls_mappings_init(struct ls_mappings *m, struct ls_trace_writer *w, struct ls_worker *worker, int pid);
 void ls_mappings_done(struct ls_mappings *m);
 void ls_map_shared_done(struct ls_map_shared *s);
 

@@ -7,32 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/symbols.h"
+#include "record/worker/worker.h"
 
-#define MODULES_MAX 512u               /* each holds a descriptor */
+#define MODULES_MAX 512u               /* each holds a descriptor of the worker's */
 #define STACK_MAX (1u << 20)            /* bytes of a native stack, whatever a record says */
 #define CFRAMES_MAX 256u                /* beyond these, stacks are not followed through compiled code */
 
-struct module { char *path; uint8_t build_id[32]; uint8_t build_id_len; struct ls_cfi *cfi; };
+struct module { char *path; uint8_t build_id[32]; uint8_t build_id_len; struct ls_worker_file file; };
 
 struct ls_native_modules {
-        struct module *list;            /* number 0 = index 0 and so on; a range has number + 1 */
-        uint32_t n, cap;
+        struct module *list[MODULES_MAX];       /* number 0 = index 0 and so on; a range has number + 1 */
+        uint32_t n;
 };
-
-/* The file as the process sees it, or as we do. */
-static struct ls_cfi *open_cfi(int pid, const struct module *m)
-{
-        char path[PATH_MAX + 32];
-        struct ls_cfi *cfi;
-
-        if (ls_symbols_is_vdso(m->path))
-                return ls_cfi_open(NULL, m->build_id, m->build_id_len, &cfi) < 0 ? NULL : cfi;
-        snprintf(path, sizeof(path), "/proc/%d/root%s", pid, m->path);
-        if (pid && *m->path == '/' && ls_cfi_open(path, m->build_id, m->build_id_len, &cfi) == 0)
-                return cfi;
-        return ls_cfi_open(m->path, m->build_id, m->build_id_len, &cfi) < 0 ? NULL : cfi;
-}
 
 static int same_module(const struct module *m, const struct ls_map_range *r)
 {
@@ -47,25 +33,21 @@ static uint32_t module_of(struct ls_native_process *p, const struct ls_map_range
         struct module *m;
 
         for (uint32_t i = 0; i < ms->n; i++)
-                if (same_module(&ms->list[i], r))
+                if (same_module(ms->list[i], r))
                         return i + 1;
-        if (ms->n == MODULES_MAX)
+        m = ms->n < MODULES_MAX ? calloc(1, sizeof(*m)) : NULL;
+        if (!m)
                 return 0;
-        if (ms->n == ms->cap) {
-                uint32_t cap = ms->cap ? ms->cap * 2 : 32;
-
-                m = reallocarray(ms->list, cap, sizeof(*m));
-                if (!m)
-                        return 0;
-                ms->list = m;
-                ms->cap = cap;
-        }
-        m = &ms->list[ms->n];
-        *m = (struct module){ .path = strdup(r->path), .build_id_len = r->build_id_len };
-        if (!m->path)
-                return 0;
+        m->build_id_len = r->build_id_len;
         memcpy(m->build_id, r->build_id, r->build_id_len);
-        m->cfi = open_cfi(p->mappings->pid, m);
+        m->path = strdup(r->path);
+        if (!m->path) {
+                free(m);
+                return 0;
+        }
+        m->file = (struct ls_worker_file){ .path = m->path, .build_id = m->build_id, .build_id_len = m->build_id_len,
+                                           .pid = p->mappings->pid };
+        ms->list[ms->n] = m;
         return ++ms->n;
 }
 
@@ -80,10 +62,17 @@ static int find(void *ctx, uint64_t pc, struct ls_unwind_place *ret_place)
         r = &p->mappings->ranges[i];
         if (!r->module)
                 r->module = module_of(p, r);
-        ret_place->cfi = r->module ? p->modules->list[r->module - 1].cfi : NULL;
+        ret_place->file = r->module ? &p->modules->list[r->module - 1]->file : NULL;
         ret_place->file_offset = pc - r->start + r->file_offset;
         ret_place->module = (uint32_t)i;
         return 0;
+}
+
+static int row(void *ctx, const struct ls_unwind_place *place, struct ls_cfi_row *ret_row, uint64_t *ret_function)
+{
+        const struct ls_native_process *p = ctx;
+
+        return ls_worker_row(p->mappings->worker, place->file, place->file_offset, ret_row, ret_function);
 }
 
 static uint32_t label(void *ctx, uint64_t pc, const struct ls_unwind_place *place, uint64_t function)
@@ -103,7 +92,7 @@ static void changed(void *ctx, uint64_t start, uint64_t end)
 
 int ls_native_init(struct ls_native_process *p, struct ls_mappings *mappings)
 {
-        const struct ls_unwind_owner owner = { .find = find, .label = label, .ctx = p };
+        const struct ls_unwind_owner owner = { .find = find, .row = row, .label = label, .ctx = p };
 
         memset(p, 0, sizeof(*p));
         p->mappings = mappings;
@@ -125,10 +114,9 @@ void ls_native_done(struct ls_native_process *p)
                 p->mappings->changed = NULL;
         ls_unwinder_free(p->unwinder);
         for (uint32_t i = 0; p->modules && i < p->modules->n; i++) {
-                ls_cfi_close(p->modules->list[i].cfi);
-                free(p->modules->list[i].path);
+                free(p->modules->list[i]->path);
+                free(p->modules->list[i]);
         }
-        free(p->modules ? p->modules->list : NULL);
         free(p->modules);
         free(p->frames);
         free(p->mixed);

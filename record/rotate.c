@@ -133,7 +133,7 @@ static void remember_sums(struct ls_session *s)
 
         r->begin_ns = s->end_ns;
         r->enabled_before_ns = ls_pause_enabled_ns(s);
-        r->recorder_before_ns = ls_session_clock(CLOCK_PROCESS_CPUTIME_ID);
+        r->recorder_before_ns = ls_session_own_cpu(s);
         ls_totals_sums(s, &r->before);
         for (unsigned i = 0; i < s->n_targets; i++) {
                 s->targets[i]->before = s->targets[i]->held;

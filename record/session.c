@@ -17,6 +17,7 @@
 #include "record/member.h"
 #include "record/sentinel.h"
 #include "record/trace_file.h"
+#include "record/worker/worker.h"
 
 #define SECOND_NS 1000000000ull
 
@@ -113,10 +114,16 @@ static int prepare_env(struct ls_session *s, struct ls_env *env)
         return 0;
 }
 
+uint64_t ls_session_own_cpu(const struct ls_session *s)
+{
+        return ls_session_clock(CLOCK_PROCESS_CPUTIME_ID) + ls_workers_cpu_ns(s->workers);
+}
+
 int ls_session_begin_target(struct ls_session *s, struct ls_target *t, pid_t pid)
 {
         char cwd[PATH_MAX];
         struct ls_target_config cfg = { .o = s->o, .writer = s->writer, .cwd = cwd, .maps = &s->maps,
+                                        .workers = s->workers,
                                         .ordinal = s->n_processes++, .start_ns = s->start_ns, .full_fd = s->full_fd,
                                         .notice = session_notice, .marked = session_marked, .ctx = s };
 
@@ -146,7 +153,8 @@ int ls_session_start_trace(struct ls_session *s)
                 return err;
         }
         s->start_ns = ls_session_clock(CLOCK_MONOTONIC);
-        err = ls_session_begin_target(s, s->root, s->pid);
+        s->workers = ls_workers_new(session_notice, s);
+        err = s->workers ? ls_session_begin_target(s, s->root, s->pid) : -ENOMEM;
         if (err < 0) {
                 ls_error("cannot record: %s", strerror(-err));
                 return err;
@@ -445,6 +453,7 @@ void ls_session_done(struct ls_session *s)
                 ls_target_done(s->root);
         free(s->root);
         ls_map_shared_done(&s->maps);
+        ls_workers_free(s->workers);
         for (unsigned i = 0; i < s->n_notices; i++)
                 free(s->notices[i]);
         if (s->trace_fd >= 0)

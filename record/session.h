@@ -26,6 +26,7 @@ struct ls_session {
         struct ls_target *targets[LS_TARGETS_MAX];      /* processes that are recorded now; the program stays in 0 */
         unsigned n_targets;
         struct ls_map_shared maps;              /* files that several of them have mapped */
+        struct ls_workers *workers;             /* read what they name */
         struct ls_sums ended;                   /* of those that are no longer in targets */
         struct ls_registry_side registry;       /* processes.c: where children come in */
         struct ls_pause pause;
@@ -91,6 +92,9 @@ int ls_session_begin_target(struct ls_session *s, struct ls_target *t, pid_t pid
  * until_ns and the agent's patience. */
 void ls_session_work(struct ls_session *s, int at_once);
 void ls_session_heartbeat(struct ls_session *s, uint64_t until_ns);
+
+/* CPU time of the recorder and its workers so far, ns. */
+uint64_t ls_session_own_cpu(const struct ls_session *s);
 
 static inline uint64_t ls_session_clock(clockid_t id)
 {

@@ -2,12 +2,10 @@
 #include "record/sources.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <xxhash.h>
@@ -17,25 +15,19 @@
 #include <uthash.h>
 
 #include "record/ids.h"
+#include "record/worker/worker.h"
 
-#define FILE_MAX (64 << 20)             /* a larger one is no source that somebody annotates; bounds our time */
-#define FILES_MAX 65536                 /* whose hash is remembered */
+#define KNOWN_MAX 65536                 /* chunks of a name of their own */
 
 #define HAS_NAME 1                      /* the name of a chunk without one, which is its text */
 #define HAS_TEXT 2
 
-struct ls_file_hash {
-        UT_hash_handle hh;
-        struct stat st;                 /* when it was read */
-        uint64_t size, hash;
-        int failed;
-        char path[];
-};
-
-void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, const char *cwd, int pid, int no_source)
+void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, struct ls_worker *worker,
+                     const char *cwd, int pid, int no_source)
 {
         memset(s, 0, sizeof(*s));
         s->writer = w;
+        s->worker = worker;
         s->cwd = cwd;
         s->pid = pid;
         s->no_source = no_source;
@@ -63,7 +55,7 @@ static void know(struct ls_source_known **table, uint64_t name_hash, uint32_t tr
 {
         struct ls_source_known *k;
 
-        if (find(*table, name_hash) || HASH_COUNT(*table) >= FILES_MAX || !(k = calloc(1, sizeof(*k))))
+        if (find(*table, name_hash) || HASH_COUNT(*table) >= KNOWN_MAX || !(k = calloc(1, sizeof(*k))))
                 return;
         k->name_hash = name_hash;
         k->trace_id = trace_id;
@@ -112,18 +104,11 @@ static uint32_t find_known(const struct ls_sources *s, const struct ls_source_en
 
 void ls_sources_done(struct ls_sources *s)
 {
-        struct ls_file_hash *f, *next;
-
         forget_known(&s->inherited);
         forget_known(&s->known);
-
-        HASH_ITER(hh, s->files, f, next) {
-                HASH_DEL(s->files, f);
-                free(f);
-        }
         free(s->has);
         s->has = NULL;
-        s->n_has = s->n_files = 0;
+        s->n_has = 0;
 }
 
 void ls_source_table_done(struct ls_sources *s, struct ls_source_table *t)
@@ -243,86 +228,6 @@ void ls_sources_finish(struct ls_sources *s, struct ls_source_table *t)
         }
 }
 
-/* Size and hash of a regular file's bytes. */
-static int read_file(const char *path, struct stat *ret_st, uint64_t *ret_size, uint64_t *ret_hash)
-{
-        XXH64_state_t *state = NULL;
-        struct stat st;
-        char buf[16384];
-        ssize_t n = -1;
-        uint64_t size = 0;
-        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-
-        if (fd < 0)
-                return -errno;
-        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= FILE_MAX && (state = XXH64_createState())) {
-                XXH64_reset(state, 0);
-                while ((n = read(fd, buf, sizeof(buf))) > 0 && size <= FILE_MAX) {
-                        XXH64_update(state, buf, (size_t)n);
-                        size += (uint64_t)n;
-                }
-                *ret_size = size;
-                *ret_hash = XXH64_digest(state);
-        }
-        XXH64_freeState(state);
-        close(fd);
-        *ret_st = st;
-        return n == 0 ? 0 : -EIO;
-}
-
-static int is_same_file(const struct stat *a, const struct stat *b)
-{
-        return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-               a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
-               a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
-}
-
-/* The same, of a file that has not changed since we read it without reading it again. */
-static int hash_file(struct ls_sources *s, const char *path, uint64_t *ret_size, uint64_t *ret_hash)
-{
-        struct ls_file_hash *f;
-        struct stat st;
-        size_t len = strlen(path);
-        int err;
-
-        HASH_FIND(hh, s->files, path, len, f);
-        if (f && stat(path, &st) == 0 && is_same_file(&st, &f->st)) {
-                *ret_size = f->size;
-                *ret_hash = f->hash;
-                return 0;
-        }
-        err = read_file(path, &st, ret_size, ret_hash);
-        if (err < 0)
-                return err;
-        if (!f && s->n_files < FILES_MAX && (f = calloc(1, sizeof(*f) + len + 1))) {
-                memcpy(f->path, path, len);
-                HASH_ADD(hh, s->files, path[0], len, f);
-                if (f->failed) {
-                        free(f);
-                        return 0;
-                }
-                s->n_files++;
-        }
-        if (f) {
-                f->st = st;
-                f->size = *ret_size;
-                f->hash = *ret_hash;
-        }
-        return 0;
-}
-
-/* Makes path absolute, without links, as far as it exists, and hashes the file. */
-static int try_file(struct ls_sources *s, const char *dir, const char *name, char path[PATH_MAX], struct ls_source_def *def)
-{
-        char joined[PATH_MAX];
-        int n = *name == '/' ? snprintf(joined, sizeof(joined), "%s", name)
-                             : snprintf(joined, sizeof(joined), "%s/%s", dir, name);
-
-        if (n < 0 || (size_t)n >= sizeof(joined) || !realpath(joined, path))
-                return -ENOENT;
-        return hash_file(s, path, &def->size, &def->text_hash);
-}
-
 /* The program may have changed its directory since: where it started comes first, then where it is now. */
 static void resolve_file(struct ls_sources *s, const struct ls_source_entry *e, struct ls_source_def *def)
 {
@@ -333,12 +238,12 @@ static void resolve_file(struct ls_sources *s, const struct ls_source_entry *e, 
                 return;
         memcpy(name, e->name + 1, e->name_len - 1u);
         name[e->name_len - 1u] = 0;
-        if (try_file(s, s->cwd, name, path, def) < 0) {
+        if (ls_worker_source(s->worker, s->cwd, name, path, &def->size, &def->text_hash) < 0) {
                 snprintf(link, sizeof(link), "/proc/%d/cwd", s->pid);
                 if (!s->pid || (n = readlink(link, now, sizeof(now) - 1)) <= 0)
                         return;
                 now[n] = 0;
-                if (try_file(s, now, name, path, def) < 0)
+                if (ls_worker_source(s->worker, now, name, path, &def->size, &def->text_hash) < 0)
                         return;
         }
         def->path = ls_trace_string(s->writer, path, strlen(path));

@@ -28,11 +28,11 @@ struct ls_source_table {                /* those of one ring */
         uint32_t n;                     /* allocated entries, id 0 included */
 };
 
-struct ls_file_hash;
 struct ls_source_known;
 
 struct ls_sources {                     /* of all rings */
         struct ls_trace_writer *writer;
+        struct ls_worker *worker;       /* reads the files; may be replaced by another one */
         const char *cwd;                /* the program's at its start; the caller's */
         int pid;                        /* its present one is looked at too; 0 = no process */
         int no_source;
@@ -43,11 +43,10 @@ struct ls_sources {                     /* of all rings */
         uint32_t n_has;
         struct ls_source_known *inherited;      /* chunks that the parent process had before it forked this one */
         struct ls_source_known *known;  /* chunks with a name of their own, by that name */
-        struct ls_file_hash *files;     /* by path: each thread names the same ones */
-        unsigned n_files;
 };
 
-void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, const char *cwd, int pid, int no_source);
+void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, struct ls_worker *worker,
+                     const char *cwd, int pid, int no_source);
 void ls_sources_done(struct ls_sources *s);
 /* The process was forked by the one that from is of: a chunk whose text came in that one is known by its name. */
 void ls_sources_inherit(struct ls_sources *s, const struct ls_sources *from);

@@ -24,18 +24,20 @@
 #include "record/memory.h"
 #include "record/stop.h"
 #include "record/trace_file.h"
+#include "record/worker/worker.h"
 #include "record/translate.h"
 
 #define SEARCH_NS   3000000ull          /* of the stop, for the search for coroutines */
 #define LOOK_MS     250                 /* the reader is given up then: the process must go on */
 #define PREPARE_MS  30000
 
-static struct { char *output, *core; int json, no_native; } raw;
+static struct { char *output, *core; int json, no_native, trust; } raw;
 
 const struct poptOption ls_stack_option_table[] = {
         { "core", 'c', POPT_ARG_STRING, &raw.core, 0, "of a process that has ended: of this core file", "FILE" },
         { "output", 'o', POPT_ARG_STRING, &raw.output, 0, "keep what was read as a trace in FILE", "FILE" },
         { "json", 0, POPT_ARG_NONE, &raw.json, 0, "as JSON", NULL },
+        { "trust", 0, POPT_ARG_NONE, &raw.trust, 0, "load the LuaJIT that the core file names, whoever's it is", NULL },
         { "no-native", 0, POPT_ARG_NONE, &raw.no_native, 0, "Lua frames only", NULL },
         POPT_TABLEEND
 };
@@ -103,6 +105,14 @@ static int say(const struct stack *s, int err)
         case -EXDEV:
                 ls_error("stack: process %d (%s) is root's in another container, whose LuaJIT would run here as root: run "
                          "luasample inside that container", pid, s->name);
+                break;
+        case -EKEYREJECTED:
+                if (raw.core)
+                        ls_error("stack: %s, which the core file names, belongs to another user than root and you, and its code "
+                                 "would run here: give --trust if that is right", s->image.path);
+                else
+                        ls_error("stack: process %d (%s) is another user's, and code of its LuaJIT would run with your rights: "
+                                 "run luasample as that user or as root", pid, s->name);
                 break;
         case -EEXIST:
                 ls_error("stack: address space randomization is off, so that memory of process %d is where ours is: try again, "
@@ -274,7 +284,7 @@ static int prepare(struct stack *s)
         s->now = mmap(NULL, sizeof(*s->now), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (s->now == MAP_FAILED)
                 return -errno;
-        err = ls_lua_image_probe(&s->image, s->pid, s->core.fd, &answer);
+        err = ls_lua_image_probe(&s->image, s->pid, raw.trust, &answer);
         if (!err)
                 err = ls_memory_init(&s->memory, &o);
         if (err)
@@ -323,13 +333,17 @@ static int write_trace(struct stack *s)
         struct ls_drain drain;
         struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
                                       .ctx = &translate };
+        struct ls_workers *workers = ls_workers_new(NULL, NULL);
         struct ls_trace_writer *w;
         char maps[64];
         int err = ls_trace_writer_open(s->trace_fd, LS_DEFAULT_INTERVAL_NS, &w);
 
-        if (err)
+        if (err) {
+                ls_workers_free(workers);
                 return err;
+        }
         cfg.writer = w;
+        cfg.worker = ls_workers_of(workers, s->pid, NULL);
         cfg.process = ls_trace_process(w, (uint32_t)pid_of(s), ls_trace_string(w, s->name, strlen(s->name)));
         memset(&translate, 0, sizeof(translate));
         memset(&drain, 0, sizeof(drain));
@@ -348,6 +362,7 @@ static int write_trace(struct stack *s)
         }
         ls_translate_done(&translate);
         ls_drain_done(&drain);
+        ls_workers_free(workers);
         return ls_trace_writer_close(w) ?: err;
 }
 

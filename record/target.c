@@ -2,6 +2,7 @@
 #include "record/target.h"
 
 #include "record/attach_threads.h"
+#include "record/worker/worker.h"
 
 #include <signal.h>
 #include <linux/futex.h>
@@ -84,7 +85,7 @@ static void thread_ended(void *ctx, unsigned ring)
 int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_config *cfg)
 {
         struct ls_translate_config tr = {
-                .writer = cfg->writer, .memory = &t->memory, .maps = cfg->maps, .cwd = t->cwd, .pid = pid,
+                .writer = cfg->writer, .memory = &t->memory, .maps = cfg->maps, .worker = ls_workers_of(cfg->workers, pid, NULL), .cwd = t->cwd, .pid = pid,
                 .ordinal = cfg->ordinal, .interval_ns = cfg->o->interval_ns, .start_ns = cfg->start_ns,
                 .clock = monotonic,
                 .no_source = cfg->o->no_source, .wall_only = !(cfg->o->events & LS_RECORD_CPU),
@@ -99,6 +100,7 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
         tr.other_namespace = inner && inner != pid;
         t->pid = pid;
         t->full_fd = cfg->full_fd;
+        t->workers = cfg->workers;
         memcpy(t->cwd, cfg->cwd, strlen(cfg->cwd) + 1);
         if (clock_getcpuclockid(pid, &t->clock) != 0)
                 t->clock = 0;
@@ -183,6 +185,8 @@ void ls_target_second(struct ls_target *t, uint64_t now_ns)
                 t->watcher_cpu_ns = clock_ns(watcher);
         if (cpu > t->cpu_before_ns + t->cpu_ns)
                 t->cpu_ns = cpu - t->cpu_before_ns;
+        if (!t->ended)
+                ls_translate_worker(&t->translate, ls_workers_of(t->workers, t->pid, t->translate.cfg.worker));
         for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
                 put_threadcpu(t, i, now_ns);
 }

@@ -44,6 +44,7 @@ struct ls_target {
         struct ls_ticker *ticker;               /* NULL = the agent makes its ticks, or none are wanted */
         pid_t watcher;                          /* see watcher.h; 0 = none */
         uint64_t watcher_cpu_ns;
+        struct ls_workers *workers;             /* of all targets */
         clockid_t clock;                        /* of its CPU time */
         uint64_t cpu_before_ns;                 /* that, when the recording began */
         uint64_t cpu_ns;                        /* since then, as of the last look */
@@ -64,6 +65,7 @@ struct ls_target_config {
         struct ls_trace_writer *writer;
         const char *cwd;                        /* the process's at its start, of less than PATH_MAX bytes */
         struct ls_map_shared *maps;             /* of all targets */
+        struct ls_workers *workers;             /* likewise */
         uint32_t ordinal;                       /* of the process, from 0 */
         uint64_t start_ns;                      /* CLOCK_MONOTONIC: no sample is older */
         int full_fd;                            /* an eventfd: readable when its rings are to be looked at now; -1 = none */

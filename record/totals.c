@@ -272,7 +272,7 @@ void ls_totals_write(struct ls_session *s)
         put_u64(s, INFO_OWN_HANDLER, sums.own_handler_ns);
         put_u64(s, INFO_OWN_HOOK, sums.own_hook_ns);
         put_u64(s, INFO_OWN_START, sums.own_start_ns);
-        put_u64(s, INFO_RECORDER_CPU, (s->flight.joined ? s->flight.recorder_ns : ls_session_clock(CLOCK_PROCESS_CPUTIME_ID)) -
+        put_u64(s, INFO_RECORDER_CPU, (s->flight.joined ? s->flight.recorder_ns : ls_session_own_cpu(s)) -
                                      s->rotate.recorder_before_ns);
         put_u64(s, INFO_APP_PROFILER, sums.app_profiler_ns);
         put_u64(s, INFO_PRIVATE_SOURCE, sums.source_bytes);

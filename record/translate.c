@@ -19,13 +19,18 @@ int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *
 {
         memset(t, 0, sizeof(*t));
         t->cfg = *cfg;
-        ls_sources_init(&t->sources, cfg->writer, cfg->cwd, cfg->pid, cfg->no_source);
-        ls_mappings_init(&t->mappings, cfg->writer, cfg->pid);
+        ls_sources_init(&t->sources, cfg->writer, cfg->worker, cfg->cwd, cfg->pid, cfg->no_source);
+        ls_mappings_init(&t->mappings, cfg->writer, cfg->worker, cfg->pid);
         t->mappings.shared = cfg->maps;
         t->rings = calloc(cfg->memory->ring_count, sizeof(*t->rings));
         if (!t->rings || ls_jit_keep_init(&t->jit, cfg->writer, cfg->ordinal) < 0)
                 return -ENOMEM;
         return cfg->native ? ls_native_init(&t->native, &t->mappings) : 0;
+}
+
+void ls_translate_worker(struct ls_translate *t, struct ls_worker *worker)
+{
+        t->cfg.worker = t->sources.worker = t->mappings.worker = worker;
 }
 
 /* What the ids in its records meant, and which thread it was. */

@@ -19,6 +19,7 @@ struct ls_translate_config {
         struct ls_trace_writer *writer;
         const struct ls_memory *memory;
         struct ls_map_shared *maps;     /* of all processes, or NULL */
+        struct ls_worker *worker;       /* reads what the program names; outlives the translator. NULL = we do (tests) */
         const char *cwd;                /* the program's at its start; outlives the translator */
         int pid;                        /* the program; 0 = none (tests) */
         int other_namespace;            /* it knows itself and its threads by other ids */
@@ -111,6 +112,8 @@ struct ls_translate {
 
 int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *cfg);
 void ls_translate_done(struct ls_translate *t);
+/* The program has other rights now: another worker reads for it. */
+void ls_translate_worker(struct ls_translate *t, struct ls_worker *worker);
 
 /* The callbacks of struct ls_drain_sink; ctx is the struct ls_translate. */
 void ls_translate_record(void *ctx, unsigned ring, unsigned kind, const void *body, uint32_t len);

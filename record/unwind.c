@@ -1,7 +1,6 @@
 /* Finding the callers in a copied stack: see unwind.h. */
 #include "record/unwind.h"
 
-#include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +8,6 @@
 #define SITES_MIN 1024u
 #define SITES_MAX (1u << 17)            /* more addresses than this: start afresh */
 #define LABEL_UNASKED UINT32_MAX
-#define CALLEE_SAVED ((1u << LS_REG_RBX) | (1u << LS_REG_RBP) | (1u << LS_REG_R12) | (1u << LS_REG_R13) | \
-                      (1u << LS_REG_R14) | (1u << LS_REG_R15))
 
 /* Where LuaJIT's C frame keeps what its caller had (lj_frame.h, saveregs in vm_x64.dasc). */
 enum { CFRAME_R14 = 40, CFRAME_R15 = 48, CFRAME_RBX = 56, CFRAME_RBP = 64, CFRAME_IP = 72, CFRAME_SIZE = 80 };
@@ -128,8 +125,7 @@ static struct site *ask(struct ls_unwinder *u, uint64_t pc)
         found.function = found.place.file_offset;
         if (err < 0)
                 found.kind = err == -ENOEXEC ? SITE_NO_FILE : SITE_UNKNOWN;
-        else if (found.place.cfi && ls_cfi_row(found.place.cfi, found.place.file_offset, &found.row,
-                                               &found.function) == 0)
+        else if (found.place.file && u->owner.row(u->owner.ctx, &found.place, &found.row, &found.function) == 0)
                 found.kind = SITE_ROW;
         else
                 found.kind = SITE_NO_ROW;
@@ -216,7 +212,7 @@ static int leave_cframe(struct walk *w, uint64_t cframe)
                 set(w, saved[i].reg, value);
         }
         /* r12 and r13 are as they were: LuaJIT does not use them on this path, and a callee has put them back. */
-        w->known &= CALLEE_SAVED | 1u << LS_REG_IP;
+        w->known &= LS_CFI_CALLEE_SAVED | 1u << LS_REG_IP;
         set(w, LS_REG_RSP, cframe + CFRAME_SIZE);
         w->exact = 0;
         return 0;
@@ -262,7 +258,7 @@ static int step_simple(struct walk *w, const struct ls_cfi_row *row)
                 if (err < 0)
                         return err;
         }
-        w->known &= CALLEE_SAVED;
+        w->known &= LS_CFI_CALLEE_SAVED;
         for (unsigned i = 0; i < LS_CFI_NSAVED; i++) {
                 if (row->rule[i] == LS_CFI_SAVED)
                         set(w, ls_cfi_saved[i], value[i]);
@@ -274,24 +270,19 @@ static int step_simple(struct walk *w, const struct ls_cfi_row *row)
 }
 
 /* One register of a row with expressions. Returns 1 when it has a value, 0 when it is lost, or -errno. */
-static int complex_register(const struct ls_cfi_row *row, const struct ls_cfi_values *v, unsigned reg, uint64_t *ret)
+static int complex_register(const struct ls_cfi_exprs *e, const struct ls_cfi_values *v, unsigned reg, uint64_t *ret)
 {
-        Dwarf_Op mem[3], *ops;
-        int is_value, err;
-        size_t n;
+        const struct ls_cfi_expr *x = &e->reg[reg];
+        int err;
 
-        if (dwarf_frame_register(row->complex, (int)reg, mem, &ops, &n) != 0)
-                return -EINVAL;
-        if (n == 0) {
-                /* As in cfi.c: what is callee-saved is never undefined. */
-                if ((ops == mem && !(CALLEE_SAVED >> reg & 1)) || !(v->known >> reg & 1))
-                        return 0;
+        if (x->rule == LS_CFI_SAME && v->known >> reg & 1) {
                 *ret = v->reg[reg];
                 return 1;
         }
-        is_value = ops[n - 1].atom == DW_OP_stack_value;
-        err = ls_cfi_eval(ops, is_value ? n - 1 : n, v, ret);
-        if (err == 0 && !is_value)
+        if (x->rule == LS_CFI_SAME || x->rule == LS_CFI_LOST)
+                return 0;
+        err = ls_cfi_eval(e->ops + x->first, x->n, v, ret);
+        if (err == 0 && x->rule == LS_CFI_SAVED)
                 err = v->read(v->ctx, *ret, ret);
         return err < 0 ? err : 1;
 }
@@ -301,20 +292,17 @@ static int step_complex(struct walk *w, const struct ls_cfi_row *row)
         struct ls_cfi_values v = { .reg = w->reg, .known = w->known, .read = read_for_eval, .ctx = w };
         uint64_t reg[LS_NREGS] = { 0 };
         uint32_t known = 0;
-        Dwarf_Op *ops;
-        size_t n;
+        const struct ls_cfi_exprs *e = row->exprs;
         int err;
 
-        if (dwarf_frame_cfa(row->complex, &ops, &n) != 0 || n == 0)
-                return -EINVAL;
-        err = ls_cfi_eval(ops, n, &v, &v.cfa);
+        err = ls_cfi_eval(e->ops + e->cfa.first, e->cfa.n, &v, &v.cfa);
         if (err < 0)
                 return err;
         for (unsigned r = 0; r < LS_NREGS; r++) {
                 /* After a signal all registers are those of the interrupted code; else a callee may use some. */
-                if (!(row->flags & LS_CFI_SIGNAL) && r != LS_REG_IP && !(CALLEE_SAVED >> r & 1))
+                if (!(row->flags & LS_CFI_SIGNAL) && r != LS_REG_IP && !(LS_CFI_CALLEE_SAVED >> r & 1))
                         continue;
-                err = complex_register(row, &v, r, &reg[r]);
+                err = complex_register(e, &v, r, &reg[r]);
                 if (err < 0)
                         return err;
                 known |= (uint32_t)err << r;
@@ -343,7 +331,7 @@ static int step_guess(struct walk *w, int first)
                 set(w, LS_REG_RBP, next);
                 set(w, LS_REG_RSP, fp + 16);
         }
-        w->known &= CALLEE_SAVED | 1u << LS_REG_RSP;
+        w->known &= LS_CFI_CALLEE_SAVED | 1u << LS_REG_RSP;
         set(w, LS_REG_IP, ip);
         return 0;
 }
@@ -361,7 +349,7 @@ static int step_lua_vm(struct walk *w, struct ls_native_frame *frame)
         err = read_stack(w, sp, &ip);
         if (err < 0)
                 return err;
-        w->known &= CALLEE_SAVED;
+        w->known &= LS_CFI_CALLEE_SAVED;
         set(w, LS_REG_IP, ip);
         set(w, LS_REG_RSP, sp + 8);
         w->exact = 0;
@@ -388,7 +376,7 @@ static int step(struct walk *w, struct site *s, struct ls_native_frame *frame, i
         } else if (row.flags & LS_CFI_LAST) {
                 return 1;
         } else {
-                err = row.complex ? step_complex(w, &row) : step_simple(w, &row);
+                err = row.exprs ? step_complex(w, &row) : step_simple(w, &row);
                 /* Assembler does not always say how its prologue changes the frame. */
                 if (err == -EINVAL && first && step_guess(w, first) == 0) {
                         frame->flags |= LS_NATIVE_GUESSED;

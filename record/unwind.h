@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "record/cfi.h"
+#include "record/worker/cfi.h"
 
 enum ls_unwind_end {                    /* why there are no more frames */
         LS_UNWIND_COMPLETE,             /* the thread's first function */
@@ -47,7 +47,7 @@ struct ls_unwind_input {
 };
 
 struct ls_unwind_place {                /* what an address belongs to */
-        struct ls_cfi *cfi;             /* NULL = in a file that cannot be read */
+        void *file;                     /* the owner's; NULL = one that cannot be read */
         uint64_t file_offset;
         uint32_t module;                /* the owner's word for it */
 };
@@ -56,6 +56,8 @@ struct ls_unwind_owner {
         /* The file at pc. Returns 0, -ENOENT when it is in none that is known now (asked again for each sample), or
          * -ENOEXEC when it is memory of no file. May call ls_unwind_forget. */
         int (*find)(void *ctx, uint64_t pc, struct ls_unwind_place *ret_place);
+        /* The row for a place whose file is not NULL, as ls_cfi_row. */
+        int (*row)(void *ctx, const struct ls_unwind_place *place, struct ls_cfi_row *ret_row, uint64_t *ret_function);
         /* A word to keep with frames at this pc, asked once; function: file offset where the function starts. */
         uint32_t (*label)(void *ctx, uint64_t pc, const struct ls_unwind_place *place, uint64_t function);
         void *ctx;

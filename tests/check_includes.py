@@ -15,9 +15,10 @@ ALLOWED = {
     "libsample/inject": ["formats/wire", "libsample"],
     "libsample/outside": ["formats/wire", "libsample", "libsample/handler"],
     "libsample": ["formats/wire", "libsample/handler", "libsample/inject"],
-    "record": ["formats", "formats/wire", "cli", "libsample/inject", "libsample/outside"],
+    "record/worker": [],
+    "record": ["record/worker", "formats", "formats/wire", "cli", "libsample/inject", "libsample/outside"],
     "report": ["formats", "formats/wire", "cli"],
-    ".": ["cli", "record", "report"],
+    ".": ["cli", "record", "record/worker", "report"],
 }
 LIBC_ONLY = ["formats/wire", "libsample"]       # what enters other processes: no other library's headers
 LIBRARIES = re.compile(r"^(popt|zstd|xxhash|uthash|yajl|elfutils|gelf|libelf|lua|lauxlib|luajit|curses)", re.I)

@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "record/symbols.h"
+#include "record/worker/symbols.h"
 
 /* As a C++ and a Rust compiler would name them. */
 int ls_test_cxx(int x) __asm__("_ZN3geo5shape4areaEi");

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "record/symbols.h"
+#include "record/worker/symbols.h"
 #include "record/unwind.h"
 #include "tests/hosts/native_dump.h"
 
@@ -78,12 +78,18 @@ static inline int find(void *ctx, uint64_t pc, struct ls_unwind_place *ret)
 
                 if (pc < r->start || pc >= r->end)
                         continue;
-                ret->cfi = s->files[r->file].cfi;
+                ret->file = s->files[r->file].cfi;
                 ret->file_offset = pc - r->start + r->offset;
                 ret->module = r->file;
                 return 0;
         }
         return -ENOEXEC;
+}
+
+static inline int row(void *ctx, const struct ls_unwind_place *place, struct ls_cfi_row *ret, uint64_t *ret_function)
+{
+        (void)ctx;
+        return ls_cfi_row(place->file, place->file_offset, ret, ret_function);
 }
 
 static inline uint32_t label(void *ctx, uint64_t pc, const struct ls_unwind_place *place, uint64_t function)
@@ -95,7 +101,7 @@ static inline uint32_t label(void *ctx, uint64_t pc, const struct ls_unwind_plac
 
 static inline void space_init(struct space *s)
 {
-        const struct ls_unwind_owner owner = { .find = find, .label = label, .ctx = s };
+        const struct ls_unwind_owner owner = { .find = find, .row = row, .label = label, .ctx = s };
 
         memset(s, 0, sizeof(*s));
         s->unwinder = ls_unwinder_new(&owner);

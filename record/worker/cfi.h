@@ -1,5 +1,6 @@
 /* Call frame information of one object file: for an address, how to find the caller's registers. Reads .eh_frame (or
- * .debug_frame) from the file with libdw, never from the program's memory. Called by unwind.c and native.c. */
+ * .debug_frame) from the file with libdw, never from the program's memory. Called by
+ * worker/serve.c; what a row says is used by unwind.c. */
 #ifndef LS_RECORD_CFI_H
 #define LS_RECORD_CFI_H
 
@@ -17,10 +18,16 @@ enum {
 enum { LS_CFI_NSAVED = 7 };             /* rbx, rbp, r12 to r15, return address: ls_cfi_saved has their numbers */
 extern const uint8_t ls_cfi_saved[LS_CFI_NSAVED];
 
+/* The registers that a function puts back. */
+#define LS_CFI_CALLEE_SAVED ((1u << LS_REG_RBX) | (1u << LS_REG_RBP) | (1u << LS_REG_R12) | (1u << LS_REG_R13) | \
+                             (1u << LS_REG_R14) | (1u << LS_REG_R15))
+
 enum ls_cfi_rule {
         LS_CFI_SAME,                    /* the function has not changed it */
         LS_CFI_SAVED,                   /* at CFA + at */
         LS_CFI_LOST,
+        LS_CFI_VALUE,                   /* is what an expression says; of LS_CFI_SAVED it says where */
+        LS_CFI_NRULES
 };
 
 #define LS_CFI_SIGNAL  0x01             /* the frame that a signal's handler returns to: the caller's ip is exact */
@@ -28,8 +35,18 @@ enum ls_cfi_rule {
 #define LS_CFI_LUA_VM  0x04             /* LuaJIT's interpreter: its frame is the C frame that L->cframe points to */
 #define LS_CFI_FLAT    0x08             /* not from a table: a leaf without frame, or a chain of frame pointers */
 
+#define LS_CFI_OPS_MAX 128u             /* operations of all expressions of a row */
+
+struct ls_cfi_expr { uint8_t rule, n; uint16_t first; };        /* enum ls_cfi_rule; of ops */
+
+struct ls_cfi_exprs {                   /* rules that need expressions */
+        struct ls_cfi_expr cfa, reg[LS_NREGS];
+        uint32_t n_ops;
+        Dwarf_Op ops[LS_CFI_OPS_MAX];   /* allocated as far as n_ops */
+};
+
 struct ls_cfi_row {                     /* how to find the caller, from one instruction */
-        Dwarf_Frame *complex;           /* owned; rules that need expressions: then none of the rest but flags counts */
+        struct ls_cfi_exprs *exprs;     /* owned; not NULL: none of the rest but flags counts */
         int32_t cfa_offset;             /* CFA = register cfa_reg + cfa_offset */
         uint8_t cfa_reg;
         uint8_t flags;                  /* LS_CFI_* */
@@ -38,6 +55,12 @@ struct ls_cfi_row {                     /* how to find the caller, from one inst
 };
 
 struct ls_cfi;
+
+/* Bytes of exprs with so many operations. */
+static inline size_t ls_cfi_exprs_size(uint32_t n_ops)
+{
+        return offsetof(struct ls_cfi_exprs, ops) + n_ops * sizeof(Dwarf_Op);
+}
 
 /* Opens a file, or the vdso when path is NULL (that of this process: one kernel has one). Returns 0, -EINVAL for what
  * is not a regular x86-64 ELF file or has another build id than this one (len 0 = any), or -errno. */

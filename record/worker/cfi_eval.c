@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdint.h>
 
-#include "record/cfi.h"
+#include "record/worker/cfi.h"
 
 #define STACK_MAX 16
 #define OPS_MAX 64

@@ -1,6 +1,6 @@
 /* Rows of call frame information: see cfi.h. libdw executes the table's program; what nearly all rows are, a register
  * plus an offset, is kept as two numbers. */
-#include "record/cfi.h"
+#include "record/worker/cfi.h"
 
 #include <dwarf.h>
 #include <elfutils/libdwelf.h>
@@ -247,6 +247,50 @@ static int is_lua_vm(const struct ls_cfi_row *row)
                !memcmp(row->at, at, sizeof(at));
 }
 
+static int add_expr(struct ls_cfi_exprs *e, struct ls_cfi_expr *ret, unsigned rule, const Dwarf_Op *ops, size_t n)
+{
+        if (n > LS_CFI_OPS_MAX - e->n_ops)
+                return -E2BIG;
+        *ret = (struct ls_cfi_expr){ (uint8_t)rule, (uint8_t)n, (uint16_t)e->n_ops };
+        memcpy(e->ops + e->n_ops, ops, n * sizeof(*ops));
+        e->n_ops += (uint32_t)n;
+        return 0;
+}
+
+static int add_register(struct ls_cfi_exprs *e, Dwarf_Frame *frame, unsigned reg)
+{
+        Dwarf_Op mem[3], *ops;
+        size_t n;
+
+        if (dwarf_frame_register(frame, (int)reg, mem, &ops, &n) != 0)
+                return -EINVAL;
+        if (n == 0)                     /* what is callee-saved is never undefined: see simple_rule */
+                return add_expr(e, &e->reg[reg], ops == mem && !(LS_CFI_CALLEE_SAVED >> reg & 1) ? LS_CFI_LOST :
+                                LS_CFI_SAME, mem, 0);
+        if (ops[n - 1].atom == DW_OP_stack_value)
+                return add_expr(e, &e->reg[reg], LS_CFI_VALUE, ops, n - 1);
+        return add_expr(e, &e->reg[reg], LS_CFI_SAVED, ops, n);
+}
+
+/* All rules of the frame as expressions. */
+static int keep_exprs(Dwarf_Frame *frame, struct ls_cfi_row *row)
+{
+        struct ls_cfi_exprs *e = calloc(1, sizeof(*e));
+        Dwarf_Op *ops;
+        size_t n;
+        int err;
+
+        if (!e)
+                return -ENOMEM;
+        err = dwarf_frame_cfa(frame, &ops, &n) == 0 && n ? add_expr(e, &e->cfa, LS_CFI_VALUE, ops, n) : -EINVAL;
+        for (unsigned r = 0; r < LS_NREGS && err == 0; r++)
+                err = add_register(e, frame, r);
+        row->exprs = err == 0 ? realloc(e, ls_cfi_exprs_size(e->n_ops)) ?: e : NULL;
+        if (err < 0)
+                free(e);
+        return err;
+}
+
 /* Takes frame. */
 static int convert(Dwarf_Frame *frame, struct ls_cfi_row *row)
 {
@@ -258,16 +302,17 @@ static int convert(Dwarf_Frame *frame, struct ls_cfi_row *row)
         err = simple_cfa(frame, row);
         for (unsigned i = 0; i < LS_CFI_NSAVED && err == 0; i++)
                 err = simple_rule(frame, i, row);
-        if (err == -EDOM)
-                row->complex = frame;
-        else
-                free(frame);
         row->flags = signal ? LS_CFI_SIGNAL : 0;
-        if (err == 0 && row->rule[LS_CFI_NSAVED - 1] != LS_CFI_SAVED)
-                row->flags |= LS_CFI_LAST;
-        if (err == 0 && is_lua_vm(row))
-                row->flags |= LS_CFI_LUA_VM;
-        return err == -EDOM ? 0 : err;
+        if (err == -EDOM) {
+                err = keep_exprs(frame, row);
+        } else if (err == 0) {
+                if (row->rule[LS_CFI_NSAVED - 1] != LS_CFI_SAVED)
+                        row->flags |= LS_CFI_LAST;
+                if (is_lua_vm(row))
+                        row->flags |= LS_CFI_LUA_VM;
+        }
+        free(frame);
+        return err;
 }
 
 /* 1 when the code around the offset is this, with the instruction at the offset being at bytes[at]. */
@@ -336,13 +381,13 @@ int ls_cfi_row(struct ls_cfi *cfi, uint64_t file_offset, struct ls_cfi_row *ret_
         err = convert(frame, ret_row);
         if (err == 0 && ret_row->flags & LS_CFI_LUA_VM)
                 correct_lua_vm(cfi, file_offset, ret_row);
-        else if (err == 0 && !ret_row->complex && ret_row->cfa_reg == LS_REG_RBP)
+        else if (err == 0 && !ret_row->exprs && ret_row->cfa_reg == LS_REG_RBP)
                 correct_rbp(cfi, file_offset, *ret_function, ret_row);
         return err;
 }
 
 void ls_cfi_row_drop(struct ls_cfi_row *row)
 {
-        free(row->complex);
-        row->complex = NULL;
+        free(row->exprs);
+        row->exprs = NULL;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/symbols.h"
+#include "record/worker/symbols.h"
 
 #define SYMBOLS_MAX (1u << 20)
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/symbols.h"
+#include "record/worker/symbols.h"
 
 #define MANGLED_MAX 4096u               /* longer names are shown as they are */
 

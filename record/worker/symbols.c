@@ -1,5 +1,5 @@
 /* Names of functions in an object file: see symbols.h. libdwfl finds separate debug files by build id. */
-#include "record/symbols.h"
+#include "record/worker/symbols.h"
 
 #include <elf.h>
 #include <elfutils/libdwelf.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -75,6 +76,19 @@ static int vdso_file(void)
         return -1;
 }
 
+/* A FIFO would not let its reader go. */
+static int regular_file(const char *path)
+{
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        struct stat st;
+
+        if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
+                close(fd);
+                return -1;
+        }
+        return fd;
+}
+
 static int has_build_id(Dwfl_Module *module, const uint8_t *want, size_t len)
 {
         const unsigned char *bits;
@@ -85,19 +99,18 @@ static int has_build_id(Dwfl_Module *module, const uint8_t *want, size_t len)
 
 static int open_module(struct ls_symbols *s, const char *path)
 {
-        int fd = -1;
+        int fd;
 
         s->dwfl = dwfl_begin(&callbacks);
         if (!s->dwfl)
                 return -ENOMEM;
-        if (ls_symbols_is_vdso(path)) {
+        if (ls_symbols_is_vdso(path))
                 s->prefix = "[vdso] ";
-                fd = vdso_file();
-                if (fd < 0)
-                        return -ENOENT;
-        }
+        fd = ls_symbols_is_vdso(path) ? vdso_file() : regular_file(path);
+        if (fd < 0)
+                return -ENOENT;
         s->module = dwfl_report_offline(s->dwfl, path, path, fd);       /* takes fd when it succeeds */
-        if (!s->module && fd >= 0)
+        if (!s->module)
                 close(fd);
         return s->module && dwfl_report_end(s->dwfl, NULL, NULL) == 0 ? 0 : -ENOENT;
 }
@@ -243,7 +256,7 @@ size_t ls_symbols_build_id(const char *path, uint8_t *ret_id, size_t size)
         const void *bits;
         ssize_t n = -1;
         Elf *elf;
-        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        int fd = regular_file(path);
 
         if (fd < 0)
                 return 0;

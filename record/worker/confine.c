@@ -1,0 +1,202 @@
+/* Fewer rights for good: see confine.h. */
+#include "record/worker/confine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MEMORY_MOST (UINT64_C(8) << 30) /* address space: debug information of large programs is mapped whole */
+#define FILES_MOST  4096u
+#define NOBODY      65534u
+
+int ls_rights_of(pid_t pid, struct ls_rights *ret)
+{
+        char path[64], line[256];
+        unsigned uid = 0, gid = 0;
+        struct stat st;
+        int seen = 0;
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+        f = fopen(path, "re");
+        if (!f)
+                return errno == ENOENT ? -ESRCH : -errno;
+        while (fgets(line, sizeof(line), f))
+                seen += sscanf(line, "Uid: %*u %u", &uid) == 1 || sscanf(line, "Gid: %*u %u", &gid) == 1;
+        fclose(f);
+        if (seen < 2)
+                return -ESRCH;
+        *ret = (struct ls_rights){ .uid = uid, .gid = gid, .is_own = geteuid() != 0 };
+        snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+        if (stat(path, &st) == 0) {
+                ret->root_dev = st.st_dev;
+                ret->root_ino = st.st_ino;
+        }
+        return 0;
+}
+
+void ls_rights_own(struct ls_rights *ret)
+{
+        *ret = (struct ls_rights){ .uid = getuid(), .gid = getgid(), .is_own = geteuid() != 0 };
+}
+
+void ls_rights_nobody(struct ls_rights *ret)
+{
+        ls_rights_own(ret);
+        if (!ret->is_own)
+                ret->uid = ret->gid = NOBODY;
+}
+
+int ls_rights_same(const struct ls_rights *a, const struct ls_rights *b)
+{
+        return a->uid == b->uid && a->gid == b->gid && a->root_dev == b->root_dev && a->root_ino == b->root_ino;
+}
+
+static int drop_capabilities(void)
+{
+        struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+        struct __user_cap_data_struct none[2] = { { 0 } };
+
+        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+        return syscall(SYS_capset, &head, none) ? -errno : 0;
+}
+
+static int become(const struct ls_rights *r, int root_fd)
+{
+        if (geteuid() == 0) {
+                if (root_fd >= 0 && (fchdir(root_fd) || chroot(".")))
+                        return -errno;
+                /* A root of few capabilities stays what it is when the target is root as well. */
+                if (chdir("/") || (setgroups(0, NULL) && r->uid) ||
+                    setresgid(r->gid, r->gid, r->gid) || setresuid(r->uid, r->uid, r->uid))
+                        return -errno;
+        }
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+                return -errno;
+        return drop_capabilities();
+}
+
+/* A lower one that was set before stays. */
+static void limit(int what, rlim_t most)
+{
+        struct rlimit r;
+
+        if (getrlimit(what, &r))
+                return;
+        if (r.rlim_max > most)
+                r.rlim_max = most;
+        r.rlim_cur = what == RLIMIT_NOFILE || r.rlim_cur > r.rlim_max ? r.rlim_max : r.rlim_cur;
+        setrlimit(what, &r);
+}
+
+static const int common_calls[] = {
+        SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(readv), SCMP_SYS(preadv), SCMP_SYS(write), SCMP_SYS(sendto),
+        SCMP_SYS(sendmsg), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(close),
+        SCMP_SYS(fstat), SCMP_SYS(lseek), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(brk),
+        SCMP_SYS(futex), SCMP_SYS(clock_gettime), SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep), SCMP_SYS(exit),
+        SCMP_SYS(exit_group), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigreturn),
+        SCMP_SYS(sigaltstack), SCMP_SYS(getrandom), SCMP_SYS(getpid), SCMP_SYS(getppid), SCMP_SYS(gettid),
+        SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid), SCMP_SYS(sched_yield),
+        SCMP_SYS(restart_syscall), SCMP_SYS(membarrier), SCMP_SYS(rseq), SCMP_SYS(uname),
+};
+static const int files_calls[] = {
+        SCMP_SYS(newfstatat), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
+        SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(getdents64), SCMP_SYS(memfd_create),
+        SCMP_SYS(getcwd), SCMP_SYS(prlimit64), SCMP_SYS(dup),
+};
+/* What the dynamic loader and LuaJIT's and its program's start need. */
+static const int probe_calls[] = {
+        SCMP_SYS(execve), SCMP_SYS(mmap), SCMP_SYS(mprotect), SCMP_SYS(arch_prctl), SCMP_SYS(set_tid_address),
+        SCMP_SYS(set_robust_list), SCMP_SYS(timer_create), SCMP_SYS(timer_delete), SCMP_SYS(fcntl), SCMP_SYS(ioctl),
+        SCMP_SYS(sched_getaffinity), SCMP_SYS(getrlimit), SCMP_SYS(sysinfo), SCMP_SYS(statfs), SCMP_SYS(prctl),
+        SCMP_SYS(fadvise64), SCMP_SYS(mincore), SCMP_SYS(getresuid), SCMP_SYS(getresgid), SCMP_SYS(tgkill),
+};
+
+static int allow(scmp_filter_ctx ctx, const int *calls, size_t n)
+{
+        int err = 0;
+
+        for (size_t i = 0; i < n && !err; i++)
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, calls[i], 0);
+        return err;
+}
+
+#define ALLOW(ctx, calls) allow(ctx, calls, sizeof(calls) / sizeof(*(calls)))
+
+/* Opening to read, and nothing that makes or empties a file. */
+static int allow_reading(scmp_filter_ctx ctx)
+{
+        const uint64_t mask = O_ACCMODE | O_CREAT | O_TRUNC;
+        int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, mask, O_RDONLY));
+
+        if (!err)
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
+                                       SCMP_A1(SCMP_CMP_MASKED_EQ, mask, O_RDONLY));
+        return err;
+}
+
+/* Memory that is never code. */
+static int allow_data(scmp_filter_ctx ctx)
+{
+        int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+
+        if (!err)
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+                                       SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+        return err;
+}
+
+static int fill(scmp_filter_ctx ctx, enum ls_confine_room room)
+{
+        int err = ALLOW(ctx, common_calls);
+
+        if (!err && room != LS_CONFINE_PROBE)
+                err = allow_data(ctx);
+        if (!err && room != LS_CONFINE_MEMORY)
+                err = ALLOW(ctx, files_calls);
+        if (!err && room != LS_CONFINE_MEMORY)
+                err = allow_reading(ctx);
+        if (!err && room == LS_CONFINE_PROBE)
+                err = ALLOW(ctx, probe_calls);
+        return err;
+}
+
+/* What is not allowed fails with EPERM: a library that tries more goes another way. */
+static int forbid(enum ls_confine_room room)
+{
+        scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+        int err = ctx ? fill(ctx, room) : -ENOMEM;
+
+        if (!err)
+                err = seccomp_load(ctx);
+        if (ctx)
+                seccomp_release(ctx);
+        return err;
+}
+
+int ls_confine(const struct ls_rights *r, int root_fd, enum ls_confine_room room, int filter)
+{
+        int err;
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        limit(RLIMIT_CORE, 0);
+        limit(RLIMIT_AS, MEMORY_MOST);
+        limit(RLIMIT_NOFILE, FILES_MOST);
+        if (filter && room != LS_CONFINE_PROBE)
+                limit(RLIMIT_FSIZE, room == LS_CONFINE_FILES ? 1u << 20 : 0);   /* the vdso becomes a file */
+        err = become(r, root_fd);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);       /* it is lost when the user changes */
+        return err || !filter ? err : forbid(room);
+}

@@ -1,0 +1,38 @@
+/* The rights of a process that reads what a target made: as few as the target has. Called by the worker's processes, first of
+ * all, and by rights.c's users who start them. */
+#ifndef LS_RECORD_WORKER_CONFINE_H
+#define LS_RECORD_WORKER_CONFINE_H
+
+#include <sys/types.h>
+
+/* What a confined process may ask of the kernel, beside memory of its own and messages on open descriptors. */
+enum ls_confine_room {
+        LS_CONFINE_FILES,               /* opens files to read them */
+        LS_CONFINE_PROBE,               /* runs a target's LuaJIT: loads code, and executes a program */
+        LS_CONFINE_MEMORY,              /* reads memory through descriptors that it has: opens nothing */
+        LS_CONFINE_NROOMS
+};
+
+struct ls_rights {
+        uid_t uid;                      /* the target's */
+        gid_t gid;
+        int is_own;                     /* 1 = we cannot become that user: ours are kept, less what can be given away */
+        dev_t root_dev;                 /* the target's root directory, to tell views of files apart; 0 = not known */
+        ino_t root_ino;
+};
+
+/* Those of a process. Returns 0 or -errno: -ESRCH, it has ended. */
+int ls_rights_of(pid_t pid, struct ls_rights *ret);
+/* Those of this process's user: what the user named himself. */
+void ls_rights_own(struct ls_rights *ret);
+/* Those of nobody, where this process is root; else its own. */
+void ls_rights_nobody(struct ls_rights *ret);
+int ls_rights_same(const struct ls_rights *a, const struct ls_rights *b);
+
+/* Gives up, for good: other users' rights, capabilities, gaining any by exec, core dumps, files of any size, and all system
+ * calls that the room does not need. root_fd: becomes the root directory where this process may say so; -1 = it stays.
+ * filter 0: no system call is forbidden (a debuginfod server was asked for). Returns 0 or -errno: then nothing of the target's
+ * may be touched. Normal context, one thread. */
+int ls_confine(const struct ls_rights *r, int root_fd, enum ls_confine_room room, int filter);
+
+#endif

@@ -1,0 +1,386 @@
+/* Questions to workers: see worker.h. */
+#include "record/worker/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record/worker/confine.h"
+#include "record/worker/serve.h"
+
+#define WORKERS_MOST 32u                /* users at a time; further ones get the least rights */
+#define STARTS_MOST  8u                 /* of one worker: what kills so many is left alone */
+#define NOTICES_MOST 4u
+#define SOON_MS      2000               /* for what the recorder's rings wait */
+#define LATE_MS      15000              /* for names: debug information of large programs */
+#define SERVER_MS    120000             /* where a debuginfod server may be asked; symbols.c gives those up */
+
+struct ls_worker {
+        struct ls_workers *all;
+        struct ls_rights rights;
+        int root_fd;                    /* the target's root directory when it is not ours; -1 = ours */
+        int socket;                     /* -1 = it does not run */
+        pid_t pid;
+        uint32_t generation;            /* of all workers: which process this is */
+        unsigned starts;
+};
+
+struct ls_workers {
+        struct ls_worker list[WORKERS_MOST + 1];        /* the last: of the least rights */
+        unsigned n;
+        uint32_t generation;
+        uint64_t cpu_ns;                /* of those that have ended */
+        unsigned notices;
+        void (*notice)(void *ctx, const char *text);
+        void *ctx;
+};
+
+static struct ls_worker_request request;        /* 8 KiB; there is one thread */
+static struct ls_worker_reply reply;
+
+struct ls_workers *ls_workers_new(void (*notice)(void *ctx, const char *text), void *ctx)
+{
+        struct ls_workers *ws = calloc(1, sizeof(*ws));
+
+        if (!ws)
+                return NULL;
+        ws->notice = notice;
+        ws->ctx = ctx;
+        for (unsigned i = 0; i <= WORKERS_MOST; i++)
+                ws->list[i] = (struct ls_worker){ .all = ws, .root_fd = -1, .socket = -1 };
+        ls_rights_nobody(&ws->list[WORKERS_MOST].rights);
+        return ws;
+}
+
+/* It ends by itself when the socket is closed; one that hangs is not waited for. */
+static void stop(struct ls_worker *w, int hangs)
+{
+        struct rusage used;
+        pid_t r;
+
+        if (w->socket < 0)
+                return;
+        close(w->socket);
+        w->socket = -1;
+        if (hangs)
+                kill(w->pid, SIGKILL);
+        do
+                r = wait4(w->pid, NULL, 0, &used);
+        while (r < 0 && errno == EINTR);
+        if (r == w->pid)
+                w->all->cpu_ns += (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000000u +
+                                  (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000u;
+}
+
+void ls_workers_free(struct ls_workers *ws)
+{
+        if (!ws)
+                return;
+        for (unsigned i = 0; i <= WORKERS_MOST; i++) {
+                stop(&ws->list[i], 1);  /* it has nothing left to say */
+                if (ws->list[i].root_fd >= 0)
+                        close(ws->list[i].root_fd);
+        }
+        free(ws);
+}
+
+uint64_t ls_workers_cpu_ns(const struct ls_workers *ws)
+{
+        uint64_t sum = ws ? ws->cpu_ns : 0;
+
+        for (unsigned i = 0; ws && i <= WORKERS_MOST; i++) {
+                struct timespec t;
+                clockid_t clock;
+
+                if (ws->list[i].socket >= 0 && clock_getcpuclockid(ws->list[i].pid, &clock) == 0 &&
+                    clock_gettime(clock, &t) == 0)
+                        sum += (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+        }
+        return sum;
+}
+
+/* The root directory of a process of another view, where we may make it ours. */
+static int open_root(pid_t pid, const struct ls_rights *r)
+{
+        struct stat own;
+        char path[64];
+
+        if (geteuid() != 0 || !r->root_ino || stat("/", &own) ||
+            (own.st_dev == r->root_dev && own.st_ino == r->root_ino))
+                return -1;
+        snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+        return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+struct ls_worker *ls_workers_of(struct ls_workers *ws, pid_t pid, struct ls_worker *last)
+{
+        struct ls_rights rights;
+        struct ls_worker *w;
+
+        if (!ws)
+                return NULL;
+        w = &ws->list[WORKERS_MOST];
+        if (w->rights.is_own)           /* whoever the program is: we can be nobody else */
+                return w;
+        if (!pid || ls_rights_of(pid, &rights) < 0)
+                return last ? last : w;
+        for (unsigned i = 0; i < ws->n; i++)
+                if (ls_rights_same(&ws->list[i].rights, &rights))
+                        return &ws->list[i];
+        if (ws->n == WORKERS_MOST)
+                return w;
+        w = &ws->list[ws->n++];
+        w->rights = rights;
+        w->root_fd = open_root(pid, &rights);
+        return w;
+}
+
+static int start(struct ls_worker *w)
+{
+        char uid[16], gid[16];
+        /* Servers are the user's own wish, for programs of his own. */
+        int servers = getenv("DEBUGINFOD_URLS") && w->rights.uid == getuid();
+        const char *argv[] = { LS_WORKER_ARGV0, "files", uid, gid, w->root_fd >= 0 ? "root" : "-", NULL };
+        int pair[2], fds[2];
+
+        if (w->starts == STARTS_MOST)
+                return -EPIPE;
+        w->starts++;
+        snprintf(uid, sizeof(uid), "%u", (unsigned)w->rights.uid);
+        snprintf(gid, sizeof(gid), "%u", (unsigned)w->rights.gid);
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        fds[0] = pair[1];
+        fds[1] = w->root_fd;
+        w->pid = ls_worker_spawn(argv, servers ? environ : NULL, fds, w->root_fd >= 0 ? 2 : 1);
+        close(pair[1]);
+        if (w->pid < 0) {
+                close(pair[0]);
+                return w->pid;
+        }
+        w->socket = pair[0];
+        w->generation = ++w->all->generation;
+        return 0;
+}
+
+static uint64_t now_ms(void)
+{
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
+}
+
+/* Waits for the answer. Returns its bytes, -ETIME, or -EPIPE: there is nobody. */
+static ssize_t receive(struct ls_worker *w, int ms)
+{
+        uint64_t until = now_ms() + (uint64_t)ms, now;
+        struct pollfd p = { .fd = w->socket, .events = POLLIN };
+        ssize_t n;
+        int r;
+
+        do {
+                now = now_ms();
+                r = poll(&p, 1, until > now ? (int)(until - now) : 0);
+        } while (r < 0 && errno == EINTR);
+        if (r <= 0)
+                return -ETIME;
+        n = recv(w->socket, &reply, sizeof(reply), 0);
+        return n > 0 ? n : -EPIPE;
+}
+
+static int check_exprs(const struct ls_cfi_exprs *e, size_t size)
+{
+        if (size < ls_cfi_exprs_size(0) || e->n_ops > LS_CFI_OPS_MAX || size < ls_cfi_exprs_size(e->n_ops))
+                return -EPROTO;
+        if (!e->cfa.n)
+                return -EPROTO;
+        for (unsigned i = 0; i <= LS_NREGS; i++) {
+                const struct ls_cfi_expr *x = i < LS_NREGS ? &e->reg[i] : &e->cfa;
+
+                if (x->rule >= LS_CFI_NRULES || x->first > e->n_ops || x->n > e->n_ops - x->first)
+                        return -EPROTO;
+        }
+        return 0;
+}
+
+static int check_row(const struct ls_cfi_row *row)
+{
+        int ok = row->cfa_reg < LS_NREGS;
+
+        for (unsigned i = 0; i < LS_CFI_NSAVED; i++)
+                ok &= row->rule[i] <= LS_CFI_LOST;
+        return ok ? 0 : -EPROTO;
+}
+
+/* Whether what came makes sense. Returns 0 or -EPROTO. */
+static int check(uint32_t op, size_t size)
+{
+        size_t tail = size - offsetof(struct ls_worker_reply, text);
+
+        if (size < offsetof(struct ls_worker_reply, text) || reply.error > 0)
+                return -EPROTO;
+        if (reply.error)
+                return 0;
+        if (op == LS_WORKER_ROW)
+                return reply.row.exprs ? check_exprs(&reply.exprs, tail) : check_row(&reply.row);
+        if (reply.id_len > sizeof(reply.id) || reply.len > tail || reply.len >= sizeof(reply.text))
+                return -EPROTO;
+        if (memchr(reply.text, 0, reply.len))
+                return -EPROTO;
+        reply.text[reply.len] = 0;
+        return 0;
+}
+
+/* Has the request answered. Returns 0 with the reply, -errno of the answer, or -EPIPE: the worker died, hung or said nonsense;
+ * it is ended, and the next request starts another. */
+static int ask(struct ls_worker *w, int ms)
+{
+        size_t size = offsetof(struct ls_worker_request, text) + request.len[0] + request.len[1];
+        ssize_t n;
+        int err;
+
+        if (!w) {
+                n = (ssize_t)ls_worker_answer(&request, size, &reply);
+                err = check(request.op, (size_t)n);
+                return err ? err : reply.error;
+        }
+        err = w->socket < 0 ? start(w) : 0;
+        if (err)
+                return err;
+        n = send(w->socket, &request, size, MSG_NOSIGNAL) == (ssize_t)size ? receive(w, ms) : -EPIPE;
+        err = n < 0 ? (int)n : check(request.op, (size_t)n);
+        if (!err)
+                return reply.error;
+        stop(w, 1);
+        return -EPIPE;
+}
+
+static void set_text(unsigned i, const char *text)
+{
+        size_t n = strnlen(text, PATH_MAX - 1);
+
+        memcpy(request.text + (i ? request.len[0] : 0), text, n);
+        request.len[i] = (uint32_t)n;
+}
+
+static void begin(enum ls_worker_op op, pid_t pid, const char *text)
+{
+        memset(&request, 0, offsetof(struct ls_worker_request, text));
+        request.op = op;
+        request.pid = (int32_t)pid;
+        set_text(0, text);
+}
+
+static void complain(struct ls_worker *w, const char *path)
+{
+        char text[PATH_MAX + 100];
+
+        if (!w || !w->all->notice || w->all->notices++ >= NOTICES_MOST)
+                return;
+        snprintf(text, sizeof(text), "%s could not be read: names and native stacks may be missing in it", path);
+        w->all->notice(w->all->ctx, text);
+}
+
+static int blame(struct ls_worker *w, struct ls_worker_file *f, int err)
+{
+        if (err == -EPIPE) {
+                f->bad = 1;
+                complain(w, f->path);
+        }
+        return err;
+}
+
+/* A request about the file, which the worker knows after this. */
+static int begin_file(struct ls_worker *w, struct ls_worker_file *f, enum ls_worker_op op, uint64_t offset)
+{
+        uint32_t generation = w ? w->generation : 1;
+        int err = f->bad ? -ENOENT : 0;
+
+        if (!err && (!f->generation || f->generation != generation || (w && w->socket < 0))) {
+                begin(LS_WORKER_OPEN, f->pid, f->path);
+                request.id_len = f->build_id_len <= LS_WORKER_ID ? f->build_id_len : 0;
+                memcpy(request.id, f->build_id, request.id_len);
+                err = blame(w, f, ask(w, SOON_MS));
+                f->number = reply.file;
+                f->generation = w ? w->generation : 1;
+        }
+        begin(op, f->pid, "");
+        request.file = f->number;
+        request.offset = offset;
+        return err;
+}
+
+int ls_worker_row(struct ls_worker *w, struct ls_worker_file *f, uint64_t offset, struct ls_cfi_row *ret_row,
+                  uint64_t *ret_function)
+{
+        int err = begin_file(w, f, LS_WORKER_ROW, offset);
+
+        if (!err)
+                err = blame(w, f, ask(w, SOON_MS));
+        if (err)
+                return err;
+        *ret_row = reply.row;
+        ret_row->exprs = NULL;
+        *ret_function = reply.function <= offset ? reply.function : offset;
+        if (reply.row.exprs) {
+                size_t size = ls_cfi_exprs_size(reply.exprs.n_ops);
+
+                ret_row->exprs = malloc(size);
+                if (!ret_row->exprs)
+                        return -ENOMEM;
+                memcpy(ret_row->exprs, &reply.exprs, size);
+        }
+        return 0;
+}
+
+int ls_worker_symbol(struct ls_worker *w, struct ls_worker_file *f, uint64_t offset, char *ret_name, size_t size)
+{
+        int err = begin_file(w, f, LS_WORKER_SYMBOL, offset);
+
+        if (!err)
+                err = blame(w, f, ask(w, getenv("DEBUGINFOD_URLS") ? SERVER_MS : LATE_MS));
+        if (!err)
+                snprintf(ret_name, size, "%s", reply.text);
+        return err;
+}
+
+size_t ls_worker_build_id(struct ls_worker *w, pid_t pid, const char *path, uint8_t *ret_id, size_t size)
+{
+        int err;
+
+        begin(LS_WORKER_BUILD_ID, pid, path);
+        err = ask(w, SOON_MS);
+        if (err == -EPIPE)
+                complain(w, path);
+        if (err || reply.id_len > size)
+                return 0;
+        memcpy(ret_id, reply.id, reply.id_len);
+        return reply.id_len;
+}
+
+int ls_worker_source(struct ls_worker *w, const char *dir, const char *name, char *ret_path, uint64_t *ret_size,
+                     uint64_t *ret_hash)
+{
+        int err;
+
+        begin(LS_WORKER_SOURCE, 0, dir);
+        set_text(1, name);
+        err = ask(w, SOON_MS);
+        if (err)
+                return err;
+        memcpy(ret_path, reply.text, reply.len + 1u);
+        *ret_size = reply.size;
+        *ret_hash = reply.hash;
+        return 0;
+}

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Tests of what luasample does with what belongs to somebody else: run.py [--quick] [--list] [NAME...]
+
+A program under measurement may be hostile to the user who looks at it, root before all. What it names is read by processes
+of its own rights (record/worker). Needs the build directory in LUASAMPLE_BUILD (default build/)."""
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(os.path.dirname(HERE)))
+import support as s
+from support import Skip, check
+
+suite = s.Suite("rights")
+NOBODY = 65534
+
+
+def as_nobody():
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise Skip("needs root, whom the programs of these tests attack")
+
+
+@contextlib.contextmanager
+def shared_dir():
+    """A directory that nobody can read, in one that everybody can enter."""
+    mode = os.stat(s.tmpdir()).st_mode & 0o777
+    os.chmod(s.tmpdir(), 0o755)
+    path = s.tmpfile(".d")
+    os.mkdir(path)
+    os.chown(path, NOBODY, NOBODY)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        os.chmod(s.tmpdir(), mode)
+
+
+@contextlib.contextmanager
+def nobodys(cmd, **env):
+    """A process of nobody's that has said that it is up."""
+    out = s.tmpfile(".out")
+    with open(out, "wb") as f:
+        p = subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=f, stderr=f, preexec_fn=as_nobody,
+                             env=dict(os.environ, **env))
+    try:
+        end = time.monotonic() + 20
+        while "up" not in open(out, encoding="utf-8").read():
+            check(time.monotonic() < end and p.poll() is None, "does not come up: " + open(out, encoding="utf-8").read()[-300:])
+            time.sleep(0.01)
+        yield p
+    finally:
+        p.kill()
+        p.wait()
+
+
+def read(pid, name):
+    with open("/proc/%d/%s" % (pid, name), "rb") as f:
+        return f.read().decode("utf-8", "replace")
+
+
+def status_of(pid):
+    return dict(line.split(":", 1) for line in read(pid, "status").splitlines() if ":" in line)
+
+
+def who_has_mapped(path, other_than, until):
+    """The process that has the file mapped, beside those given."""
+    while time.monotonic() < until:
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if int(pid) not in other_than and path in read(int(pid), "maps"):
+                    return int(pid)
+        time.sleep(0.01)
+    return None
+
+
+def check_confined(pid, uid, what):
+    """It has the rights of uid, and nothing of ours."""
+    st = status_of(pid)
+    ids = st["Uid"].split() + st["Gid"].split()
+    check(ids == [str(uid)] * 8 and st["Groups"].split() in ([], [str(uid)]), "%s: %s %s" % (what, ids, st["Groups"]))
+    check(int(st["CapEff"], 16) == int(st["CapPrm"], 16) == int(st["CapInh"], 16) == 0, "%s has capabilities: %s" % (what, st["CapPrm"]))
+    check(st["NoNewPrivs"].strip() == "1" and st["Seccomp"].strip() == "2", "%s: NoNewPrivs %s, Seccomp %s"
+          % (what, st["NoNewPrivs"], st["Seccomp"]))
+    check("SECRET" not in read(pid, "environ"), "%s has our environment" % what)
+    fields = read(pid, "stat").rsplit(")", 1)[1].split()
+    check(int(fields[3]) == pid and int(fields[4]) == 0, "%s is in session %s with terminal %s" % (what, fields[3], fields[4]))
+    for fd in range(3):
+        check(os.readlink("/proc/%d/fd/%d" % (pid, fd)) == "/dev/null", "%s has our descriptor %d" % (what, fd))
+
+
+@contextlib.contextmanager
+def hostile(where):
+    """A process of nobody's with a library in it that looks like a LuaJIT."""
+    program, lib = os.path.join(where, "program"), os.path.join(where, "liblua.so")
+    shutil.copy(s.host("hostile_load"), program)
+    shutil.copy(os.path.join(s.build_dir(), "tests/hosts/hostile_luajit.so"), lib)
+    with nobodys([program, lib], HOSTILE="1") as p:
+        yield p, lib
+
+
+@suite.test("stack", "stack PID: what a program offers as its LuaJIT runs with that program's rights, and nothing of ours", True)
+def stack():
+    need_root()
+    with shared_dir() as where, hostile(where) as (p, lib):
+        r = s.Started([s.luasample(), "stack", str(p.pid)], env=dict(os.environ, SECRET="of root"))
+        pid = who_has_mapped(lib, {p.pid, r.p.pid}, time.monotonic() + 20)
+        check(pid, "nobody loads the library; %r" % r.read(r.err))
+        check_confined(pid, NOBODY, "the process that loads it")
+        check(r.wait() == 1 and len(r.read(r.err).splitlines()) == 1, "%r" % r.read(r.err))
+        check(p.poll() is None, "the program has ended")
+        check(not os.path.exists("/tmp/luasample-hostile"), "it has made a file")
+
+
+@suite.test("core", "stack --core: code of a file that belongs to neither root nor the user runs on --trust alone")
+def core():
+    need_root()
+    with shared_dir() as where, hostile(where) as (p, lib):
+        path = os.path.join(where, "core")
+        s.run([s.need("gcore"), "-o", path, str(p.pid)])
+        path += ".%d" % p.pid
+        check(os.path.exists(path), "gcore wrote nothing")
+        os.chown(path, 0, 0)
+        for owner, opts, runs in ((NOBODY, (), False), (NOBODY, ("--trust",), True), (0, (), True)):
+            os.chown(lib, owner, owner)
+            r = s.Started([s.luasample(), "stack", "--core", path, *opts], env=dict(os.environ, SECRET="of root"))
+            pid = who_has_mapped(lib, {p.pid, r.p.pid}, time.monotonic() + (20 if runs else 1.5))
+            check(bool(pid) == runs, "owner %d, %s: %s; %r" % (owner, opts, pid, r.read(r.err)))
+            if runs:
+                check_confined(pid, NOBODY, "the process that loads it")
+            check(r.wait() == 1, r.read(r.err))
+            lines = r.read(r.err).splitlines()
+            check(len(lines) == 1 and (runs or "belongs to another user" in lines[0] and "--trust" in lines[0]), "%s" % lines)
+
+
+BURN = "int burn(int n); int burn(int n) { volatile int x = 0; for (int i = 0; i < n; i++) x += i; return x; }"
+BURNS = """
+local ffi = require "ffi"
+ffi.cdef "int burn(int n);"
+local lib = ffi.load(arg[1])
+io.write("up\\n") io.flush()
+while true do lib.burn(100000) end
+"""
+
+
+@contextlib.contextmanager
+def burning(where):
+    """A program of nobody's that is in a library of its own most of the time."""
+    source, lib, script = (os.path.join(where, n) for n in ("burn.c", "libburn.so", "burn.lua"))
+    for path, text in ((source, BURN), (script, BURNS)):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+    s.run([s.need("gcc"), "-O1", "-g", "-shared", "-fPIC", "-o", lib, source]).ok()
+    with nobodys([s.luajit().program, script, lib]) as p:
+        yield p, lib
+
+
+def recorded(pid, *opts, during=None, seconds=1.0):
+    """The trace of an attachment that ends by SIGINT, and the time from there to its end."""
+    trace = s.tmpfile(".data")
+    r = s.Started([s.luasample(), "record", "-p", str(pid), "-o", trace, *opts], env=dict(os.environ, SECRET="of root"))
+    until = time.monotonic() + 20
+    while "luasample" not in read(pid, "maps"):
+        check(time.monotonic() < until and r.p.poll() is None, "does not attach: %r" % r.read(r.err))
+        time.sleep(0.01)
+    if during:
+        during(r)
+    time.sleep(seconds)
+    r.signal(signal.SIGINT)
+    began = time.monotonic()
+    check(r.wait(100) == 0, r.read(r.err))
+    return trace, r.read(r.err), time.monotonic() - began
+
+
+def worker_of(pid, timeout=20):
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        for child in s.children_of(pid):
+            with contextlib.suppress(OSError):
+                if read(child, "cmdline").startswith("luasample-worker\0files"):
+                    return child
+        time.sleep(0.01)
+    return None
+
+
+@suite.test("native", "record --native -p: the program's files are read with its rights", True)
+def native():
+    need_root()
+    with shared_dir() as where, burning(where) as (p, lib):
+        seen = []
+
+        def look(r):
+            pid = worker_of(r.p.pid)
+            check(pid, "there is no worker: %r" % r.read(r.err))
+            time.sleep(0.2)             # it has given up its rights
+            check_confined(pid, NOBODY, "the worker")
+            seen.append(pid)
+        trace, err, _ = recorded(p.pid, "--native", during=look)
+        check(seen and s.share(s.rows(trace), function="burn") > 80, "burn has not its name: %s; %s" % (s.rows(trace)[:3], err))
+        check(not os.path.exists("/proc/%d" % seen[0]), "the worker lives on")
+
+
+@suite.test("fifo", "record --native -p: a FIFO in place of the program's library does not hold the recording up")
+def fifo():
+    need_root()
+    with shared_dir() as where, burning(where) as (p, lib):
+        os.rename(lib, lib + ".was")
+        os.mkfifo(lib)
+        os.chown(lib, NOBODY, NOBODY)
+        trace, err, seconds = recorded(p.pid, "--native")
+        rows = s.rows(trace)
+        check(seconds < 60 and sum(r["self"] for r in rows) > 0.99, "%.1f s, %s" % (seconds, rows[:3]))
+        check(p.poll() is None, "the program has ended")
+
+
+@suite.test("lost", "record --native -p: a worker that is killed takes some names along, and no samples", True)
+def lost():
+    need_root()
+    with shared_dir() as where, burning(where) as (p, lib):
+        def kill(r):
+            pid = worker_of(r.p.pid)
+            check(pid, "there is no worker")
+            os.kill(pid, signal.SIGKILL)
+        trace, err, _ = recorded(p.pid, "--native", during=kill)
+        i = s.info(trace)
+        check(i["complete"] and i["sample_ticks"] + i["lost_ticks"] == i["ticks"] > 50, "%s; %s" % (i, err))
+
+
+if __name__ == "__main__":
+    sys.exit(suite.main())
