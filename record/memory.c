@@ -96,20 +96,19 @@ static void begin(struct ls_memory *m, const struct ls_record_options *o, void *
 /* Sparse as well: what is used is there. */
 static int share_with_watcher(struct ls_memory *m)
 {
-        int err;
+        void *map;
 
         if (m->ring_count == m->agent_rings)
                 return 0;
-        m->watchers = mmap(NULL, m->watchers_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (m->watchers != MAP_FAILED) {
-                if (m->watch_coroutines)        /* thousands send at a time */
-                        ls_memory_ring(m, 2 * m->agent_rings)->size = m->ring_size;
-                return 0;
+        m->watchers_fd = ls_memory_share(m->watchers_size, &map);
+        if (m->watchers_fd < 0) {
+                ls_memory_done(m);
+                return m->watchers_fd;
         }
-        err = errno;
-        m->watchers = NULL;
-        ls_memory_done(m);
-        return -err;
+        m->watchers = map;
+        if (m->watch_coroutines)        /* thousands send at a time */
+                ls_memory_ring(m, 2 * m->agent_rings)->size = m->ring_size;
+        return 0;
 }
 
 int ls_memory_init_in(struct ls_memory *m, const struct ls_record_options *o, int fd)
@@ -150,8 +149,10 @@ int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o)
 
 void ls_memory_done(struct ls_memory *m)
 {
-        if (m->watchers)
+        if (m->watchers) {
                 munmap(m->watchers, m->watchers_size);
+                close(m->watchers_fd);
+        }
         m->watchers = NULL;
         if (m->shm)
                 munmap(m->shm, m->size);

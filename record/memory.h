@@ -21,6 +21,7 @@ struct ls_memory {
         uint8_t watch_threads, watch_coroutines;        /* which of these are wanted */
         uint64_t ring_stride;           /* from ring to ring, the first excepted: see ls_ring_offset */
         size_t watchers_size;
+        int watchers_fd;                /* the file that holds them; only where there are some */
         char *watchers;                 /* the watcher's rings, which the program never sees; NULL = none. As far apart, the
                                          * larger one last */
 };

@@ -399,7 +399,7 @@ static int start_watcher(struct ls_session *s)
 
         if (err < 0)
                 ls_error("-e wall: cannot start the process that watches for blocked threads: %s", strerror(-err));
-        s->launch.watcher = s->root->watcher;
+        s->launch.watcher = s->root->watcher.pid;
         return err;
 }
 
@@ -419,6 +419,7 @@ static int run_program(struct ls_session *s, const char *sentence)
                 return LS_EXIT_FAIL;
         }
         s->pid = s->launch.pid;
+        ls_watcher_target(&s->root->watcher, s->pid);
         status = prepare_with_child(s);
         if (status >= 0) {
                 ls_launch_cancel(&s->launch);

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -26,6 +25,9 @@
 #include "record/trace_file.h"
 #include "record/worker/worker.h"
 #include "record/translate.h"
+#include "record/worker/broker.h"
+#include "record/worker/confine.h"
+#include "record/worker/outside.h"
 
 #define SEARCH_NS   3000000ull          /* of the stop, for the search for coroutines */
 #define LOOK_MS     250                 /* the reader is given up then: the process must go on */
@@ -48,8 +50,11 @@ struct stack {
         struct ls_core core;
         struct ls_lua_image image;
         struct ls_memory memory;
-        struct ls_now *now;
+        int now_fd, answer_fd;          /* files: of now, and what the probe has answered */
+        struct ls_now *shared;          /* the reader writes it, who may be the process's by then: */
+        struct ls_now *now;             /* our own copy of what it said last */
         struct ls_stop stop;
+        struct ls_broker *broker;
         pid_t reader;
         int go[2], done[2];             /* pipes to and from it */
         uint64_t stopped_ns;
@@ -170,25 +175,10 @@ static int read_command_line(int argc, const char **argv, struct stack *s)
         return status;
 }
 
-/* The reader's whole life: see libsample/outside/mirror.h for why it is a process. */
-static void __attribute__((noreturn)) read_process(struct stack *s)
-{
-        char word = 0;
-
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        setpriority(PRIO_PROCESS, 0, -20);      /* where it is allowed: the process waits for us */
-        ls_now_prepare(s->now);
-        if (write(s->done[1], &word, 1) == 1 && !s->now->error && read(s->go[0], &word, 1) == 1) {
-                ls_now_look(s->now, SEARCH_NS);
-                if (write(s->done[1], &word, 1) != 1)
-                        _exit(1);
-        }
-        _exit(0);
-}
-
 /* Waits for the reader's word. Returns 0, -ETIME, or -EPIPE when it died. */
 static int await_reader(struct stack *s, int ms)
 {
+        static struct ls_now copy;
         struct pollfd p = { .fd = s->done[0], .events = POLLIN };
         char word;
         int r;
@@ -198,30 +188,66 @@ static int await_reader(struct stack *s, int ms)
         while (r < 0 && errno == EINTR);
         if (r <= 0)
                 return -ETIME;
-        return read(s->done[0], &word, 1) == 1 ? 0 : -EPIPE;
+        if (read(s->done[0], &word, 1) != 1)
+                return -EPIPE;
+        copy = *s->shared;
+        copy.why[sizeof(copy.why) - 1] = copy.version[sizeof(copy.version) - 1] = 0;
+        s->now = &copy;
+        return 0;
 }
 
+static pid_t no_outer_id(pid_t pid, pid_t inner)
+{
+        (void)pid;
+        (void)inner;
+        return 0;
+}
+
+/* Its descriptors: see struct ls_look_start. */
+static pid_t spawn_reader(const struct stack *s, const struct ls_rights *r, int socket)
+{
+        const int fds[] = { socket, s->now_fd, s->memory.fd, s->go[0], s->done[1], s->answer_fd, s->core.fd };
+        char uid[16], gid[16];
+        const char *argv[] = { LS_WORKER_ARGV0, "look", uid, gid, NULL };
+
+        snprintf(uid, sizeof(uid), "%u", (unsigned)r->uid);
+        snprintf(gid, sizeof(gid), "%u", (unsigned)r->gid);
+        return ls_worker_spawn(argv, NULL, fds, s->pid ? 6 : 7);
+}
+
+/* The process that reads the memory has the rights of the one that it reads; of a core, nobody's. */
 static int start_reader(struct stack *s)
 {
-        int err;
+        const struct ls_look_start first = { .shm_size = s->memory.size, .search_ns = SEARCH_NS, .is_core = !s->pid };
+        struct ls_rights rights;
+        int err = 0, socket;
 
-        if (pipe2(s->go, O_CLOEXEC) < 0 || pipe2(s->done, O_CLOEXEC) < 0)
-                return -errno;
-        s->reader = fork();
-        if (s->reader < 0)
-                return -errno;
-        if (s->reader == 0)
-                read_process(s);
+        if (s->pid)
+                err = ls_rights_of(s->pid, &rights);
+        else
+                ls_rights_nobody(&rights);
+        if (!err && (pipe2(s->go, O_CLOEXEC) < 0 || pipe2(s->done, O_CLOEXEC) < 0))
+                err = -errno;
+        if (!err && !(s->broker = ls_broker_start(&rights, no_outer_id, &first, sizeof(first), &socket)))
+                err = -errno;
+        if (err)
+                return err;
+        if (s->pid)
+                ls_broker_target(s->broker, s->pid);
+        s->reader = spawn_reader(s, &rights, socket);
+        close(socket);
         close(s->go[0]);
         close(s->done[1]);
         s->go[0] = s->done[1] = -1;
+        if (s->reader < 0)
+                return (int)s->reader;
         err = await_reader(s, PREPARE_MS);
         return err ? err : s->now->error;
 }
 
 static void fill_threads(struct stack *s)
 {
-        struct ls_now *n = s->now;
+        struct ls_now *n = s->shared;
 
         for (unsigned i = 0; i < s->stop.n && i < LS_NOW_THREADS; i++) {
                 const struct ls_stopped *t = &s->stop.threads[i];
@@ -235,7 +261,7 @@ static void fill_threads(struct stack *s)
 
 static void fill_from_core(struct stack *s)
 {
-        struct ls_now *n = s->now;
+        struct ls_now *n = s->shared;
 
         for (unsigned i = 0; i < s->core.n_threads && i < LS_NOW_THREADS; i++) {
                 const struct user_regs_struct *r = &s->core.threads[i].regs;
@@ -277,22 +303,23 @@ static int prepare(struct stack *s)
         const struct ls_record_options o = { .interval_ns = LS_DEFAULT_INTERVAL_NS, .ring_size = LS_DEFAULT_RING,
                 .engine = LS_ENGINE_WALK, .events = LS_RECORD_CPU, .no_source = 1,
                 .native_bytes = raw.no_native ? 0 : LS_MAX_NATIVE / 4 };
-        int err = ls_lua_image_find(s->pid, ls_remote_maps(), &s->image), answer;
+        int err = ls_lua_image_find(s->pid, ls_remote_maps(), &s->image);
+        void *now;
+
 
         if (err)
                 return err;
-        s->now = mmap(NULL, sizeof(*s->now), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (s->now == MAP_FAILED)
-                return -errno;
-        err = ls_lua_image_probe(&s->image, s->pid, raw.trust, &answer);
+        s->now_fd = ls_memory_share(sizeof(*s->now), &now);
+        if (s->now_fd < 0)
+                return s->now_fd;
+        s->shared = now;
+        err = ls_lua_image_probe(&s->image, s->pid, raw.trust, &s->answer_fd);
         if (!err)
                 err = ls_memory_init(&s->memory, &o);
         if (err)
                 return err;
-        s->now->pid = s->pid;
-        s->now->answer_fd = answer;
-        s->now->lua_base = s->image.base;
-        s->now->shm = s->memory.shm;
+        s->shared->pid = s->pid;
+        s->shared->lua_base = s->image.base;
         s->memory.shm->root_pid = (uint32_t)s->pid;
         return start_reader(s);
 }
@@ -397,7 +424,7 @@ static int open_core(struct stack *s)
 
 static int stack_run(int argc, const char **argv)
 {
-        static struct stack s = { .image.fd = -1, .memory.fd = -1, .trace_fd = -1 };
+        static struct stack s = { .image.fd = -1, .core.fd = -1, .memory.fd = -1, .trace_fd = -1 };
         int status = read_command_line(argc, argv, &s), err;
 
         if (status >= 0)

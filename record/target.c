@@ -37,10 +37,9 @@ static void take_nothing(void *ctx)
 
 void ls_target_done(struct ls_target *t)
 {
-        if (t->watcher > 0) {           /* nothing was recorded */
-                kill(t->watcher, SIGKILL);
-                ls_watcher_stop(t->watcher, take_nothing, NULL);
-                t->watcher = 0;
+        if (t->watcher.pid) {           /* nothing was recorded */
+                kill(t->watcher.pid, SIGKILL);
+                ls_watcher_stop(&t->watcher, take_nothing, NULL);
         }
         ls_ticker_free(t->ticker);
         t->ticker = NULL;
@@ -181,7 +180,7 @@ void ls_target_second(struct ls_target *t, uint64_t now_ns)
 
         if (t->finished)
                 return;
-        if (t->watcher > 0 && clock_getcpuclockid(t->watcher, &watcher) == 0)
+        if (t->watcher.pid && clock_getcpuclockid(t->watcher.pid, &watcher) == 0)
                 t->watcher_cpu_ns = clock_ns(watcher);
         if (cpu > t->cpu_before_ns + t->cpu_ns)
                 t->cpu_ns = cpu - t->cpu_before_ns;
@@ -203,15 +202,9 @@ static void use_thread_clocks(struct ls_target *t)
 
 int ls_target_watch(struct ls_target *t, const struct ls_record_options *o)
 {
-        pid_t pid;
-
         if (!(o->events & (LS_RECORD_WALL | LS_RECORD_SUSPENDED)))
                 return 0;
-        pid = ls_watcher_start(&t->memory, t->pid, o->interval_ns);
-        if (pid < 0)
-                return (int)pid;
-        t->watcher = pid;
-        return 0;
+        return ls_watcher_start(&t->watcher, &t->memory, t->pid, o->interval_ns);
 }
 
 void ls_target_stop(struct ls_target *t)
@@ -233,10 +226,8 @@ void ls_target_finish(struct ls_target *t)
         atomic_store(&t->memory.shm->recording, 0);
         atomic_fetch_add(&t->memory.shm->request, 1);
         syscall(SYS_futex, &t->memory.shm->request, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-        if (t->watcher > 0) {
-                t->watcher_cpu_ns = ls_watcher_stop(t->watcher, take_all, t);
-                t->watcher = 0;
-        }
+        if (t->watcher.pid)
+                t->watcher_cpu_ns = ls_watcher_stop(&t->watcher, take_all, t);
         now = clock_ns(CLOCK_MONOTONIC);
         ls_target_work(t, now, 1);
         ls_target_second(t, now);

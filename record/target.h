@@ -42,7 +42,7 @@ struct ls_target {
         struct ls_drain drain;
         struct ls_translate translate;
         struct ls_ticker *ticker;               /* NULL = the agent makes its ticks, or none are wanted */
-        pid_t watcher;                          /* see watcher.h; 0 = none */
+        struct ls_watcher watcher;
         uint64_t watcher_cpu_ns;
         struct ls_workers *workers;             /* of all targets */
         clockid_t clock;                        /* of its CPU time */

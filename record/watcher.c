@@ -3,32 +3,67 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "libsample/outside/outside.h"
 #include "record/attach_threads.h"
-#include "record/descriptors.h"
+#include "record/worker/broker.h"
+#include "record/worker/outside.h"
+#include "record/worker/worker.h"
 
+#define START_MS 1000                   /* to give up its rights and to be ready */
 #define LAST_MS 500                     /* for its last look and what it sends then */
 
-pid_t ls_watcher_start(const struct ls_memory *m, pid_t target, uint64_t interval_ns)
+static pid_t spawn(const struct ls_memory *m, const struct ls_rights *r, int socket)
 {
-        pid_t pid = fork();
+        const int fds[] = { socket, m->fd, m->watchers_fd };
+        char uid[16], gid[16];
+        const char *argv[] = { LS_WORKER_ARGV0, "watch", uid, gid, NULL };
 
-        if (pid)
-                return pid < 0 ? -errno : pid;
-        /* Nobody waits for the end of a pipe because of it. Its signals are all blocked already. */
-        close_range(0, ~0u, 0);
-        ls_allow_files(64 + 3 * m->agent_rings);
-        ls_outside_watch(&(struct ls_outside){
-                .shm = m->shm, .ring_size = m->ring_size, .own = m->watchers, .stride = m->ring_stride,
-                .rings = m->agent_rings, .interval_ns = interval_ns,
-                .pid = target, .outer_id = ls_thread_outer_id,
-                .threads = m->watch_threads, .coroutines = m->watch_coroutines ? ls_memory_ring(m, 2 * m->agent_rings) : NULL,
-        });
+        snprintf(uid, sizeof(uid), "%u", (unsigned)r->uid);
+        snprintf(gid, sizeof(gid), "%u", (unsigned)r->gid);
+        return ls_worker_spawn(argv, NULL, fds, 3);
+}
+
+int ls_watcher_start(struct ls_watcher *w, const struct ls_memory *m, pid_t target, uint64_t interval_ns)
+{
+        const struct ls_watch_start first = { .shm_size = m->size, .own_size = m->watchers_size, .stride = m->ring_stride,
+                .interval_ns = interval_ns, .ring_size = m->ring_size, .rings = m->agent_rings, .pid = (int32_t)target,
+                .threads = m->watch_threads, .coroutines = m->watch_coroutines };
+        struct ls_rights rights;
+        int socket, err = 0;
+
+        if (target)
+                err = ls_rights_of(target, &rights);
+        else
+                ls_rights_own(&rights);
+        if (err < 0)
+                return err;
+        w->broker = ls_broker_start(&rights, ls_thread_outer_id, &first, sizeof(first), &socket);
+        if (!w->broker)
+                return -errno;
+        w->pid = spawn(m, &rights, socket);
+        close(socket);
+        if (w->pid < 0) {
+                err = (int)w->pid;
+                ls_broker_stop(w->broker);
+                *w = (struct ls_watcher){ 0 };
+                return err;
+        }
+        if (target)
+                ls_broker_target(w->broker, target);
+        else
+                ls_broker_await(w->broker, START_MS);   /* the program is watched from its start, or a little later */
+        return 0;
+}
+
+void ls_watcher_target(struct ls_watcher *w, pid_t pid)
+{
+        if (w->pid)
+                ls_broker_target(w->broker, pid);
 }
 
 static uint64_t time_of(const struct rusage *r)
@@ -37,22 +72,27 @@ static uint64_t time_of(const struct rusage *r)
                (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) * 1000u;
 }
 
-uint64_t ls_watcher_stop(pid_t pid, void (*take)(void *ctx), void *ctx)
+uint64_t ls_watcher_stop(struct ls_watcher *w, void (*take)(void *ctx), void *ctx)
 {
         const struct timespec ms = { 0, 1000000 };
         struct rusage used = { 0 };
+        pid_t gone = 0;
 
-        if (pid <= 0)
+        if (!w->pid)
                 return 0;
-        for (int i = 0; i < LAST_MS; i++) {
-                if (wait4(pid, NULL, WNOHANG, &used))
-                        return time_of(&used);
+        for (int i = 0; i < LAST_MS && !gone; i++) {
+                gone = wait4(w->pid, NULL, WNOHANG, &used);
+                if (gone)
+                        break;
                 nanosleep(&ms, NULL);
                 take(ctx);
         }
-        kill(pid, SIGKILL);
-        while (wait4(pid, NULL, 0, &used) < 0 && errno == EINTR)
+        if (!gone)
+                kill(w->pid, SIGKILL);
+        while (!gone && wait4(w->pid, NULL, 0, &used) < 0 && errno == EINTR)
                 ;
+        ls_broker_stop(w->broker);
+        *w = (struct ls_watcher){ 0 };
         return time_of(&used);
 }
 

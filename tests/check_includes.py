@@ -15,7 +15,7 @@ ALLOWED = {
     "libsample/inject": ["formats/wire", "libsample"],
     "libsample/outside": ["formats/wire", "libsample", "libsample/handler"],
     "libsample": ["formats/wire", "libsample/handler", "libsample/inject"],
-    "record/worker": [],
+    "record/worker": ["formats/wire", "libsample/outside"],
     "record": ["record/worker", "formats", "formats/wire", "cli", "libsample/inject", "libsample/outside"],
     "report": ["formats", "formats/wire", "cli"],
     ".": ["cli", "record", "record/worker", "report"],

@@ -245,13 +245,19 @@ static int read_segments(struct ls_core *core, const Elf64_Ehdr *eh, struct note
 
 int ls_core_open(const char *path, struct ls_core *ret)
 {
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+        *ret = (struct ls_core){ .fd = -1, .maps_fd = -1 };
+        return fd < 0 ? -errno : ls_core_open_fd(fd, ret);
+}
+
+int ls_core_open_fd(int fd, struct ls_core *ret)
+{
         struct notes notes = { NULL };
         Elf64_Ehdr eh;
         int err;
 
-        *ret = (struct ls_core){ .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), .maps_fd = -1 };
-        if (ret->fd < 0)
-                return -errno;
+        *ret = (struct ls_core){ .fd = fd, .maps_fd = -1 };
         err = read_all(ret->fd, 0, &eh, sizeof eh) || memcmp(eh.e_ident, ELFMAG, SELFMAG) || eh.e_ident[EI_CLASS] != ELFCLASS64 ||
                               eh.e_type != ET_CORE || eh.e_machine != EM_X86_64 || eh.e_phentsize != sizeof(Elf64_Phdr)
                       ? -ENOEXEC : 0;

@@ -25,6 +25,8 @@ struct ls_core {
 
 /* Returns 0; -ENOEXEC: it is no core file of an x86-64 process; or -errno. */
 int ls_core_open(const char *path, struct ls_core *ret);
+/* The same of a file that is open: takes fd. */
+int ls_core_open_fd(int fd, struct ls_core *ret);
 void ls_core_close(struct ls_core *core);
 
 /* All n bytes at this address. Returns 0, or -1: they are not in the file. */

@@ -2,7 +2,6 @@
 #include "libsample/outside/look.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include "libsample/view.h"
 #include "libsample/zones.h"
 
+#define NAME 32u                        /* bytes of a thread's name, a zero included */
 #define NAMED_NS UINT64_C(100000000)    /* between two looks at a thread's name */
 
 struct ls_agent ls_agent;               /* of this process: what the handler's code looks at */
@@ -29,11 +29,11 @@ static uintptr_t view_at;
 
 struct ls_look {
         struct ls_thread thread;        /* with its id as it knows itself */
-        int outer_tid;                  /* and as /proc has it here */
+        int stat_fd;                    /* the thread's stat file; the caller's, -1 = none */
         const struct ls_ring *agents;   /* the thread's own ring */
         int (*still)(void *ctx);
         void *ctx;
-        char name[32];                  /* of the thread, as it was sent */
+        char name[NAME];        /* of the thread, as it was sent */
         int named;
         uint64_t named_ns;              /* when it was last asked for */
         /* the look at hand */
@@ -70,8 +70,9 @@ int ls_look_image(struct ls_shm *shm, pid_t pid)
         shm_copy.want_text = shm->want_text;
         shm_copy.generation = generation;
         ls_agent = (struct ls_agent){ .shm = &shm_copy, .generation = &generation, .pid = (int)pid };
-        ls_remote_of_process(pid);
-        r = ls_mirror_open(pid);
+        r = ls_remote_of_process(pid);
+        if (!r)
+                r = ls_mirror_open(pid);
         return r ? r : ls_mirror_look(read_view, NULL);
 }
 
@@ -188,22 +189,35 @@ static int make_tables(struct ls_thread *t)
         return 0;
 }
 
+/* Its name, as its stat file has it: in parentheses, of which it may have some. Returns its length. */
+static uint32_t read_name(int stat_fd, char name[NAME])
+{
+        char text[256];
+        ssize_t n = stat_fd < 0 ? 0 : pread(stat_fd, text, sizeof text - 1, 0);
+        const char *from, *to;
+        size_t len;
+
+        memset(name, 0, NAME);
+        text[n > 0 ? n : 0] = 0;
+        from = strchr(text, '(');
+        to = strrchr(text, ')');
+        if (!from || !to || to <= from)
+                return 0;
+        len = (size_t)(to - from) - 1;
+        len = len < NAME - 1 ? len : NAME - 1;
+        memcpy(name, from + 1, len);
+        return (uint32_t)len;
+}
+
 /* Name and tid, from which the recorder knows which thread the ring is of. Many a thread gives itself its name when it was
  * armed already. */
 static void send_thread(struct ls_look *l)
 {
         struct ls_thread *t = &l->thread;
         struct ls_rec_thread rec = { t->thread_id, (uint32_t)t->tid, 0, 0 };
-        char path[64], name[sizeof l->name] = "", *body;
-        ssize_t n;
-        int fd;
+        char name[sizeof l->name], *body;
 
-        snprintf(path, sizeof path, "/proc/%d/task/%d/comm", ls_agent.pid, l->outer_tid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        n = fd < 0 ? 0 : read(fd, name, sizeof name - 1);
-        if (fd >= 0)
-                close(fd);
-        rec.name_len = n > 1 ? (uint32_t)n - 1 : 0;     /* a newline ends it */
+        rec.name_len = read_name(l->stat_fd, name);
         if (l->named && (!rec.name_len || !memcmp(name, l->name, sizeof name)))
                 return;
         body = ls_ring_reserve(t->ring, LS_REC_THREAD, sizeof rec + rec.name_len, LS_RESERVE_DEFINITION);
@@ -216,7 +230,7 @@ static void send_thread(struct ls_look *l)
         l->named = 1;
 }
 
-struct ls_look *ls_look_new(unsigned index, int tid, int outer_tid, struct ls_ring *ring, struct ls_ring *own)
+struct ls_look *ls_look_new(unsigned index, int tid, int stat_fd, struct ls_ring *ring, struct ls_ring *own)
 {
         struct ls_look *l = ls_pages_new(sizeof *l);
 
@@ -228,7 +242,7 @@ struct ls_look *ls_look_new(unsigned index, int tid, int outer_tid, struct ls_ri
         l->thread.ring = own;
         l->thread.index = index;
         l->thread.tid = tid;
-        l->outer_tid = outer_tid;
+        l->stat_fd = stat_fd;
         if (make_tables(&l->thread)) {
                 ls_look_free(l);
                 return NULL;

@@ -10,9 +10,10 @@ struct ls_look;
  * -EPROTO: the agent is of another build; else as ls_mirror_open. shm: of the recording. */
 int ls_look_image(struct ls_shm *shm, pid_t pid);
 
-/* What is kept of a thread. tid: as it knows itself; outer_tid: as it is known here; ring: the agent's, whose place a thread has;
+/* What is kept of a thread. tid: as it knows itself; stat_fd: its stat file in /proc, which has its name, -1 = none: asked now and by
+ * ls_look_send; ring: the agent's, whose place a thread has;
  * own: the ring for what is found. NULL = no memory. */
-struct ls_look *ls_look_new(unsigned index, int tid, int outer_tid, struct ls_ring *ring, struct ls_ring *own);
+struct ls_look *ls_look_new(unsigned index, int tid, int stat_fd, struct ls_ring *ring, struct ls_ring *own);
 void ls_look_free(struct ls_look *l);
 
 /* Sends the stack of the thread, which is blocked there, with so many wall ticks. still: asked at the end whether it is so.

@@ -26,6 +26,7 @@
 
 static struct {
         pid_t pid;
+        int maps_fd;                    /* our own mappings */
         volatile sig_atomic_t looking;  /* a fault is a read of the other's memory */
         sigjmp_buf out;
         uintptr_t slots[2 * PAGES];     /* pages that are there, by address; 0 = none */
@@ -94,6 +95,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 static void refresh(void)
 {
         struct iovec v[KEEP];
+        uint8_t read[KEEP];
 
         if (ls_remote_is_core())
                 return;
@@ -103,7 +105,8 @@ static void refresh(void)
         }
         for (unsigned i = 0; i < m.n; i++)
                 v[i] = (struct iovec){ (void *)m.pages[i], PAGE };
-        if (m.n && process_vm_readv(m.pid, v, m.n, v, m.n, 0) != (ssize_t)(m.n * PAGE))
+        ls_remote_pieces(v, v, m.n, read);
+        if (memchr(read, 0, m.n))
                 drop_all();
 }
 
@@ -165,6 +168,27 @@ static int compare_own(void *ctx, const struct range *r)
         return 0;
 }
 
+int ls_mirror_prepare(void)
+{
+        m.maps_fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+        return m.maps_fd < 0 ? -errno : 0;
+}
+
+/* As they are now; each reading begins anew. */
+static FILE *own_maps(void)
+{
+        int fd = dup(m.maps_fd);
+        FILE *f;
+
+        if (fd < 0)
+                return NULL;
+        lseek(fd, 0, SEEK_SET);
+        f = fdopen(fd, "r");
+        if (!f)
+                close(fd);
+        return f;
+}
+
 int ls_mirror_open(pid_t pid)
 {
         static struct own own;
@@ -174,7 +198,7 @@ int ls_mirror_open(pid_t pid)
         ls_mirror_close();
         m.pid = pid;
         own.n = 0;
-        r = each_range(fopen("/proc/self/maps", "re"), note_own, &own);
+        r = each_range(own_maps(), note_own, &own);
         if (!r)
                 r = each_range(ls_remote_maps(), compare_own, &own);
         if (!r && (sigaction(SIGSEGV, &sa, NULL) || sigaction(SIGBUS, &sa, NULL)))

@@ -6,6 +6,8 @@
 
 #include <sys/types.h>
 
+/* What takes rights that the process may give up afterwards. Once, first of all. Returns 0 or -errno. */
+int ls_mirror_prepare(void);
 /* From now on the memory is that of pid. Returns 0; -EPERM or another -errno: it may not be read; -EEXIST: our own memory
  * lies at addresses that it uses too, as without address space randomization. */
 int ls_mirror_open(pid_t pid);

@@ -146,7 +146,11 @@ void ls_now_look(struct ls_now *n, uint64_t budget_ns)
                 struct ls_regs regs = { t->ip, t->sp, t->bp, t->bx, t->dx, t->r12, t->r13, t->r14, t->r15 };
                 struct ls_ring *ring = (struct ls_ring *)((char *)n->shm + ls_ring_offset(n->shm->ring_size, n->shm->ring_stride, i));
 
-                looks[i] = ls_look_new(i, t->tid, t->tid, ring, ring);
+                int stat_fd = ls_remote_is_core() ? -1 : ls_remote_open(t->tid, "stat");
+
+                looks[i] = ls_look_new(i, t->tid, stat_fd, ring, ring);
+                if (stat_fd >= 0)
+                        close(stat_fd);
                 if (!looks[i] || ls_look_now(looks[i], &regs, t->blocked, time_ns))
                         n->unread++;
         }

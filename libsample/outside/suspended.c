@@ -20,6 +20,7 @@
 #include "libsample/handler/functions.h"
 #include "libsample/handler/sample.h"
 #include "libsample/outside/places.h"
+#include "libsample/outside/remote.h"
 #include "libsample/outside/suspended_private.h"
 
 #define LOOK_MIN_NS   UINT64_C(20000000)        /* between two looks */
@@ -124,10 +125,15 @@ static int look(uint64_t now)
 
 void ls_suspended_begin(struct ls_shm *shm, pid_t pid, struct ls_ring *ring, uint64_t interval_ns)
 {
+        int stat_fd;
+
         ls_suspended_end();
         ls_sus.shm = shm;
         ls_sus.interval_ns = interval_ns;
-        ls_sus.look = ls_look_new(LS_THREADS_MOST - 1, (int)pid, (int)pid, ring, ring);
+        stat_fd = ls_remote_open(0, "stat");
+        ls_sus.look = ls_look_new(LS_THREADS_MOST - 1, (int)pid, stat_fd, ring, ring);
+        if (stat_fd >= 0)
+                close(stat_fd);
         ls_sus.random = (uint32_t)pid * 2654435761u | 1;
         ls_sus.credit_ns = CREDIT_NS;
         ls_sus.paid_ns = ls_now_ns();

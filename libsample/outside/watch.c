@@ -9,10 +9,8 @@
 #include "libsample/outside/outside.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -23,6 +21,7 @@
 
 #include "libsample/outside/look.h"
 #include "libsample/outside/mirror.h"
+#include "libsample/outside/remote.h"
 #include "libsample/outside/suspended.h"
 
 #define LOOK_MIN_NS    UINT64_C(1000000)        /* between two looks at all threads */
@@ -96,12 +95,9 @@ static void say(enum ls_watching how)
 
 static int open_file(uint32_t tid, const char *name)
 {
-        char path[64];
-        int fd;
+        int fd = ls_remote_open((pid_t)tid, name);
 
-        snprintf(path, sizeof path, "/proc/%d/task/%u/%s", (int)w.pid, (unsigned)tid, name);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0 && errno == EMFILE)
+        if (fd == -EMFILE)
                 say(LS_WATCH_NO_FILES);
         return fd;
 }
@@ -221,7 +217,7 @@ static void begin(unsigned i, struct watched *t, uint32_t tid, uint32_t claim)
         if (t->stat_fd >= 0 && (t->ran_fd < 0 || (read_ran(t, &t->began) == 0 && !t->began.times)))
                 say(LS_WATCH_NO_TIMES);
         if (t->ran_fd >= 0 && (t->call_fd >= 0 || t->stat_fd >= 0) && read_ran(t, &t->began) == 0 && t->began.times)
-                t->look = ls_look_new(i, (int)tid, (int)outer, t->ring, own_ring(i));
+                t->look = ls_look_new(i, (int)tid, t->stat_fd, t->ring, own_ring(i));
         if (!t->look) {
                 forget(t);
                 return;
@@ -447,9 +443,6 @@ void ls_outside_watch(const struct ls_outside *o)
 {
         pid_t parent = getppid();
 
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        prctl(PR_SET_TIMERSLACK, 50000ul, 0, 0, 0);
-        setpriority(PRIO_PROCESS, 0, -10);      /* it needs little, but in time; who may not have it does without */
         w.o = *o;
         w.shm = o->shm;
         w.interval_ns = o->interval_ns;

@@ -19,6 +19,7 @@
 
 #define MEMORY_MOST (UINT64_C(8) << 30) /* address space: debug information of large programs is mapped whole */
 #define FILES_MOST  4096u
+#define ROOM_IN_FILES (64u << 20)
 #define NOBODY      65534u
 
 int ls_rights_of(pid_t pid, struct ls_rights *ret)
@@ -64,17 +65,25 @@ int ls_rights_same(const struct ls_rights *a, const struct ls_rights *b)
         return a->uid == b->uid && a->gid == b->gid && a->root_dev == b->root_dev && a->root_ino == b->root_ino;
 }
 
-static int drop_capabilities(void)
+/* All but these, of which there may be some. */
+static int drop_capabilities(uint32_t keep)
 {
         struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
-        struct __user_cap_data_struct none[2] = { { 0 } };
+        struct __user_cap_data_struct now[2];
 
         prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-        return syscall(SYS_capset, &head, none) ? -errno : 0;
+        if (syscall(SYS_capget, &head, now))
+                return -errno;
+        keep &= now[0].permitted;
+        now[0] = (struct __user_cap_data_struct){ .effective = keep, .permitted = keep };
+        now[1] = (struct __user_cap_data_struct){ 0 };
+        return syscall(SYS_capset, &head, now) ? -errno : 0;
 }
 
-static int become(const struct ls_rights *r, int root_fd)
+static int become(const struct ls_rights *r, int root_fd, uint32_t keep)
 {
+        if (keep)
+                prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
         if (geteuid() == 0) {
                 if (root_fd >= 0 && (fchdir(root_fd) || chroot(".")))
                         return -errno;
@@ -85,7 +94,7 @@ static int become(const struct ls_rights *r, int root_fd)
         }
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
                 return -errno;
-        return drop_capabilities();
+        return drop_capabilities(keep);
 }
 
 /* A lower one that was set before stays. */
@@ -109,17 +118,17 @@ static const int common_calls[] = {
         SCMP_SYS(exit_group), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigreturn),
         SCMP_SYS(sigaltstack), SCMP_SYS(getrandom), SCMP_SYS(getpid), SCMP_SYS(getppid), SCMP_SYS(gettid),
         SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid), SCMP_SYS(sched_yield),
-        SCMP_SYS(restart_syscall), SCMP_SYS(membarrier), SCMP_SYS(rseq), SCMP_SYS(uname),
+        SCMP_SYS(restart_syscall), SCMP_SYS(membarrier), SCMP_SYS(rseq), SCMP_SYS(uname), SCMP_SYS(dup), SCMP_SYS(memfd_create),
+        SCMP_SYS(prlimit64), SCMP_SYS(fcntl),
 };
 static const int files_calls[] = {
         SCMP_SYS(newfstatat), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
-        SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(getdents64), SCMP_SYS(memfd_create),
-        SCMP_SYS(getcwd), SCMP_SYS(prlimit64), SCMP_SYS(dup),
+        SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(getdents64), SCMP_SYS(getcwd),
 };
 /* What the dynamic loader and LuaJIT's and its program's start need. */
 static const int probe_calls[] = {
         SCMP_SYS(execve), SCMP_SYS(mmap), SCMP_SYS(mprotect), SCMP_SYS(arch_prctl), SCMP_SYS(set_tid_address),
-        SCMP_SYS(set_robust_list), SCMP_SYS(timer_create), SCMP_SYS(timer_delete), SCMP_SYS(fcntl), SCMP_SYS(ioctl),
+        SCMP_SYS(set_robust_list), SCMP_SYS(timer_create), SCMP_SYS(timer_delete), SCMP_SYS(ioctl),
         SCMP_SYS(sched_getaffinity), SCMP_SYS(getrlimit), SCMP_SYS(sysinfo), SCMP_SYS(statfs), SCMP_SYS(prctl),
         SCMP_SYS(fadvise64), SCMP_SYS(mincore), SCMP_SYS(getresuid), SCMP_SYS(getresgid), SCMP_SYS(tgkill),
 };
@@ -164,6 +173,9 @@ static int fill(scmp_filter_ctx ctx, enum ls_confine_room room)
 
         if (!err && room != LS_CONFINE_PROBE)
                 err = allow_data(ctx);
+        /* Whether a process is there, and nothing else. */
+        if (!err && room == LS_CONFINE_MEMORY)
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1, SCMP_A1(SCMP_CMP_EQ, 0));
         if (!err && room != LS_CONFINE_MEMORY)
                 err = ALLOW(ctx, files_calls);
         if (!err && room != LS_CONFINE_MEMORY)
@@ -195,8 +207,9 @@ int ls_confine(const struct ls_rights *r, int root_fd, enum ls_confine_room room
         limit(RLIMIT_AS, MEMORY_MOST);
         limit(RLIMIT_NOFILE, FILES_MOST);
         if (filter && room != LS_CONFINE_PROBE)
-                limit(RLIMIT_FSIZE, room == LS_CONFINE_FILES ? 1u << 20 : 0);   /* the vdso becomes a file */
-        err = become(r, root_fd);
+                limit(RLIMIT_FSIZE, ROOM_IN_FILES);     /* memory files of its own */
+        /* /proc/PID/syscall asks for it at each read; what else it allows takes system calls that the room has not. */
+        err = become(r, root_fd, room == LS_CONFINE_MEMORY && filter ? 1u << CAP_SYS_PTRACE : 0);
         prctl(PR_SET_PDEATHSIG, SIGKILL);       /* it is lost when the user changes */
         return err || !filter ? err : forbid(room);
 }

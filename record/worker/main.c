@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "record/worker/confine.h"
+#include "record/worker/outside.h"
 #include "record/worker/serve.h"
 
 enum { SOCKET = 3, ROOT = 4 };
@@ -86,6 +87,8 @@ static int probe(int argc, const char **argv)
 static const struct { const char *name; int (*run)(int argc, const char **argv); } roles[] = {
         { "files", serve_files },
         { "probe", probe },
+        { "watch", ls_worker_watch },
+        { "look", ls_worker_look },
 };
 
 int ls_worker_main(int argc, const char **argv)

@@ -84,12 +84,16 @@ def who_has_mapped(path, other_than, until):
     return None
 
 
-def check_confined(pid, uid, what):
-    """It has the rights of uid, and nothing of ours."""
+CAP_SYS_PTRACE = 1 << 19
+
+
+def check_confined(pid, uid, what, capabilities=0):
+    """It has the rights of uid, of capabilities at most these, and nothing of ours."""
     st = status_of(pid)
     ids = st["Uid"].split() + st["Gid"].split()
     check(ids == [str(uid)] * 8 and st["Groups"].split() in ([], [str(uid)]), "%s: %s %s" % (what, ids, st["Groups"]))
-    check(int(st["CapEff"], 16) == int(st["CapPrm"], 16) == int(st["CapInh"], 16) == 0, "%s has capabilities: %s" % (what, st["CapPrm"]))
+    has = int(st["CapEff"], 16) | int(st["CapPrm"], 16) | int(st["CapInh"], 16) | int(st["CapAmb"], 16)
+    check(has & ~capabilities == 0, "%s has capabilities: %x" % (what, has))
     check(st["NoNewPrivs"].strip() == "1" and st["Seccomp"].strip() == "2", "%s: NoNewPrivs %s, Seccomp %s"
           % (what, st["NoNewPrivs"], st["Seccomp"]))
     check("SECRET" not in read(pid, "environ"), "%s has our environment" % what)
@@ -182,12 +186,12 @@ def recorded(pid, *opts, during=None, seconds=1.0):
     return trace, r.read(r.err), time.monotonic() - began
 
 
-def worker_of(pid, timeout=20):
+def worker_of(pid, role="files", timeout=20):
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         for child in s.children_of(pid):
             with contextlib.suppress(OSError):
-                if read(child, "cmdline").startswith("luasample-worker\0files"):
+                if read(child, "cmdline").startswith("luasample-worker\0%s\0" % role):
                     return child
         time.sleep(0.01)
     return None
@@ -208,6 +212,48 @@ def native():
         trace, err, _ = recorded(p.pid, "--native", during=look)
         check(seen and s.share(s.rows(trace), function="burn") > 80, "burn has not its name: %s; %s" % (s.rows(trace)[:3], err))
         check(not os.path.exists("/proc/%d" % seen[0]), "the worker lives on")
+
+
+# It opens nothing and asks for no memory but by descriptors that it is given: with this one right it can do no more.
+READS_REGISTERS = CAP_SYS_PTRACE
+
+
+@suite.test("watcher", "record -e wall -p: what reads the memory of blocked threads has the program's rights", True)
+def watcher():
+    need_root()
+    with shared_dir() as where:
+        script = os.path.join(where, "sleep.lua")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write('local ffi = require "ffi"\nffi.cdef "int poll(void *, unsigned long, int);"\n'
+                    'io.write("up\\n") io.flush()\nfunction nap() ffi.C.poll(nil, 0, 20) end\nwhile true do nap() end\n')
+        with nobodys([s.luajit().program, script]) as p:
+            def look(r):
+                pid = worker_of(r.p.pid, "watch")
+                check(pid, "there is no watcher: %r" % r.read(r.err))
+                time.sleep(0.3)
+                check_confined(pid, NOBODY, "the watcher", READS_REGISTERS)
+            trace, err, _ = recorded(p.pid, "-e", "wall,cpu", during=look)
+            rows = s.rows(trace, "--event", "wall")
+            check(s.share(rows, function="nap", field="total") > 40, "nap has not the wall time: %s; %s" % (rows[:4], err))
+
+
+@suite.test("reader", "stack PID: what reads the memory of a process has its rights")
+def reader():
+    need_root()
+    with shared_dir() as where, burning(where) as (p, lib):
+        end = time.monotonic() + 60
+        seen = 0
+        while not seen and time.monotonic() < end:
+            r = s.Started([s.luasample(), "stack", str(p.pid)], env=dict(os.environ, SECRET="of root"))
+            pid = worker_of(r.p.pid, "look", timeout=5)
+            with contextlib.suppress(OSError, KeyError):        # it lives for milliseconds
+                os.kill(pid, signal.SIGSTOP)
+                if status_of(pid)["Seccomp"].strip() == "2":
+                    check_confined(pid, NOBODY, "the reader", READS_REGISTERS)
+                    seen = 1
+                os.kill(pid, signal.SIGCONT)
+            check(r.wait() == 0 and "main chunk@burn.lua" in r.read(r.out), "%r %r" % (r.read(r.err), r.read(r.out)))
+        check(seen, "the reader was never met after it had given up its rights")
 
 
 @suite.test("fifo", "record --native -p: a FIFO in place of the program's library does not hold the recording up")
