@@ -2,6 +2,7 @@
  * trace_merge.c when all samples are written. */
 #include "formats/merge.h"
 #include "formats/escape.h"
+#include "formats/wire/kinds.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,28 +11,13 @@
 
 #define LISTED_MOST 8                   /* different values of a text that are listed */
 
-enum how {
-        SAME,                           /* kept when all inputs agree */
-        SUM, SUM_TICKS,                 /* ticks are of the merged trace's interval */
-        LEAST, MOST,
-        MOST_OR_NONE,                   /* 0 means without a limit */
-        OWN,                            /* set below, or by the writer */
-};
+enum how { SAME, SUM, TICKS, MOST, NO_LIMIT, OWN };     /* see info.def */
 
 static const struct { const char *key; enum how how; } rules[] = {
-        { "asked_interval_ns", OWN }, { "interval_ns", OWN }, { "start_realtime_ns", OWN }, { "start_monotonic_ns", OWN },
-        { "elapsed_ns", OWN }, { "complete", OWN }, { "samples", OWN }, { "ticks", OWN },
-        { "cpus", MOST }, { "native_bytes", MOST }, { "exit_status", MOST }, { "private_args", MOST },
-        { "depth", MOST_OR_NONE },
-        { "enabled_ns", SUM },
-        { "cpu_ns", SUM }, { "process_cpu_ns", SUM }, { "sample_ticks", SUM_TICKS }, { "signals", SUM }, { "threads", SUM },
-        { "threads_unrecorded", SUM }, { "vms", SUM }, { "vms_walk", SUM }, { "own_handler_ns", SUM },
-        { "own_hook_ns", SUM },
-        { "own_start_ns", SUM }, { "recorder_cpu_ns", SUM }, { "app_profiler_ns", SUM }, { "private_source", SUM },
-        { "dropped_chunks", SUM }, { "dropped_ticks", SUM_TICKS },
-/* Losses are of ticks where their unit or their sentence says so. */
-#define IS_TICKS(text) (text[0] == 't' && text[1] == 'i' && text[2] == 'c' && text[3] == 'k' && text[4] == 's')
-#define LS_LOSS(NAME, key, unit, label) { "lost." key, IS_TICKS(#unit) || IS_TICKS(label) ? SUM_TICKS : SUM },
+#define LS_INFO(NAME, key, type, merged, help) { key, merged },
+#include "formats/info.def"
+#undef LS_INFO
+#define LS_LOSS(NAME, key, unit, counted, part, label) { "lost." key, LS_LOSS_IN_##counted ? TICKS : SUM },
 #include "formats/wire/losses.def"
 #undef LS_LOSS
 };
@@ -55,9 +41,7 @@ static const struct ls_info *find(const struct ls_profile *p, const char *key)
 static uint64_t join_two(enum how how, uint64_t a, uint64_t b)
 {
         switch (how) {
-        case LEAST:
-                return a < b ? a : b;
-        case MOST_OR_NONE:
+        case NO_LIMIT:
                 return !a || !b ? 0 : a > b ? a : b;
         case MOST:
                 return a > b ? a : b;
@@ -77,7 +61,7 @@ static void join_numbers(struct ls_merge *m, const struct ls_merge_input *in, un
 
                 if (!info || !info->is_u64)
                         continue;
-                if (how == SUM_TICKS)
+                if (how == TICKS)
                         v *= in[i].scale;
                 if (how == SAME && had && v != all)
                         return;

@@ -41,21 +41,22 @@ void ls_rotate_done(struct ls_session *s)
         s->rotate.kept = NULL;
 }
 
+static uint64_t since(uint64_t now, uint64_t before)
+{
+        return now > before ? now - before : 0;
+}
+
 void ls_rotate_sums(struct ls_sums *sums, const struct ls_sums *before)
 {
-        const struct ls_sums all = *sums;
-        uint64_t *x = (uint64_t *)sums;
-        const uint64_t *y = (const uint64_t *)before;
+        enum { COUNTS, HOLDS };
 
-        _Static_assert(sizeof(*sums) % sizeof(uint64_t) == 0, "sums are numbers of 64 bits");
-        for (size_t i = 0; i < sizeof(*sums) / sizeof(uint64_t); i++)
-                x[i] = x[i] > y[i] ? x[i] - y[i] : 0;
-        /* Of what there is, not of what has happened. */
-        sums->threads = all.threads;
-        sums->threads_unrecorded = all.threads_unrecorded;
-        sums->vms = all.vms;
-        sums->vms_walk = all.vms_walk;
-        sums->source_bytes = all.source_bytes;
+#define LS_FIGURE(field, INFO, switched, value) \
+        if (switched == COUNTS) \
+                sums->field = since(sums->field, before->field);
+#include "record/figures.def"
+#undef LS_FIGURE
+        for (unsigned i = 0; i < LS_NLOSSES; i++)
+                sums->lost[i] = since(sums->lost[i], before->lost[i]);
 }
 
 /* Whether FILE is what is being written: somebody may have moved it away. */

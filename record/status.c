@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct { const char *unit, *label; } losses[] = {
-#define LS_LOSS(NAME, key, unit, label) { #unit, label },
+static const char *const loss_labels[] = {
+#define LS_LOSS(NAME, key, unit, counted, part, label) label,
 #include "formats/wire/losses.def"
 #undef LS_LOSS
 };
@@ -116,16 +116,16 @@ static void print_losses(const struct ls_sums *sums)
 
         for (unsigned i = 0; i < LS_NLOSSES; i++) {
                 uint64_t n = sums->lost[i];
-                int ticks = !strcmp(losses[i].unit, "ticks");
+                int ticks = LS_LOSSES_OF_TICKS >> i & 1;
                 char buf[160];
-                const char *what = ticks ? losses[i].label : ls_counted_text(n, losses[i].label, buf, sizeof(buf));
+                const char *what = ticks ? loss_labels[i] : ls_counted_text(n, loss_labels[i], buf, sizeof(buf));
 
                 if (n && ticks)
                         fprintf(stderr, "[ luasample: lost %" PRIu64 " tick%s (%.2f %%): %s ]\n", n, n == 1 ? "" : "s",
                                 all ? 100 * (double)n / (double)all : 0.0, what);
                 else if (n && (LS_LOSSES_OF_STACKS >> i & 1) && sums->samples)
                         fprintf(stderr, "[ luasample: note: %" PRIu64 " %s (%.2f %%) ]\n", n, what,
-                                100 * (double)n / (double)(i == LS_LOSS_TRACE_UNKNOWN ? all : sums->samples));
+                                100 * (double)n / (double)(LS_LOSSES_IN_TICKS >> i & 1 ? all : sums->samples));
                 else if (n)
                         fprintf(stderr, "[ luasample: note: %" PRIu64 " %s ]\n", n, what);
         }

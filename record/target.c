@@ -286,6 +286,25 @@ void ls_target_hold(struct ls_target *t, int hold)
         t->is_held = hold;
 }
 
+/* A number of all the agent's rings: that at this offset of each. */
+static uint64_t rings_u64(const struct ls_target *t, size_t offset)
+{
+        uint64_t sum = 0;
+
+        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
+                sum += ring_u64((const _Atomic uint64_t *)(const void *)((const char *)ls_memory_ring(&t->memory, i) + offset));
+        return sum;
+}
+
+static uint64_t rings_cpu(const struct ls_target *t)
+{
+        uint64_t sum = 0;
+
+        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
+                sum += ring_cpu(t, i);
+        return sum;
+}
+
 void ls_target_sums(const struct ls_target *t, struct ls_sums *sums)
 {
         const struct ls_shm *shm = t->memory.shm;
@@ -294,28 +313,9 @@ void ls_target_sums(const struct ls_target *t, struct ls_sums *sums)
                 add_sums(sums, &t->held);
                 return;
         }
-        sums->samples += t->translate.samples;
-        sums->sample_ticks += t->translate.sample_ticks;
-        sums->wall_ticks += t->translate.wall_ticks;
-        sums->suspended_ticks += t->translate.suspended_ticks;
-        sums->ready_ticks += t->translate.ready_ticks;
-        sums->suspended_looks += ring_u64(&shm->suspended_looks);
-        sums->watcher_cpu_ns += t->watcher_cpu_ns;
-        sums->process_cpu_ns += t->cpu_ns;
-        sums->threads += atomic_load(&shm->nthreads_seen);
-        sums->threads_unrecorded += atomic_load(&shm->nthreads_unrecorded);
-        sums->vms += atomic_load(&shm->nvms);
-        sums->vms_walk += atomic_load(&shm->nvms_walk);
-        sums->own_handler_ns += ring_u64(&shm->own_handler_ns);
-        sums->own_hook_ns += ring_u64(&shm->own_hook_ns);
-        sums->own_start_ns += ring_u64(&shm->own_start_ns);
-        sums->app_profiler_ns += ring_u64(&shm->app_profiler_ns);
-        sums->source_bytes += t->translate.sources.written_bytes;
+#define LS_FIGURE(field, INFO, switched, value) sums->field += value;
+#include "record/figures.def"
+#undef LS_FIGURE
         for (unsigned i = 0; i < LS_NLOSSES; i++)
                 sums->lost[i] += ls_target_lost(t, (enum ls_loss)i);
-        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++) {
-                sums->ticks += ring_u64(&ls_memory_ring(&t->memory, i)->ticks);
-                sums->signals += ring_u64(&ls_memory_ring(&t->memory, i)->signals);
-                sums->cpu_ns += ring_cpu(t, i);
-        }
 }

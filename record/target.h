@@ -13,19 +13,11 @@
 #include "record/translate.h"
 #include "record/watcher.h"
 
-/* What is counted of a process, or of all. */
+/* What is counted of a process, or of all: see figures.def. */
 struct ls_sums {
-        uint64_t samples, sample_ticks;         /* in the trace */
-        uint64_t wall_ticks;                    /* in the trace: off the CPU */
-        uint64_t suspended_ticks, ready_ticks;  /* in the trace: of coroutines */
-        uint64_t suspended_looks;
-        uint64_t watcher_cpu_ns;
-        uint64_t ticks, signals;
-        uint64_t cpu_ns;                        /* of the sampled threads while they were sampled */
-        uint64_t process_cpu_ns;                /* of all threads, as of the last look */
-        uint64_t threads, threads_unrecorded, vms, vms_walk;
-        uint64_t own_handler_ns, own_hook_ns, own_start_ns, app_profiler_ns;
-        uint64_t source_bytes;
+#define LS_FIGURE(field, INFO, switched, value) uint64_t field;
+#include "record/figures.def"
+#undef LS_FIGURE
         uint64_t lost[LS_NLOSSES];
 };
 

@@ -8,19 +8,19 @@
 #include <unistd.h>
 
 static const char *const info_keys[] = {
-#define LS_INFO(NAME, key, type, help) key,
+#define LS_INFO(NAME, key, type, merged, help) key,
 #include "formats/info.def"
 #undef LS_INFO
 };
 
 enum info_key {
-#define LS_INFO(NAME, key, type, help) INFO_##NAME,
+#define LS_INFO(NAME, key, type, merged, help) INFO_##NAME,
 #include "formats/info.def"
 #undef LS_INFO
 };
 
-static const struct { const char *key, *unit; } losses[] = {
-#define LS_LOSS(NAME, key, unit, label) { key, #unit },
+static const char *const loss_keys[] = {
+#define LS_LOSS(NAME, key, unit, counted, part, label) key,
 #include "formats/wire/losses.def"
 #undef LS_LOSS
 };
@@ -160,7 +160,7 @@ static void put_loss(struct ls_session *s, unsigned loss, uint64_t n)
 {
         char key[64];
 
-        snprintf(key, sizeof(key), "lost.%s", losses[loss].key);
+        snprintf(key, sizeof(key), "lost.%s", loss_keys[loss]);
         ls_trace_info_u64(s->writer, key, n);
         s->lost_written[loss] = n;
 }
@@ -170,7 +170,7 @@ static void put_loss(struct ls_session *s, unsigned loss, uint64_t n)
 static void put_lost_ticks(struct ls_session *s, const struct ls_sums *sums)
 {
         for (unsigned i = 0; i < LS_NLOSSES; i++)
-                if (!strcmp(losses[i].unit, "ticks") && sums->lost[i] > s->lost_written[i])
+                if (LS_LOSSES_OF_TICKS >> i & 1 && sums->lost[i] > s->lost_written[i])
                         put_loss(s, i, sums->lost[i]);
 }
 
@@ -201,7 +201,7 @@ uint64_t ls_totals_lost_ticks(const struct ls_sums *sums)
         uint64_t sum = 0;
 
         for (unsigned i = 0; i < LS_NLOSSES; i++)
-                if (!strcmp(losses[i].unit, "ticks"))
+                if (LS_LOSSES_OF_TICKS >> i & 1)
                         sum += sums->lost[i];
         return sum;
 }
@@ -254,28 +254,11 @@ void ls_totals_write(struct ls_session *s)
         put_u64(s, INFO_ELAPSED, (s->end_ns ? s->end_ns : ls_session_clock(CLOCK_MONOTONIC)) - s->rotate.begin_ns);
         if (s->pause.was_on)
                 put_u64(s, INFO_ENABLED, ls_pause_enabled_ns(s) - s->rotate.enabled_before_ns);
-        put_u64(s, INFO_CPU, sums.cpu_ns);
-        put_u64(s, INFO_PROCESS_CPU, sums.process_cpu_ns);
-        put_u64(s, INFO_TICKS, sums.ticks);
-        put_u64(s, INFO_SIGNALS, sums.signals);
-        put_u64(s, INFO_THREADS, sums.threads);
-        put_u64(s, INFO_THREADS_UNRECORDED, sums.threads_unrecorded);
-        put_u64(s, INFO_VMS, sums.vms);
-        put_u64(s, INFO_VMS_WALK, sums.vms_walk);
-        put_u64(s, INFO_SAMPLES, sums.samples);
-        put_u64(s, INFO_SAMPLE_TICKS, sums.sample_ticks);
-        put_u64(s, INFO_OFF_CPU_TICKS, sums.wall_ticks);
-        put_u64(s, INFO_SUSPENDED_TICKS, sums.suspended_ticks);
-        put_u64(s, INFO_READY_TICKS, sums.ready_ticks);
-        put_u64(s, INFO_SUSPENDED_LOOKS, sums.suspended_looks);
-        put_u64(s, INFO_WATCHER_CPU, sums.watcher_cpu_ns);
-        put_u64(s, INFO_OWN_HANDLER, sums.own_handler_ns);
-        put_u64(s, INFO_OWN_HOOK, sums.own_hook_ns);
-        put_u64(s, INFO_OWN_START, sums.own_start_ns);
+#define LS_FIGURE(field, INFO, switched, value) put_u64(s, INFO_##INFO, sums.field);
+#include "record/figures.def"
+#undef LS_FIGURE
         put_u64(s, INFO_RECORDER_CPU, (s->flight.joined ? s->flight.recorder_ns : ls_session_own_cpu(s)) -
                                      s->rotate.recorder_before_ns);
-        put_u64(s, INFO_APP_PROFILER, sums.app_profiler_ns);
-        put_u64(s, INFO_PRIVATE_SOURCE, sums.source_bytes);
         if (s->exited)
                 put_u64(s, INFO_EXIT_STATUS, (uint64_t)s->exit_status);
         for (unsigned i = 0; i < LS_NLOSSES; i++)

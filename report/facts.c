@@ -9,8 +9,8 @@
 
 static void read_losses(struct ls_facts *f, const struct ls_profile *p)
 {
-        static const struct { const char *key, *info, *label, *unit; } losses[] = {
-#define LS_LOSS(NAME, key, unit, label) { key, "lost." key, label, #unit },
+        static const struct { const char *key, *info, *label; } losses[] = {
+#define LS_LOSS(NAME, key, unit, counted, part, label) { key, "lost." key, label },
 #include "formats/wire/losses.def"
 #undef LS_LOSS
         };
@@ -21,7 +21,7 @@ static void read_losses(struct ls_facts *f, const struct ls_profile *p)
 
                 l->key = losses[i].key;
                 l->label = losses[i].label;
-                l->is_ticks = !strcmp(losses[i].unit, "ticks");
+                l->is_ticks = LS_LOSSES_OF_TICKS >> i & 1;
                 l->is_stack = LS_LOSSES_OF_STACKS >> i & 1;
                 l->count = ls_profile_u64(p, losses[i].info, 0);
                 if (l->is_ticks)
@@ -34,7 +34,7 @@ static void read_shares(struct ls_facts *f)
 {
         for (unsigned i = 0; i < f->n_losses; i++) {
                 struct ls_loss_fact *l = &f->losses[i];
-                uint64_t whole = l->is_ticks || i == LS_LOSS_TRACE_UNKNOWN ? f->ticks : l->is_stack ? f->samples : 0;
+                uint64_t whole = l->is_ticks || (l->is_stack && LS_LOSSES_IN_TICKS >> i & 1) ? f->ticks : l->is_stack ? f->samples : 0;
 
                 l->share = whole ? (double)l->count / (double)whole : 0;
                 if (l->is_ticks || l->is_stack)

@@ -24,15 +24,34 @@ enum ls_event_kind {
 };
 
 enum ls_loss {
-#define LS_LOSS(NAME, key, unit, label) LS_LOSS_##NAME,
+#define LS_LOSS(NAME, key, unit, counted, part, label) LS_LOSS_##NAME,
 #include "formats/wire/losses.def"
 #undef LS_LOSS
         LS_NLOSSES
 };
 
-/* Losses of parts of stacks, whose ticks are kept: bits by enum ls_loss. */
-#define LS_LOSSES_OF_STACKS (1u << LS_LOSS_MIDDLE_CUT | 1u << LS_LOSS_TOP_GUESSED | 1u << LS_LOSS_TRACE_UNKNOWN | \
-                             1u << LS_LOSS_NATIVE_CUT)
+/* The columns of losses.def as bits by enum ls_loss. */
+enum ls_loss_is { LS_LOSS_IS_ticks = 1, LS_LOSS_IS_note = 0, LS_LOSS_IN_ticks = 1, LS_LOSS_IN_things = 0, LS_LOSS_OF_stack = 1,
+                  LS_LOSS_OF_none = 0 };
+enum ls_losses {
+        /* weight that is missing from the samples */
+#define LS_LOSS(NAME, key, unit, counted, part, label) | LS_LOSS_IS_##unit << LS_LOSS_##NAME
+        LS_LOSSES_OF_TICKS = 0
+#include "formats/wire/losses.def"
+        ,
+#undef LS_LOSS
+        /* numbers of ticks, missing or not */
+#define LS_LOSS(NAME, key, unit, counted, part, label) | LS_LOSS_IN_##counted << LS_LOSS_##NAME
+        LS_LOSSES_IN_TICKS = 0
+#include "formats/wire/losses.def"
+        ,
+#undef LS_LOSS
+        /* of parts of stacks, whose ticks are kept */
+#define LS_LOSS(NAME, key, unit, counted, part, label) | LS_LOSS_OF_##part << LS_LOSS_##NAME
+        LS_LOSSES_OF_STACKS = 0
+#include "formats/wire/losses.def"
+#undef LS_LOSS
+};
 
 /* Kinds of function: what a frame is. */
 enum ls_function_kind {

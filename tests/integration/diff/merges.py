@@ -70,6 +70,12 @@ def check_info(inputs, merged):
     return m
 
 
+def table(path, pattern):
+    """Key and rule of each row of a table of the source."""
+    with open(os.path.join(os.path.dirname(s.TESTS), path), encoding="utf-8") as f:
+        return dict(re.findall(pattern, f.read(), re.M))
+
+
 def times(trace_):
     """[(time, thread)] of the samples, as dump has them."""
     j = s.json_of(["dump", "-i", trace_, "--json"])
@@ -105,6 +111,34 @@ def add_to(suite):
         check(natives and set(natives) <= {r["name"] for r in both}, sorted(set(natives) - {r["name"] for r in both}))
         same = rows(inputs[2], merge(inputs[2], inputs[2])[1])
         check(all(abs(v["difference"]) < 1e-6 for v in same.values()), "shares of a recording merged with itself differ")
+
+    @suite.test("merge-figures", "each row of info.def and losses.def is merged as it says, also with two intervals", quick=True)
+    def figures():
+        rules = table("formats/info.def", r'^LS_INFO\(\w+,\s*"(\w+)",\s*u64,\s*(\w+),')
+        rules.update(("lost." + k, {"ticks": "TICKS", "things": "SUM"}[how]) for k, how in
+                     table("formats/wire/losses.def", r'^LS_LOSS\(\w+,\s*"([\w-]+)",\s*\w+,\s*(\w+),').items())
+        check(len(rules) > 50 and {"SUM", "TICKS", "MOST", "NO_LIMIT", "SAME", "OWN"} == set(rules.values()), "%s" % rules)
+        keys = [k for k, how in rules.items() if how != "OWN"]
+        values = [{k: 1000 + 2 * i for i, k in enumerate(keys)}, {k: 5001 + 3 * i for i, k in enumerate(keys)}]
+        inputs = [trace(PLAIN, [(["main", "parse"], 100)], interval=interval, extra=["info %s %d" % kv for kv in v.items()])
+                  for v, interval in zip(values, (MS, 3 * MS))]
+        _, out = merge(*inputs)
+        m = s.info(out)
+        m.update(("lost." + k, v) for k, v in m["lost"].items())
+        for k in keys:
+            a, b = (v[k] for v in values)
+            want = {"SUM": a + b, "TICKS": a + 3 * b, "MOST": b, "NO_LIMIT": b, "SAME": None}[rules[k]]
+            check(m.get(k) == want, "%s (%s) is %s, not %s" % (k, rules[k], m.get(k), want))
+        same = s.info(merge(inputs[0], inputs[0])[1])
+        check(all(same[k] == values[0][k] for k in keys if rules[k] == "SAME"), "what all have is not kept")
+
+    @suite.test("merge-figures-real", "figures of wall time and coroutines that were recorded are in the merged trace")
+    def figures_real():
+        inputs = [s.record_lua("coros.lua", "-e", "cpu,wall,suspended", args=a).ok().trace for a in ((), ())]
+        infos, m = [s.info(t) for t in inputs], s.info(merge(*inputs)[1])
+        for key in ("off_cpu_ticks", "suspended_ticks", "ready_ticks", "suspended_looks", "watcher_cpu_ns", "recorder_cpu_ns"):
+            check(m[key] == sum(i[key] for i in infos), "%s is %s of %s" % (key, m[key], [i[key] for i in infos]))
+        check(m["suspended_ticks"] and m["watcher_cpu_ns"], "nothing was counted: %s" % m)
 
     @suite.test("merge-times", "times of one boot stay; those of another boot or machine come behind", quick=True)
     def placed():
