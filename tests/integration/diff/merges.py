@@ -120,17 +120,19 @@ def add_to(suite):
         check(len(rules) > 50 and {"SUM", "TICKS", "MOST", "NO_LIMIT", "SAME", "OWN"} == set(rules.values()), "%s" % rules)
         keys = [k for k, how in rules.items() if how != "OWN"]
         values = [{k: 1000 + 2 * i for i, k in enumerate(keys)}, {k: 5001 + 3 * i for i, k in enumerate(keys)}]
-        inputs = [trace(PLAIN, [(["main", "parse"], 100)], interval=interval, extra=["info %s %d" % kv for kv in v.items()])
+        inputs = [trace(PLAIN, [(["main", "parse"], 100)], interval=interval,
+                        extra=["info complete 1", "info ticks 9999999", *("info %s %d" % kv for kv in v.items())])
                   for v, interval in zip(values, (MS, 3 * MS))]
-        _, out = merge(*inputs)
-        m = s.info(out)
-        m.update(("lost." + k, v) for k, v in m["lost"].items())
+        *had, m = [s.info(t) for t in (*inputs, merge(*inputs)[1])]
+        for i in (*had, m):
+            i.update(("lost." + k, v) for k, v in i["lost"].items())
         for k in keys:
-            a, b = (v[k] for v in values)
-            want = {"SUM": a + b, "TICKS": a + 3 * b, "MOST": b, "NO_LIMIT": b, "SAME": None}[rules[k]]
+            a, b = (i[k] for i in had)
+            check(a != b, "%s of the inputs does not tell" % k)
+            want = {"SUM": a + b, "TICKS": a + 3 * b, "MOST": max(a, b), "NO_LIMIT": max(a, b), "SAME": None}[rules[k]]
             check(m.get(k) == want, "%s (%s) is %s, not %s" % (k, rules[k], m.get(k), want))
         same = s.info(merge(inputs[0], inputs[0])[1])
-        check(all(same[k] == values[0][k] for k in keys if rules[k] == "SAME"), "what all have is not kept")
+        check(all(same[k] == had[0][k] for k in keys if rules[k] == "SAME"), "what all have is not kept")
 
     @suite.test("merge-figures-real", "figures of wall time and coroutines that were recorded are in the merged trace")
     def figures_real():
