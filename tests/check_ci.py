@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Checks the sums and the decisions of .ci/run: check_ci.py [ROOT]
 
 Runs it in a repository of its own, where scripts/fresh and scripts/test are stubs that say what they are told to."""

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Checks what lies in the root of the source tree, and .gitignore: check_root.py LUASAMPLE [ROOT]
 
 The list below is all that may lie there; what git ignores may, too. What luasample writes by default or by suffix is ignored,
