@@ -50,6 +50,11 @@ poptContext ls_options_begin(const struct ls_command *cmd, int argc, const char 
  * handled: prints and returns -3 (exit 0). */
 int ls_options_next(const struct ls_command *cmd, poptContext ctx);
 
+/* Whether path can be the value of an option that names a file to write: "-" is stdout, what else begins with - is an option
+ * that stands where the name is missing. Returns 0, or -EINVAL with its error printed. ls_options_next calls it for --output
+ * of tables that keep their values; a command that fetches its own calls it itself. */
+int ls_check_output(const char *path);
+
 /* Flushes stdout at exit and turns a failed write into an error line and status: EPIPE silently to 128+SIGPIPE
  * semantics as git has, ENOSPC and others to LS_EXIT_FAIL. Returns the status to exit with. */
 int ls_finish_stdout(int status);

@@ -3,6 +3,7 @@
 #include "cli/options.h"
 #include "cli/suggest.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,15 +224,33 @@ static void say_bad_option(const struct ls_command *cmd, poptContext ctx, int er
                 ls_error("%s: option %s: %s (see luasample %s --help)", cmd->name, option, poptStrerror(error), cmd->name);
 }
 
+int ls_check_output(const char *path)
+{
+        if (path[0] != '-' || !path[1])
+                return 0;
+        ls_error("-o %s: the name of a file to write cannot begin with -; give -o FILE, or ./%s when it is meant", path, path);
+        return -EINVAL;
+}
+
+static void check_kept_output(void *ctx, const struct poptOption *o)
+{
+        const char *path = o->longName && !strcmp(o->longName, "output") && o->arg ? *(char *const *)o->arg : NULL;
+
+        if (path && ls_check_output(path))
+                *(int *)ctx = -2;
+}
+
 int ls_options_next(const struct ls_command *cmd, poptContext ctx)
 {
         int val = poptGetNextOpt(ctx);
 
+        if (val == -1)
+                ls_command_options(cmd, check_kept_output, &val);
         if (val == VAL_HELP) {
                 ls_command_help(cmd, stdout);
                 return -3;
         }
-        if (val < -1) {
+        if (val < -2) {
                 say_bad_option(cmd, ctx, val);
                 return -2;
         }

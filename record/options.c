@@ -125,6 +125,8 @@ static int set_output(struct ls_record_options *o, const char *text)
                 ls_error("-o: the name of the trace is empty; give a file name");
                 return -EINVAL;
         }
+        if (ls_check_output(text))
+                return -EINVAL;
         if (!strcmp(text, "-") && isatty(STDOUT_FILENO)) {
                 ls_error("-o -: a trace is not for a terminal; pipe it into: luasample report -i -");
                 return -EINVAL;

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Checks what signal-handler code calls: check_handler_symbols.py LIBRARY.a [NM]
 
 Compares the undefined symbols of libsample/handler's static library with the list below: all of it is safe in a signal

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Checks the #include edges of DESIGN.md: check_includes.py [ROOT]
 
 Each row below names a folder and the folders whose headers it may use; the longest row that fits a file counts. A file

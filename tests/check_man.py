@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Checks the manual against the option tables, both ways: check_man.py LUASAMPLE [MAN_SOURCE_DIR]
 
 luasample --list-options prints the tables. Each option of a command must be in the OPTIONS section of its page, with the

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Speed and size of luasample, beside LuaJIT's own profiler and perf, all measured in this run. Prints tables with the
 target beside each figure that has one, "ok" or "above". Never a test: it fails only when something cannot be run.
 The machine should do nothing else meanwhile; the load is printed. Ratios are of paired rounds, with their spread; the

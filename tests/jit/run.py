@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Truth of places in JIT code: run.py [--quick] [--dump] [NAME...]
 
 Runs the programs of programs/ and some of tests/bench/programs under a LuaJIT that logs which machine code each IR

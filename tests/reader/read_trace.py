@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """A second reader of luasample's traces, written from luasample-trace(5) alone and sharing no code with luasample:
 
     read_trace.py FILE          totals as JSON: ticks by VM state, thread, zone, function and line; damage; facts

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The second reader against luasample: run.py [--quick] [--list] [NAME...]
 
 Both must say the same of golden traces, of traces made byte by byte from the page (crafted.py), of fresh recordings, of

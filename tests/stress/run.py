@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The stress test: run.py [--long | --seconds N] [--quick] [--list] [NAME...]
 
 Programs that do what a profiler may break (stress.lua, and host.c around it) are recorded at 100 us with each engine, way

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Truth tests: run.py [--quick] [--all] [NAME...]
 
 Records the programs of this directory at 250 us, each with every LuaJIT of scripts/luajit-trees' list (Debian's

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Sums of report on a generated trace: generated.py LUASAMPLE GEN_TRACE. gen_trace prints what it wrote; views and filters
 must say the same, parts must sum to the whole, and all views and exports must agree with each other."""
 import json

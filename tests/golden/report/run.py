@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Golden tests of report, dump and info: run.py LUASAMPLE [--update] [--make MAKE_TRACES] [NAME...]
 
 Each line of the file cases is a run of luasample in this directory. Its stdout, stderr and exit status are compared

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """What report does on a terminal: terminal.py LUASAMPLE. The pager as git starts it, colour, columns that fit, and an end
 without complaint when the user quits the pager."""
 import fcntl

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """What callgrind_annotate makes of --format callgrind: viewers.py LUASAMPLE. It must say nothing on stderr, and its self
 and inclusive costs must be those of the flat profile. Skipped (77) where callgrind_annotate is not installed."""
 import json

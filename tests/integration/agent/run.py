@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Tests of the agent without record: run.py [--list] [NAME...]
 
 Each runs a program without the agent and with it, under every timer at 100 us, and compares all that the program shows;

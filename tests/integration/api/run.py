@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Tests of what a program can tell luasample: luasample.h and require "luasample": run.py [--quick] [--list] [NAME...]
 
 Needs the build directory in LUASAMPLE_BUILD (default build/)."""

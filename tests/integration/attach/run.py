@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Integration tests of `luasample record -p`: run.py [--quick] [--list] [NAME...]
 
 basic.py attaches to programs that run and compares them before and after; ends.py ends attachments in all ways; namespaces.py

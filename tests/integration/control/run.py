@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Control of a recording: run.py [--list] [NAME...]
 
 Where the trace goes, and when samples are taken. Needs the build directory in LUASAMPLE_BUILD (default build/)."""

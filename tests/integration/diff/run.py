@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Integration tests of diff and merge: run.py [--quick] [--list] [NAME...]
 
 Most use traces with chosen content (made.py), so that what must differ is known exactly; two record real programs. Needs the

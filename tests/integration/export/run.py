@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Exports, each opened by the tool that it is for: run.py [--quick] [--list] [NAME...]
 
 A module for each format or topic: it adds its tests in add_to(suite). Traces that several share are in shared.py. Needs

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Integration tests of the main job, on real LuaJIT runs: run.py [--quick] [--list] [NAME...]
 
 e123.py has a row for each line of the checklists E1 to E3; the other files hold what else recording and reporting

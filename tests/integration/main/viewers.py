@@ -7,9 +7,21 @@ import support as s
 from support import check
 
 
+# A session bus that starts no services.
+BUS = """<busconfig><type>session</type><listen>unix:dir=%s</listen><policy context="default">
+<allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>
+"""
+
+
 class Screen:
-    """An X server without a screen, for as long as a test."""
+    """An X server without a screen and a session bus, for as long as a test."""
     def __enter__(self):
+        config, place = s.tmpfile(".conf"), s.tmpfile(".bus")
+        os.mkdir(place, 0o700)
+        with open(config, "w") as f:
+            f.write(BUS % place)
+        self.bus = s.Started([s.need("dbus-daemon"), "--config-file=" + config, "--nofork", "--print-address"])
+        self.bus.wait_for("\n")
         self.server = s.Started([s.need("Xvfb"), "-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp",
                                  "-noreset"])       # else it starts anew when xwininfo leaves, and who comes then is turned away
         self.server.wait_for("\n")
@@ -17,8 +29,9 @@ class Screen:
         return self
 
     def __exit__(self, *_):
-        self.server.p.terminate()
-        self.server.p.wait()
+        for started in (self.server, self.bus):
+            started.p.terminate()
+            started.p.wait()
 
     def titles(self):
         """Titles of all windows."""
@@ -28,7 +41,7 @@ class Screen:
     def open(self, cmd, pattern, home):
         """Starts a program and waits for a window with such a title. Returns the title and the program's stderr."""
         env = dict(os.environ, DISPLAY=self.display, HOME=home, XDG_CONFIG_HOME=home, XDG_RUNTIME_DIR=home,
-                   QT_QPA_PLATFORM="xcb", LC_ALL="C.UTF-8")
+                   QT_QPA_PLATFORM="xcb", LC_ALL="C.UTF-8", DBUS_SESSION_BUS_ADDRESS=s.Started.read(self.bus.out).strip())
         app = s.Started(cmd, env=env)
         end = time.monotonic() + 60
         try:

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The page of report --html, in headless Chromium: run.py [--quick] [--list] [NAME...]
 
 Its numbers are those of report --json; its parts work by mouse and keys; names stay text. Needs the build directory in

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Many processes in one trace: run.py [--quick] [--list] [NAME...]
 
 Which processes of a family are recorded, that each has its own share of CPU time, and that none of them sees or feels it.

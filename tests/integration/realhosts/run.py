@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Integration tests on programs that embed LuaJIT and that others wrote: run.py [--quick] [--list] [NAME...]
 
 They are Debian's, in a tree that scripts/host-tree makes once. Needs the build directory in LUASAMPLE_BUILD (default

@@ -84,6 +84,21 @@ def add_to(suite):
             one_line(r, 1 if "/" in out else 129)
         check(not os.path.exists(mark), "the program ran")
 
+    @test("output-dash", "-o before -- or another option, of every command: 129, one line, no file of that name", quick=True)
+    def _():
+        where = tmpfile(".d")
+        os.mkdir(where)
+        lines = [line.split("\t") for line in run([luasample(), "--list-options"]).ok().out.splitlines()]
+        commands = [fields[0] for fields in lines if fields[1] in ("output", "--output")]
+        check(len(commands) >= 9, "commands with -o: %s" % commands)
+        for command in commands:
+            for words in (["-o", "--"], ["-o", "-q"], ["--output=--tree"], ["-o--"]):
+                r = run([luasample(), command, *words, "echo", "ran"], cwd=where)
+                one_line(r, 129, "-o")
+                check(r.out == "" and os.listdir(where) == [], "%s %s: %r, files %s" % (command, words, r.out, os.listdir(where)))
+        r = run([luasample(), "record", "-q", "-o", "./--", "--", need("luajit"), "-e", BUSY % 0.05], cwd=where).ok()
+        check(os.listdir(where) == ["--"] and r.out == "ran\n", "./--: files %s" % os.listdir(where))
+
     @test("not-a-file", "a pipe and /dev/null can be written")
     def _():
         record(["true"], trace="/dev/null").ok()

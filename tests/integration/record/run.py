@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Integration tests of `luasample record` and `luasample doctor` as processes: run.py [--quick] [--list] [NAME...]
 
 What the program, the shell, the terminal and other processes see of record. What a trace says about Lua code is tested

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Tests of what luasample does with what belongs to somebody else: run.py [--quick] [--list] [NAME...]
 
 A program under measurement may be hostile to the user who looks at it, root before all. What it names is read by processes

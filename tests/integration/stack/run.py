@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Tests of luasample stack, which reads a process that knows nothing of it: run.py [--quick] [--list] [NAME...]
 
 Needs the build directory in LUASAMPLE_BUILD (default build/)."""

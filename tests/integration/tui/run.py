@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Tests of the terminal browser, luasample tui and top, in tmux: run.py [--quick] [--list] [NAME...]
 
 Keys go in, screens come out. Needs the build directory in LUASAMPLE_BUILD (default build/)."""

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Integration tests of wall time (record -e wall, report --event): run.py [--list] [NAME...]
 
 One recording of tests/lua/wall.lua serves most of them: the program says by its own clock how long each of its functions
