@@ -3,6 +3,7 @@ runner that names each test and counts passed, failed and skipped. Used by tests
 tests/bench. Needs the standard library only."""
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -60,6 +61,21 @@ def retry(times, fn, *args):
         except Fail:
             if not left:
                 raise
+
+
+SIGMAS = 3.5                    # of a share's sampling error: one in 2000 is beyond them by chance alone
+SYSTEMATIC = 0.5                # points: what programs do between two readings of their clock and charge to nothing
+
+
+def margin(percent, samples, systematic=SYSTEMATIC):
+    """Points by which a share that was sampled so often may differ from the true one. samples: effective_samples(), since
+    one that stands for many ticks says less than as many samples."""
+    p = min(max(percent / 100.0, 1 / samples), 1 - 1 / samples)
+    return SIGMAS * 100 * math.sqrt(p * (1 - p) / samples) + systematic
+
+
+def check_share(what, got, want, samples, systematic=SYSTEMATIC):
+    check_near(what, got, want, margin(want, samples, systematic))
 
 
 def need(program):
@@ -241,6 +257,11 @@ def rows(trace, *args):
     return j["rows"]
 
 
+def effective_samples(trace):
+    """How many samples of one weight would say as much as the trace's."""
+    return json_of(["report", "-i", trace, "--min", "0", "--json"])["header"]["effective_samples"]
+
+
 def share(rs, field="self", **want):
     """Sum of a share (in percent) over the rows whose fields have the wanted values (or satisfy a function)."""
     return 100.0 * sum(r.get(field) or 0 for r in rs if matches(r, want))
@@ -252,6 +273,15 @@ def matches(row, want):
 
 def basename(path):
     return os.path.basename((path or "").lstrip("@"))
+
+
+def record_seventy(*opts, seconds="1", **kw):
+    """Records seventy.lua; its Run, and {function: percent} as the program measured them."""
+    out = tmpfile(".truth")
+    r = record_lua("seventy.lua", *opts, args=[seconds, out], **kw).ok()
+    with open(out) as f:
+        said = {k: float(v) for k, v in (line.split() for line in f)}
+    return r, {k: 100 * v / said["all"] for k, v in said.items() if k != "all"}
 
 
 def cpu_seconds(i):

@@ -1,5 +1,7 @@
--- One kind of work: kinds.lua KIND SECONDS, where KIND is arithmetic, allocation, files or osclock. Prints its CPU time.
-local kind, stop = arg[1], os.clock() + tonumber(arg[2] or 2)
+-- One kind of work: kinds.lua KIND SECONDS, where KIND is arithmetic, allocation, files or osclock. Prints its CPU
+-- time, and how much of it was before this line.
+local begin = os.clock()
+local kind, stop = arg[1], begin + tonumber(arg[2] or 2)
 local kinds = {}
 
 function kinds.arithmetic()
@@ -33,4 +35,4 @@ end
 
 local work = kinds[kind]
 while os.clock() < stop do work() end
-print(("cpu %.3f"):format(os.clock()))
+print(("cpu %.6f begin %.6f"):format(os.clock(), begin))

@@ -15,6 +15,7 @@ double stress_run_new(const char *text, double a, double b);
 /* threads.c */
 int stress_vms(lua_State *L);
 int stress_threads(lua_State *L);
+double stress_short_s(void);            /* CPU seconds of the threads that stress_threads made, so far */
 int stress_handed(lua_State *L);
 int stress_forks(lua_State *L);
 /* signals.c */

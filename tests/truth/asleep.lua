@@ -29,6 +29,7 @@ while truth.more() do
         local t3 = now()
         charge(truth.self(before), t1 - t)
         charge(truth.self(nap), t2 - t1)
+        charge("late", t2 - t1)
         charge(truth.self(after), t3 - t2)
 end
 truth.done()

@@ -26,14 +26,14 @@ local function timed(f, n)
 end
 local function producer()
         while true do
-                timed(producer_work, vary(30000))
+                timed(producer_work, vary(240000))
                 coroutine.yield(1)
         end
 end
 local function filter(source)
         while true do
                 local v = source()
-                timed(filter_work, vary(15000))
+                timed(filter_work, vary(120000))
                 coroutine.yield(v)
         end
 end
@@ -43,7 +43,7 @@ while truth.more() do           -- new coroutines now and then, as real programs
         local f = coroutine.create(filter)
         for i = 1, 50 do
                 coroutine.resume(f, p)
-                timed(main_work, vary(5000))
+                timed(main_work, vary(40000))
         end
 end
 truth.done()

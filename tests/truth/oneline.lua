@@ -7,9 +7,9 @@ local f, g = function(n) local x = 0 for i = 1, n do x = x + i % 7 end return x 
 
 while truth.more() do
         local t = now()
-        f(vary(60000))
+        f(vary(240000))
         local t1 = now()
-        g(vary(15000))
+        g(vary(60000))
         local t2 = now()
         charge(truth.oneline(f, 1), t1 - t)
         charge(truth.oneline(g, 2), t2 - t1)

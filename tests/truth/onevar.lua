@@ -19,7 +19,7 @@ while truth.more() do
         for i = 1, 4 do
                 f = i == 4 and light or heavy
                 local t = now()
-                f(vary(25000))
+                f(vary(200000))
                 charge(truth.self(f), now() - t)
         end
 end

@@ -9,6 +9,7 @@
 --   statelines LETTER A-B   stacks with one of these lines, in this VM state
 --   alllines LETTER A-B     the same as a share of the time in the state; see always
 -- After A-B the name of another file than the program's may follow.
+--   late               in the kernel, whose ticks come when the program goes on: by so much each share may be wrong
 --   oneline N I        the Ith of several functions defined at line N, ordered by share
 local ffi = require "ffi"
 ffi.cdef [[
@@ -33,8 +34,15 @@ end
 
 local function line_of(fn) return debug.getinfo(fn, "S").linedefined end
 
-function M.self(fn) return "self " .. line_of(fn) end
-function M.total(fn) return "total " .. line_of(fn) end
+-- Made once of each function: what getinfo and the concatenation allocate costs steps of the collector.
+local function key_of(kind)
+        local keys = {}
+        return function(fn)
+                keys[fn] = keys[fn] or kind .. " " .. line_of(fn)
+                return keys[fn]
+        end
+end
+M.self, M.total = key_of "self", key_of "total"
 function M.oneline(fn, i) return "oneline " .. line_of(fn) .. " " .. i end
 
 -- The key's share is 100 %, whatever was charged.

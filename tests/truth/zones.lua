@@ -19,25 +19,25 @@ end
 local a = coroutine.create(function()
         zone "A"                        -- set once, open for as long as it lives
         while true do
-                timed("A", vary(60000))
+                timed("A", vary(240000))
                 coroutine.yield()
         end
 end)
 local b = coroutine.create(function()
         while true do
                 zone "B"
-                timed("B", vary(40000))
+                timed("B", vary(160000))
                 zone "inner"
-                timed("B;inner", vary(20000))
+                timed("B;inner", vary(80000))
                 zone()
                 zone()
                 coroutine.yield()
-                timed("(none)", vary(10000))
+                timed("(none)", vary(40000))
         end
 end)
 while truth.more() do
         coroutine.resume(a)
-        timed("(none)", vary(30000))
+        timed("(none)", vary(120000))
         coroutine.resume(b)
 end
 truth.done()

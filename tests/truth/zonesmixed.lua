@@ -26,16 +26,16 @@ local function body(name, n)
                 coroutine.yield()
                 zone()
                 zone()
-                timed("(none)", vary(3000))
+                timed("(none)", vary(24000))
                 coroutine.yield()
         end
 end
 
 local a, b = coroutine.create(body), coroutine.create(body)
-coroutine.resume(a, "A", 30000)
+coroutine.resume(a, "A", 240000)
 while truth.more() do
-        coroutine.resume(b, "B", 20000)
-        timed("(none)", vary(10000))
-        coroutine.resume(a, "A", 30000)
+        coroutine.resume(b, "B", 160000)
+        timed("(none)", vary(80000))
+        coroutine.resume(a, "A", 240000)
 end
 truth.done()

@@ -26,9 +26,11 @@ def one(run, name, *args):
 
 # E1
 
-def jp01(r):
-    check_near("mul", 100 * one(r, "mul")["self"], 70, 5)
-    check_near("add", 100 * one(r, "add")["self"], 30, 5)
+def jp01(_):
+    r, truth = s.record_seventy("-q", seconds="2")
+    check_near("what the program does in mul", truth["mul"], 70, 2)
+    for name in ("mul", "add"):
+        s.check_share(name, 100 * one(r, name)["self"], truth[name], s.effective_samples(r.trace))
     text = r.text()
     check(re.search(r"\bmul\b", text) and re.search(r"\badd\b", text), "no mul and add in: " + text)
     check("main chunk" not in text, "the default --min shows what has under 3 %: " + text)
@@ -376,7 +378,7 @@ def empty_program():
 Q = ["-q"]
 TABLE = [
     # name, what it shows, program and arguments, record options, check, part of --quick
-    ("JP01", "two functions 70/30, by function", ["seventy.lua", "2"], Q, jp01, True),
+    ("JP01", "two functions 70/30, by function", ["seventy.lua", "0.1"], Q, jp01, True),
     ("JP02", "report to a file, stdout clean", ["seventy.lua", "0.5"], Q, jp02, True),
     ("JP03", "names, else module:line", ["names.lua"], Q, jp03, True),
     ("JP04", "module:name", ["seventy.lua", "0.5"], Q, jp04, True),

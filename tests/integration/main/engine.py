@@ -18,19 +18,19 @@ def tree(name):
 
 
 def seventy(lj, *opts, seconds="0.6", lua_opts=()):
-    r = s.record_lua("seventy.lua", *opts, lj=lj, args=[seconds], lua_opts=lua_opts).ok()
+    r, r.truth = s.record_seventy(*opts, lj=lj, seconds=seconds, lua_opts=lua_opts)
     check(r.out == "seventy done\n", "stdout %r; %s" % (r.out, r.err[-300:]))
     return r
 
 
-def right(r, engine, points=10):         # 600 ticks: 5 standard deviations
-    """The engine's name is in the header, and the shares are those of seventy.lua."""
+def right(r, engine):
+    """The engine's name is in the header, and the shares are those that seventy.lua measured."""
     i, rows = r.info(), r.rows("--by", "function")
     check(i["engine"] == engine, "the engine is %s; %s" % (i["engine"], r.err[-300:]))
     check(re.search(r"^# Runtime:.*engine %s" % engine, r.text(), re.M), "header: %s" % r.text()[:300])
     check_near("ticks", sum(x["self_ticks"] for x in rows), i["cpu_ns"] / 1e6, 0.02 * i["cpu_ns"] / 1e6 + 3)
-    check_near("mul", s.share(rows, function="mul"), 70, points)
-    check_near("add", s.share(rows, function="add"), 30, points)
+    for name, want in r.truth.items():
+        s.check_share(name, s.share(rows, function=name), want, s.effective_samples(r.trace))
 
 
 def said_once(r, pattern):

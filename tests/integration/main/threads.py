@@ -5,22 +5,31 @@ import os
 import re
 
 import support as s
-from support import check, check_near
+from support import SIGMAS, check, check_near, json_of
 
 POINTS = 2.0
+THREADS = 5                     # of split
 
 
-def host_vms(action, *opts, incomplete=1.0, tries=1):
-    """The recording of an action, and what it printed: {key: ns}. incomplete: percent of the stacks that may be so."""
-    for _ in range(tries):
-        r = s.record([s.host("vms"), action], "-q", *opts, interval="250us").ok()
-        said = collections.OrderedDict((k, float(ns)) for k, ns in (l.split() for l in r.out.splitlines()))
-        check(said, "nothing printed")
-        i = r.info()
-        share = 100 * i["incomplete"]
-        if share <= incomplete:
-            break
-    check(share <= incomplete, "%.2f %% of the stacks are incomplete: %s" % (share, i["lost"]))
+def rest(trace, threads):
+    """Ticks that threads at most have between their last sample and their end, when they end at any time: by the distances of
+    the samples, which are their weights. Of a row of events the rest has the mean E(w^2) / 2 E(w)."""
+    weights = [x["weight"] for x in json_of(["dump", "-i", trace, "--json"]) if x.get("record") == "sample"]
+    first, second, third = (sum(w ** k for w in weights) for k in (1, 2, 3))
+    mean = second / (2 * first)
+    return threads * mean + SIGMAS * (threads * (third / (3 * first) - mean ** 2)) ** 0.5
+
+
+def host_vms(action, *opts, coarse=False):
+    """The recording of an action, and what it printed: {key: ns}. Of the stacks 1 % may be incomplete, and what the threads
+    needed after their work, as they measured it; with coarse ticks the rest of each thread in place of the 1 %."""
+    r = s.record([s.host("vms"), action], "-q", *opts, interval="250us").ok()
+    said = collections.OrderedDict((k, float(ns)) for k, ns in (l.split() for l in r.out.splitlines()))
+    check(said, "nothing printed")
+    ending, i = said.pop("ending", 0) / 250e3, r.info()
+    most = 100 * (ending + (rest(r.trace, THREADS) if coarse else 0.01 * i["ticks"])) / i["ticks"]
+    check(100 * i["incomplete"] <= most, "%.2f %% of the stacks are incomplete, more than %.2f %%: %s" % (
+        100 * i["incomplete"], most, {k: n for k, n in i["lost"].items() if n}))
     return r, said
 
 
@@ -53,17 +62,17 @@ def add_to(suite):
         @t("threads.split." + timer, "four threads with a VM each, 40/30/20/10, and one without Lua, by their clocks",
            timer == "perf")
         def split(timer=timer):
-            # With cputime ticks are 4 ms apart, or what a busy machine takes from its guests: there are some 200, and what
-            # follows a thread's last one has no stack.
+            # With cputime ticks come with the kernel's own, or what a busy machine leaves of them: what follows a thread's
+            # last one has no stack.
             coarse = timer == "cputime"
-            r, said = host_vms("split", "--timer", timer, incomplete=3 if coarse else 1, tries=4 if coarse else 1)
+            r, said = host_vms("split", "--timer", timer, coarse=coarse)
             total = sum(said.values())
             names = {"%s (%s)" % tuple(k.split("-")): ns for k, ns in said.items()}
-            points = 4 if coarse else POINTS
+            points = POINTS + (100 * rest(r.trace, 1) * 250e3 / total if coarse else 0)
             compare(shares(r, "thread"), names, total, points)
             vms = {}
             for (thread, vm), share in shares(r, "thread", "vm").items():
-                if thread in names and share > 0.5:
+                if thread in names and share > points:
                     check(thread not in vms, "%s ran in %s and %s" % (thread, vms.get(thread), vm))
                     vms[thread] = vm
             check(len(set(vms.values())) == 5, "VMs of the threads: %s" % vms)
