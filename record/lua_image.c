@@ -173,6 +173,25 @@ static int same_namespace(pid_t pid)
         return stat(path, &a) == 0 && stat("/proc/self/ns/mnt", &b) == 0 && a.st_ino == b.st_ino;
 }
 
+/* The root of a process, when it is another than ours and we may go there: its program needs the loader and the libraries that
+ * are in it. Returns a descriptor, -1 = none is needed. */
+static int open_root(pid_t pid)
+{
+        struct stat own, its, proc;
+        char path[64];
+        int fd;
+
+        snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+        fd = pid && geteuid() == 0 ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+        if (fd < 0 || stat("/", &own) || fstat(fd, &its) || (own.st_dev == its.st_dev && own.st_ino == its.st_ino) ||
+            fstatat(fd, "proc/self/fd", &proc, 0)) {
+                if (fd >= 0)
+                        close(fd);
+                return -1;
+        }
+        return fd;
+}
+
 /* In the child: becomes the program, which the preloaded agent ends before its own code runs. By this path the agent knows that it
  * was not loaded by attach. */
 static void probe_program(const struct ls_lua_image *image, int agent, int answer)
@@ -205,13 +224,16 @@ static void probe_library(const struct ls_lua_image *image, int agent, int answe
                 _exit(0);
 }
 
-static void __attribute__((noreturn)) probe_child(const struct ls_lua_image *image, int agent, int answer, uid_t uid, gid_t gid)
+static void __attribute__((noreturn)) probe_child(const struct ls_lua_image *image, int agent, int answer, uid_t uid, gid_t gid,
+                                                  int root)
 {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (int fd = 0; null >= 0 && fd < 3; fd++)
                 dup2(null, fd);
+        if (root >= 0 && (fchdir(root) || chroot(".")))
+                _exit(1);
         if (geteuid() == 0 && uid != 0 && (setgroups(0, NULL) || setgid(gid) || setuid(uid)))
                 _exit(1);
         if (image->is_program)
@@ -245,7 +267,7 @@ int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int core_fd,
 {
         static struct ls_image what;    /* 8 KiB */
         char agent[PATH_MAX];
-        int agent_fd;
+        int agent_fd, root;
         uid_t uid = 0;
         gid_t gid = 0;
         pid_t child;
@@ -271,10 +293,13 @@ int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int core_fd,
                 close(agent_fd);
                 return err;
         }
+        root = image->is_program ? open_root(pid) : -1;
         child = fork();
         if (child == 0)
-                probe_child(image, agent_fd, answer, uid, gid);
+                probe_child(image, agent_fd, answer, uid, gid, root);
         close(agent_fd);
+        if (root >= 0)
+                close(root);
         err = child < 0 ? -errno : wait_for(child);
         if (err)
                 close(answer);

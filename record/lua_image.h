@@ -21,8 +21,8 @@ struct ls_lua_image {
 int ls_lua_image_find(pid_t pid, FILE *maps, struct ls_lua_image *ret);
 void ls_lua_image_done(struct ls_lua_image *image);
 
-/* Asks a copy of it (libsample/probe_entry.c). The answer is in the file *ret_fd. As its user (that of
- * the core file when pid is 0): code of the file runs. Returns 0;
+/* Asks a copy of it (libsample/probe_entry.c). The answer is in the file *ret_fd. In the root of the process, whose libraries a
+ * program needs, and as its user (that of the core file when pid is 0): code of the file runs. Returns 0;
  * -EXDEV: it belongs to another container's root, and would run as ours; -ETIME; or -errno. */
 int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int core_fd, int *ret_fd);
 
