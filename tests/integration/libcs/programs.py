@@ -175,6 +175,7 @@ def add_running(suite, name):
         r = s.run([tree.luasample(), "merge", "-o", merged, *traces]).ok()
         r.trace = merged
         ticks = r.info()["ticks"]
+        print("     attached %d times, %d ticks" % (len(traces) + 1, ticks))
         check(ticks > ATTACHMENTS, "only %d ticks in all" % ticks)
         parts(r.rows("--by", "function"), 4 * 46 / ticks ** 0.5)
 

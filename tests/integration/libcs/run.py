@@ -14,10 +14,10 @@ import programs
 import tree
 
 if __name__ == "__main__":
+    tree.enter_namespace()              # first: it begins again
     if "--long" in sys.argv:
         sys.argv.remove("--long")
         programs.ATTACHMENTS = 100
     suite = support.Suite("libcs")
     programs.add_to(suite)
-    tree.enter_namespace()
     sys.exit(suite.main())
