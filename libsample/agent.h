@@ -32,7 +32,7 @@ static inline int ls_agent_live(void)
         return ls_agent.shm && *ls_agent.generation != 0 && *ls_agent.generation == ls_agent.shm->generation;
 }
 
-/* The original functions behind those that the agent interposes, found once in the constructor (dlsym RTLD_NEXT). */
+/* The original functions behind those that the agent interposes, found in the constructor (real.c). */
 struct ls_real {
         int (*sigaction)(int, const struct sigaction *, struct sigaction *);
         int (*setitimer)(int, const struct itimerval *, struct itimerval *);

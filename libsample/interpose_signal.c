@@ -82,7 +82,7 @@ void ls_signals_foreign(int sig, siginfo_t *info, void *context)
                 sigemptyset(&set);
                 sigaddset(&set, sig);
                 raise(sig);
-                pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+                ls_libc()->sigprocmask(SIG_UNBLOCK, &set, NULL);
         } else if (act.sa_handler != SIG_IGN) {
                 act.sa_handler(sig);
         }

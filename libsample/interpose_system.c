@@ -10,6 +10,7 @@
 
 #include "libsample/agent.h"
 #include "libsample/interpose.h"
+#include "libsample/old_libc.h"
 
 #define SHELL "/bin/sh"
 
@@ -31,7 +32,7 @@ static void ignore_keys(sigset_t *ret_mask)
                 sigaction(SIGQUIT, &ignore, &quit_was);
         }
         pthread_mutex_unlock(&lock);
-        pthread_sigmask(SIG_BLOCK, &child, ret_mask);
+        ls_libc()->sigprocmask(SIG_BLOCK, &child, ret_mask);
 }
 
 static void take_keys(const sigset_t *mask)
@@ -42,7 +43,7 @@ static void take_keys(const sigset_t *mask)
                 sigaction(SIGQUIT, &quit_was, NULL);
         }
         pthread_mutex_unlock(&lock);
-        pthread_sigmask(SIG_SETMASK, mask, NULL);
+        ls_libc()->sigprocmask(SIG_SETMASK, mask, NULL);
 }
 
 /* Starts the shell with the signals that the program has. Returns 0 or an errno. */
@@ -84,17 +85,30 @@ static void cancelled(void *ctx)
         pthread_setcancelstate(state, NULL);
 }
 
-static int wait_for(struct waiting *w)
+static int wait_for(const struct waiting *w)
 {
         int status = -1;
         pid_t r;
 
-        pthread_cleanup_push(cancelled, w);
         do
                 r = waitpid(w->pid, &status, 0);
         while (r < 0 && errno == EINTR);
-        pthread_cleanup_pop(0);
         return r == w->pid ? status : -1;
+}
+
+/* What pthread_cleanup_push calls is in libpthread before glibc 2.34, and a thread without that library cannot be cancelled. */
+LS_OLD_AND_WEAK(__pthread_register_cancel, "2.3.3")
+LS_OLD_AND_WEAK(__pthread_unregister_cancel, "2.3.3")
+LS_OLD_AND_WEAK(__pthread_unwind_next, "2.3.3")
+
+static int wait_cancellable(struct waiting *w)
+{
+        int status;
+
+        pthread_cleanup_push(cancelled, w);
+        status = wait_for(w);
+        pthread_cleanup_pop(0);
+        return status;
 }
 
 LS_EXPORT int system(const char *command)
@@ -117,7 +131,7 @@ LS_EXPORT int system(const char *command)
                 ls_process_child_comes(-1);
         ls_env_done(&made);
         if (r == 0)
-                status = wait_for(&w);
+                status = __pthread_register_cancel ? wait_cancellable(&w) : wait_for(&w);
         if (r == 0)
                 r = status == -1 ? errno : 0;
         take_keys(&mask);

@@ -60,7 +60,7 @@ static size_t stack_size(const pthread_attr_t *attr)
         struct rlimit limit;
         size_t size = 0;
 
-        if (attr && pthread_attr_getstacksize(attr, &size) == 0)
+        if (attr && ls_libc()->pthread_attr_getstacksize(attr, &size) == 0)
                 return size;
         return getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < 1u << 30 ? (size_t)limit.rlim_cur : 0;
 }

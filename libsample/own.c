@@ -25,6 +25,7 @@
 #include "libsample/attach.h"
 #include "libsample/handler/tick.h"
 #include "libsample/interpose.h"
+#include "libsample/old_libc.h"
 #include "libsample/real.h"
 #include "libsample/recorder.h"
 
@@ -45,7 +46,7 @@ static int is_program(const char *path)
 {
         struct stat st;
 
-        return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+        return ls_stat(AT_FDCWD, path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
 static int find_in_path(char path[PATH_MAX])
@@ -89,7 +90,7 @@ static void become(const char *program, const char **words, int parent)
         sigprocmask(SIG_SETMASK, &none, NULL);
         syscall(SYS_setsid);
         if (parent == PARENT_FD)
-                fcntl(parent, F_SETFD, 0);
+                ls_fcntl(parent, F_SETFD, 0);
         else
                 syscall(SYS_dup2, parent, PARENT_FD);
         null = open("/dev/null", O_RDWR);       /* it may be one of the three, where the program has closed them */

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libsample/old_libc.h"
 #include "libsample/pages.h"
 
 #define PAGE 4096u
@@ -138,10 +139,10 @@ int ls_share_grow(struct ls_shm *shm, size_t *mapped, uint32_t i)
 
 uint64_t ls_share_sealed_size(int fd)
 {
-        int seals = fcntl(fd, F_GET_SEALS);
+        int seals = ls_fcntl(fd, F_GET_SEALS, 0);
         struct stat st;
 
-        return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+        return seals >= 0 && (seals & F_SEAL_SHRINK) && ls_stat(fd, "", &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 
 void ls_share_leave(struct ls_shm *shm, size_t size)

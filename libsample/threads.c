@@ -22,6 +22,7 @@
 #include "libsample/handler/sources.h"
 #include "libsample/lock.h"
 #include "libsample/pages.h"
+#include "libsample/real.h"
 #include "libsample/share.h"
 #include "libsample/threads_private.h"
 #include "libsample/zones.h"
@@ -37,7 +38,6 @@ static unsigned stops;                  /* threads that are about to exec: none 
 static uint32_t next_thread_id;
 
 static pthread_key_t at_thread_end;
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static int have_key;
 
 static struct ls_ring *ring_at(unsigned i)
@@ -56,15 +56,17 @@ static void thread_ends(void *value)
 {
         static __thread int rounds __attribute__((tls_model("initial-exec")));
 
-        if (++rounds < PTHREAD_DESTRUCTOR_ITERATIONS && !pthread_setspecific(at_thread_end, value))
+        if (++rounds < PTHREAD_DESTRUCTOR_ITERATIONS && !ls_libc()->pthread_setspecific(at_thread_end, value))
                 return;
         if (ls_agent_live())
                 ls_thread_end();
 }
 
+/* With the lock held. Threads may come with a library that is loaded late: then there was none for the first. */
 static void make_key(void)
 {
-        have_key = pthread_key_create(&at_thread_end, thread_ends) == 0;
+        if (!have_key)
+                have_key = ls_libc()->pthread_key_create(&at_thread_end, thread_ends) == 0;
 }
 
 /* The first thread's stack begins below the environment, and grows as far as its limit allows. */
@@ -191,13 +193,13 @@ static void start_timer(struct ls_thread *t)
                 clockid_t clock = (clockid_t)((~(unsigned)t->tid << 3) | 6);    /* CPU time of the thread tid */
 
                 event._sigev_un._tid = t->tid;
-                if (timer_create(clock, &event, &s->timer)) {
+                if (syscall(SYS_timer_create, clock, &event, &s->timer)) {
                         ls_agent_notice("no CPU-time timer can be had (%s): use --timer helper", strerror(errno));
                         return;
                 }
                 s->has_timer = 1;
         }
-        timer_settime(s->timer, 0, &spec, NULL);
+        syscall(SYS_timer_settime, s->timer, 0, &spec, NULL);
 }
 
 static uint64_t cpu_of(const struct ls_thread *t)
@@ -282,7 +284,7 @@ void ls_thread_disarm(struct ls_thread *t)
         if (!atomic_load(&t->ring->armed))
                 return;
         if (t->sampler->has_timer)
-                timer_settime(t->sampler->timer, 0, &never, NULL);
+                syscall(SYS_timer_settime, t->sampler->timer, 0, &never, NULL);
         atomic_store(&t->ring->armed, 0);
         wake_recorder();
         for (int i = 0; i < SENDING_SPINS && atomic_load(&t->ring->sending); i++)
@@ -342,9 +344,9 @@ void ls_thread_begin(size_t stack_size)
 
         if (!ls_agent_live() || ls_thread_self())
                 return;
-        if (!ls_agent.attached)
-                pthread_once(&key_once, make_key);
         ls_lock(&ls_threads_lock, &mask);
+        if (!ls_agent.attached)
+                make_key();
         t = ls_agent.attached ? ls_thread_of(tid) : NULL;
         if (!t)
                 t = ls_thread_make(tid);
@@ -361,7 +363,7 @@ void ls_thread_begin(size_t stack_size)
         ls_sample_describe_thread(t);
         atomic_fetch_add(&ls_agent.shm->nthreads_seen, 1);
         if (have_key && tid != getpid())
-                pthread_setspecific(at_thread_end, t);
+                ls_libc()->pthread_setspecific(at_thread_end, t);
         if (ls_threads_are_arming())
                 ls_thread_arm(t);
         ls_unlock(&ls_threads_lock, &mask);
@@ -414,7 +416,7 @@ void ls_thread_unmake(struct ls_thread *t)
 {
         ls_thread_disarm(t);
         if (t->sampler->has_timer)
-                timer_delete(t->sampler->timer);
+                syscall(SYS_timer_delete, t->sampler->timer);
         t->sampler->has_timer = 0;
         ls_thread_flush(t);
         ls_threads[t->index] = NULL;

@@ -50,16 +50,24 @@ static int write_go(struct ls_subject *t, uint32_t go)
         return ls_remote_write(&t->modules, t->inject.page_at, &go, sizeof(go));
 }
 
-/* Functions of the C library; before 2.34 some are in libraries of their own. */
+static uint64_t symbol_beside(const struct ls_subject *t, const char *name, const char *beside)
+{
+        const struct ls_module *m = ls_modules_find(&t->modules, beside, NULL);
+
+        return m ? ls_module_symbol(&t->modules, m, name, NULL) : 0;
+}
+
+/* Functions of the C library; before 2.34 some are in libraries of its own, which are known by what they alone have: others
+ * may have functions of these names, as the agent does. */
 static int find_functions(struct ls_subject *t)
 {
-        static const struct { const char *name, *other; size_t at; } functions[] = {
-                { "pthread_create", NULL, offsetof(struct ls_attach, pthread_create) },
-                { "pthread_detach", NULL, offsetof(struct ls_attach, pthread_detach) },
-                { "pthread_self", NULL, offsetof(struct ls_attach, pthread_self) },
-                { "dlopen", "__libc_dlopen_mode", offsetof(struct ls_attach, dlopen) },
-                { "dlsym", "__libc_dlsym", offsetof(struct ls_attach, dlsym) },
-                { "dlerror", "dlerror", offsetof(struct ls_attach, dlerror) },
+        static const struct { const char *name, *beside; size_t at; } functions[] = {
+                { "pthread_create", "__pthread_get_minstack", offsetof(struct ls_attach, pthread_create) },
+                { "pthread_detach", "__pthread_get_minstack", offsetof(struct ls_attach, pthread_detach) },
+                { "pthread_self", "__pthread_get_minstack", offsetof(struct ls_attach, pthread_self) },
+                { "dlopen", "_dlfcn_hook", offsetof(struct ls_attach, dlopen) },
+                { "dlsym", "_dlfcn_hook", offsetof(struct ls_attach, dlsym) },
+                { "dlerror", "_dlfcn_hook", offsetof(struct ls_attach, dlerror) },
         };
         const struct ls_module *libc = ls_modules_find(&t->modules, "gnu_get_libc_version", NULL);
 
@@ -71,12 +79,10 @@ static int find_functions(struct ls_subject *t)
                 uint64_t at = ls_module_symbol(&t->modules, libc, functions[i].name, NULL);
 
                 if (!at)
-                        ls_modules_find(&t->modules, functions[i].name, &at);
-                if (!at && functions[i].other)
-                        at = ls_module_symbol(&t->modules, libc, functions[i].other, NULL);
+                        at = symbol_beside(t, functions[i].name, functions[i].beside);
                 if (!at && functions[i].at != offsetof(struct ls_attach, dlerror)) {
-                        ls_error("cannot attach to %d (%s): its C library has no %s; a program without threads can be attached to "
-                                 "with glibc 2.34 or later", (int)t->pid, t->name, functions[i].name);
+                        ls_error("cannot attach to %d (%s): its C library has no %s; before glibc 2.34 only a program that has loaded "
+                                 "libpthread can be attached to", (int)t->pid, t->name, functions[i].name);
                         return -ENOSYS;
                 }
                 memcpy((char *)&t->inject.page + functions[i].at, &at, sizeof(at));

@@ -183,15 +183,33 @@ static int choose_rights(const struct ls_lua_image *image, pid_t pid, int trust,
         return ret->uid == 0 && geteuid() == 0 && !same_namespace(pid) ? -EXDEV : 0;
 }
 
-static pid_t start_probe(const struct ls_lua_image *image, const struct ls_rights *r, int agent, int answer)
+/* A program needs the loader and the libraries that are in its own root; to go there its /proc is needed as well. */
+static int open_root(const struct ls_lua_image *image, pid_t pid, const struct ls_rights *r)
 {
-        const int fds[] = { image->fd, agent, answer };
+        int fd = pid && image->is_program ? ls_rights_open_root(pid, r) : -1;
+        struct stat st;
+
+        if (fd >= 0 && fstatat(fd, "proc/self/fd", &st, 0)) {
+                close(fd);
+                return -1;
+        }
+        return fd;
+}
+
+static pid_t start_probe(const struct ls_lua_image *image, pid_t pid, const struct ls_rights *r, int agent, int answer)
+{
+        const int fds[] = { image->fd, agent, answer, open_root(image, pid, r) };
         char uid[16], gid[16];
-        const char *argv[] = { LS_WORKER_ARGV0, "probe", uid, gid, image->is_program ? "program" : "library", NULL };
+        const char *argv[] = { LS_WORKER_ARGV0, "probe", uid, gid, image->is_program ? "program" : "library",
+                               fds[3] >= 0 ? "root" : "-", NULL };
+        pid_t child;
 
         snprintf(uid, sizeof(uid), "%u", (unsigned)r->uid);
         snprintf(gid, sizeof(gid), "%u", (unsigned)r->gid);
-        return ls_worker_spawn(argv, NULL, fds, 3);
+        child = ls_worker_spawn(argv, NULL, fds, fds[3] >= 0 ? 4 : 3);
+        if (fds[3] >= 0)
+                close(fds[3]);
+        return child;
 }
 
 int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int trust, int *ret_fd)
@@ -220,7 +238,7 @@ int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int trust, i
                 close(agent_fd);
                 return err;
         }
-        child = start_probe(image, &rights, agent_fd, answer);
+        child = start_probe(image, pid, &rights, agent_fd, answer);
         close(agent_fd);
         err = child < 0 ? (int)child : wait_for(child);
         if (err)

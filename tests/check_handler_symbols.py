@@ -16,7 +16,6 @@ ALLOWED = {
     "strlen": "plain memory",
     "strcmp": "plain memory",
     "clock_gettime": "on POSIX's list of async-signal-safe functions",
-    "timer_settime": "on POSIX's list of async-signal-safe functions",
     "ls_agent": "the agent's own state (data): see libsample/agent.h",
     "__errno_location": "address of this thread's errno, to save and restore it",
     "syscall": "a bare system call",

@@ -99,7 +99,7 @@ LS_HANDLER static void watch_recorder(struct ls_sampler *s, uint64_t now)
         struct itimerspec spec = { t, t };
 
         s->slowed = silent;
-        timer_settime(s->timer, 0, &spec, NULL);
+        syscall(SYS_timer_settime, s->timer, 0, &spec, NULL);
 }
 
 /* LuaJIT's hookmask and dispatchmode. */

@@ -21,7 +21,7 @@ struct ls_ticks {                       /* time that a sample stands for */
 
 struct ls_sampler {                     /* of a thread; pages */
         volatile sig_atomic_t ready;    /* 1 = ticks count */
-        timer_t timer;                  /* cputime timer */
+        int timer;                      /* cputime timer, the kernel's number of it */
         volatile sig_atomic_t has_timer;
         volatile sig_atomic_t slowed;   /* cputime: the recorder is silent, the timer is stretched */
         int described;                  /* -1 = the THREAD record was sent, 1 = and its name was looked at again */

@@ -12,6 +12,7 @@
 
 #include "formats/wire/shm.h"
 #include "libsample/inject/elf_file.h"
+#include "libsample/old_libc.h"
 
 #define MAX_SCRIPTS 6           /* the kernel follows 5; one more for env */
 #define LINE_MAX_LEN 256        /* what the kernel reads of a "#!" line */
@@ -22,7 +23,7 @@ static int check_executable(const char *path)
 {
         struct stat st;
 
-        if (stat(path, &st) < 0)
+        if (ls_stat(AT_FDCWD, path, &st) < 0)
                 return errno == ENOTDIR ? -ENOENT : -errno;
         if (!S_ISREG(st.st_mode) || faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0)
                 return -EACCES;
@@ -199,7 +200,7 @@ static int follow(int fd, const char *search_path, unsigned flags, struct ls_ima
         struct stat st;
         int r;
 
-        if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        if (ls_stat(fd, "", &st) < 0 || !S_ISREG(st.st_mode)) {
                 image->kind = LS_IMAGE_NOT_EXECUTABLE;
                 return 0;
         }

@@ -62,6 +62,7 @@ struct tables {                 /* what DT_* points to, as addresses in this pro
         const ElfW(Sym) *symtab;
         const char *strtab;
         const uint32_t *gnu_hash, *hash;
+        const uint16_t *versions;
         int runpath;
 };
 
@@ -85,6 +86,7 @@ static int read_tables(const struct ls_object *object, struct tables *ret)
                 case DT_SYMTAB: ret->symtab = pointer(object, dyn->d_un.d_ptr); break;
                 case DT_STRTAB: ret->strtab = pointer(object, dyn->d_un.d_ptr); break;
                 case DT_GNU_HASH: ret->gnu_hash = pointer(object, dyn->d_un.d_ptr); break;
+                case DT_VERSYM: ret->versions = pointer(object, dyn->d_un.d_ptr); break;
                 case DT_HASH: ret->hash = pointer(object, dyn->d_un.d_ptr); break;
                 case DT_RPATH:
                 case DT_RUNPATH: ret->runpath = 1; break;
@@ -98,6 +100,8 @@ static int symbol_is(const struct tables *t, uint32_t i, const char *name)
         const ElfW(Sym) *sym = &t->symtab[i];
         unsigned type = ELF64_ST_TYPE(sym->st_info);
 
+        if (t->versions && (t->versions[i] & 0x8000))           /* hidden: another is the default */
+                return 0;
         return sym->st_shndx != SHN_UNDEF && (type == STT_FUNC || type == STT_OBJECT || type == STT_NOTYPE) &&
                strcmp(t->strtab + sym->st_name, name) == 0;
 }

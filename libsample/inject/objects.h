@@ -21,8 +21,8 @@ int ls_objects_each(int (*fn)(const struct ls_object *object, void *data), void 
 /* A counter that changes whenever something is loaded or unloaded. */
 unsigned long long ls_objects_version(void);
 
-/* Address of a defined function or object in the dynamic symbols of object; NULL when it has none of this name.
- * *ret_size (may be NULL) is its size, 0 when the table does not tell. */
+/* Address of a defined function or object in the dynamic symbols of object, in its default version; NULL when it has none
+ * of this name. *ret_size (may be NULL) is its size, 0 when the table does not tell. */
 void *ls_object_symbol(const struct ls_object *object, const char *name, size_t *ret_size);
 
 /* Its build id, in the object's memory: bytes through *ret_len, NULL when it has none. */

@@ -60,6 +60,18 @@ void ls_rights_nobody(struct ls_rights *ret)
                 ret->uid = ret->gid = NOBODY;
 }
 
+int ls_rights_open_root(pid_t pid, const struct ls_rights *r)
+{
+        struct stat own;
+        char path[64];
+
+        if (geteuid() != 0 || !r->root_ino || stat("/", &own) ||
+            (own.st_dev == r->root_dev && own.st_ino == r->root_ino))
+                return -1;
+        snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+        return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 int ls_rights_same(const struct ls_rights *a, const struct ls_rights *b)
 {
         return a->uid == b->uid && a->gid == b->gid && a->root_dev == b->root_dev && a->root_ino == b->root_ino;

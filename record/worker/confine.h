@@ -27,6 +27,8 @@ int ls_rights_of(pid_t pid, struct ls_rights *ret);
 void ls_rights_own(struct ls_rights *ret);
 /* Those of nobody, where this process is root; else its own. */
 void ls_rights_nobody(struct ls_rights *ret);
+/* The root directory of a process, when it is another than ours and we may make it ours. Returns a descriptor or -1. */
+int ls_rights_open_root(pid_t pid, const struct ls_rights *r);
 int ls_rights_same(const struct ls_rights *a, const struct ls_rights *b);
 
 /* Gives up, for good: other users' rights, capabilities, gaining any by exec, core dumps, files of any size, and all system

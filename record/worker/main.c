@@ -3,6 +3,7 @@
 #include "record/worker/worker.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -47,7 +48,7 @@ static int serve_files(int argc, const char **argv)
         return 0;
 }
 
-enum { IMAGE = 3, AGENT = 4, ANSWER = 5 };
+enum { IMAGE = 3, AGENT = 4, ANSWER = 5, PROBE_ROOT = 6 };
 
 /* Becomes the program, which the preloaded agent ends before its own code runs. By this path the agent knows that it was not
  * loaded by attach. */
@@ -71,16 +72,17 @@ static int probe_library(void)
         return probe && probe(ANSWER) == 0 ? 0 : 1;
 }
 
-/* probe UID GID program|library: loads a LuaJIT and the agent, which tells how that LuaJIT lays out its VMs. */
+/* probe UID GID program|library root|-: loads a LuaJIT and the agent, which tells how that LuaJIT lays out its VMs. */
 static int probe(int argc, const char **argv)
 {
         struct ls_rights rights;
 
-        if (argc != 5)
+        if (argc != 6)
                 return 1;
         rights = (struct ls_rights){ .uid = number(argv[2]), .gid = number(argv[3]) };
-        if (ls_confine(&rights, -1, LS_CONFINE_PROBE, 1) < 0)
+        if (ls_confine(&rights, strcmp(argv[5], "root") ? -1 : PROBE_ROOT, LS_CONFINE_PROBE, 1) < 0)
                 return 1;
+        fcntl(PROBE_ROOT, F_SETFD, FD_CLOEXEC);
         _exit(strcmp(argv[4], "program") ? probe_library() : probe_program());
 }
 

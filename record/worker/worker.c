@@ -2,7 +2,6 @@
 #include "record/worker/worker.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,7 +9,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -109,19 +107,6 @@ uint64_t ls_workers_cpu_ns(const struct ls_workers *ws)
         return sum;
 }
 
-/* The root directory of a process of another view, where we may make it ours. */
-static int open_root(pid_t pid, const struct ls_rights *r)
-{
-        struct stat own;
-        char path[64];
-
-        if (geteuid() != 0 || !r->root_ino || stat("/", &own) ||
-            (own.st_dev == r->root_dev && own.st_ino == r->root_ino))
-                return -1;
-        snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
-        return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
 struct ls_worker *ls_workers_of(struct ls_workers *ws, pid_t pid, struct ls_worker *last)
 {
         struct ls_rights rights;
@@ -141,7 +126,7 @@ struct ls_worker *ls_workers_of(struct ls_workers *ws, pid_t pid, struct ls_work
                 return w;
         w = &ws->list[ws->n++];
         w->rights = rights;
-        w->root_fd = open_root(pid, &rights);
+        w->root_fd = ls_rights_open_root(pid, &rights);
         return w;
 }
 
