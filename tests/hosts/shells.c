@@ -170,7 +170,7 @@ static void *look(void *arg)
         while (!atomic_load(&over)) {
                 const char *p = getenv("LUASAMPLE_TEST_LAST");
 
-                if (getenv("LD_PRELOAD") || getenv("LUASAMPLE_AGENT") || !p || strcmp(p, "here"))
+                if (getenv("LD_PRELOAD") || getenv("LUASAMPLE_AGENT_MEMORY") || !p || strcmp(p, "here"))
                         atomic_fetch_add(&seen, 1);
                 atomic_fetch_add(&looks, 1);
         }

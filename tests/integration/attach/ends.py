@@ -195,6 +195,23 @@ def add_to(suite):
         check(r.wait() == 0, r.read(r.err))
         end(p)
 
+    @test("class", "the recorder has the scheduling class that its user has given it")
+    def _():
+        p = begun(LOOP, "60")
+        for policy, priority in ((os.SCHED_BATCH, 0), (os.SCHED_IDLE, 0), (os.SCHED_RR, 2)):
+            try:
+                os.sched_setscheduler(0, policy, os.sched_param(priority))
+                r = started(p.p.pid)
+            except PermissionError:
+                raise support.Skip("scheduling classes cannot be set here")
+            finally:
+                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+            now = os.sched_getscheduler(r.p.pid), os.sched_getparam(r.p.pid).sched_priority
+            r.signal(signal.SIGINT)
+            check(r.wait() == 0, r.read(r.err))
+            check(now == (policy, priority), "class and priority are %s, were %s" % (now, (policy, priority)))
+        end(p)
+
     @test("daemon", "a program that forks and ends before its child has run: the child is recorded")
     def _():
         script = lua(
