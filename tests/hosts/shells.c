@@ -40,6 +40,15 @@ static int descriptors(const char *which)
         return f && pclose(f) == 0 ? n : -1;
 }
 
+/* And leaves it to be waited for. */
+static void until_child_ends(void)
+{
+        siginfo_t info;
+
+        while (waitid(P_ALL, 0, &info, WEXITED | WNOWAIT) && errno == EINTR)
+                ;
+}
+
 static void modes(void)
 {
         static const char *const types[] = { "r", "w", "re", "we", "er", "rr", "", "rw", "x", "r+", "rb" };
@@ -73,11 +82,11 @@ static void streams(void)
         say_status("fclose of a reader", close_file(in));
         signal(SIGPIPE, SIG_IGN);
         out = popen("exec true <&-", "w");
-        usleep(100000);
+        until_child_ends();
         fprintf(out, "nobody reads\n");
         say_status("pclose of a writer without a reader", pclose(out));
         out = popen("exec false <&-", "w");
-        usleep(100000);
+        until_child_ends();
         fprintf(out, "nobody reads\n");
         say_status("the same, and it fails", pclose(out));
         in = popen("kill -9 $$", "r");
@@ -87,9 +96,8 @@ static void streams(void)
         close(fd);
         say_status("its descriptor was closed", pclose(in));
         say_status("and its child", wait(NULL) > 0 ? 0 : -1);
-        in = popen("true", "r");
         signal(SIGCHLD, SIG_IGN);
-        usleep(100000);
+        in = popen("true", "r");
         say_status("SIGCHLD is ignored", pclose(in));
         signal(SIGCHLD, SIG_DFL);
         printf("descriptors more at the end: %d\n", descriptors("l") - before);
@@ -133,7 +141,7 @@ static void in_forked_child(void)
 
 static void *cancel_me(void *arg)
 {
-        FILE *f = popen("sleep 0.3; exit 4", "r");
+        FILE *f = popen("sleep 1; exit 4", "r");
 
         pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
         say_status("pclose of a thread that is cancelled", pclose(f));
