@@ -20,6 +20,7 @@
 #include "libsample/attach_threads.h"
 #include "libsample/engine.h"
 #include "libsample/attach_exec.h"
+#include "libsample/attach_locked.h"
 #include "libsample/find_vms.h"
 #include "libsample/inject/patch.h"
 #include "libsample/interpose.h"
@@ -280,6 +281,7 @@ static void end(void)
         luasample_attach_status.heartbeat_at = 0;
         *ls_agent.generation = 0;
         ls_share_leave(old_memory, old_size);
+        ls_attach_locked_end();
         atomic_store(&ls_agent.leaving, 0);
         atomic_store(&taken, 0);
 }
@@ -307,6 +309,7 @@ void *luasample_attach(struct ls_attach *page)
                 return NULL;
         }
         leave_descriptors();
+        ls_attach_locked_begin();
         ls_signals_start(1);
         ls_tick_newcomer = ls_attach_threads_newcomer;
         ls_patch_call = call_recorder;

@@ -2,6 +2,7 @@
  * it at its first tick, by its id. */
 #include "libsample/attach_threads.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
@@ -81,8 +82,8 @@ static void note_unrecorded(unsigned n)
                 atomic_store(&ls_agent.shm->nthreads_unrecorded, n);
 }
 
-/* Returns 0 when the list is not complete: then nothing follows from a thread's absence. */
-static int list(uint8_t seen[LS_THREADS_MOST])
+/* A living thread may be missing: the kernel goes on by number, so that one is passed over when another before it ends meanwhile. */
+static void list(uint8_t seen[LS_THREADS_MOST])
 {
         char buf[4096] __attribute__((aligned(8)));
         int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -99,7 +100,20 @@ static int list(uint8_t seen[LS_THREADS_MOST])
         if (fd >= 0)
                 close(fd);
         note_unrecorded(unrecorded);
-        return n == 0;
+}
+
+/* Asks for the thread's CPU clock, as each tick asks for its own. A living one has what belongs to t in hand at each of its ticks,
+ * and a new one that was given the same id takes it at its first: so it is hidden first, and asked about then. Returns 1 when it
+ * is nobody's, and stays hidden. */
+static int has_ended(struct ls_thread *t)
+{
+        struct timespec cpu;
+
+        ls_thread_hide(t);
+        if (clock_gettime(ls_thread_clock(t->tid), &cpu) && errno == EINVAL)
+                return 1;
+        ls_thread_show(t);
+        return 0;
 }
 
 void ls_attach_threads_refresh(void)
@@ -110,16 +124,15 @@ void ls_attach_threads_refresh(void)
         sigset_t mask;
 
         ls_lock(&ls_threads_lock, &mask);
-        if (list(seen)) {
-                for (unsigned i = 0; i < LS_THREADS_MOST; i++) {
-                        struct ls_thread *t = ls_threads[i];
+        list(seen);
+        for (unsigned i = 0; i < LS_THREADS_MOST; i++) {
+                struct ls_thread *t = ls_threads[i];
 
-                        if (!t || seen[i])
-                                continue;
-                        t->sampler->inside = 0;         /* killed in the middle of it */
-                        ls_thread_unmake(t);
-                        gone[n++] = t;
-                }
+                if (!t || seen[i] || !has_ended(t))
+                        continue;
+                t->sampler->inside = 0;         /* killed in the middle of it */
+                ls_thread_unmake(t);
+                gone[n++] = t;
         }
         ls_unlock(&ls_threads_lock, &mask);
         while (n)
@@ -154,6 +167,7 @@ void ls_attach_threads_end(void)
                 if (!t || t->quiet)
                         continue;
                 if (t->sampler->inside) {               /* its thread is stopped: what it uses stays */
+                        ls_thread_hide(t);
                         ls_threads[i] = NULL;
                         continue;
                 }

@@ -154,12 +154,18 @@ static int usable(void)
         return ls_vm_facts.ok || have_profiler_api();
 }
 
-/* Until no handler that looked at the VM before still reads it. Handlers are short, but their thread may have lost its CPU. */
+#define NAP_NS 50000
+#define NAPS 40000                      /* 2 s at least: a thread that is stopped in its handler is not waited for */
+
+/* Until no handler that looked at the VM before still reads it. Handlers are short, but their thread may have lost its CPU: it may
+ * have to wait until this one sleeps. */
 static void wait_for_readers(const struct ls_vm *vm)
 {
         for (unsigned i = 0; i < LS_THREADS_MOST; i++)
-                for (int spins = 0; spins < 100000 && atomic_load(&ls_vm_readers[i]) == vm; spins++)
-                        if (spins > 100)
+                for (int spins = 0; spins < NAPS && atomic_load(&ls_vm_readers[i]) == vm; spins++)
+                        if (spins > 200)
+                                syscall(SYS_nanosleep, &(struct timespec){ 0, NAP_NS }, NULL);
+                        else if (spins > 100)
                                 syscall(SYS_sched_yield);
 }
 
@@ -225,6 +231,7 @@ static struct ls_vm *reserve(lua_State *L, const char *global)
                 vm->lent = 0;
                 vm->ready = NULL;
                 vm->paused = vm->in_region = 0;
+                atomic_store(&vm->runner, 0);
                 atomic_store(&vm->closing, NULL);
         }
         ls_unlock(&vms_lock, &mask);
@@ -302,6 +309,7 @@ void ls_engine_vm_created(lua_State *L)
         vm = reserve(L, ls_vm_identity(L));
         if (!vm)
                 goto out;
+        atomic_store(&vm->runner, t->thread_id);
         why = ls_engine_install_handler() ? "the tick's signal handler cannot be installed" : begin(vm, L);
         if (why) {
                 refuse(why);

@@ -85,6 +85,11 @@ void ls_vm_library_resolve(const struct ls_object *object);
 char *const *ls_env_of_child(const char *file, const char *search_path, unsigned flags, char *const env[],
                              struct ls_env *made);
 
+#define LS_SHELL "/bin/sh"              /* of system and popen */
+
+/* interpose_popen.c: in a forked child no other thread is in popen. */
+void ls_popen_after_fork(void);
+
 /* mappings.c: in a forked child nothing was sent yet. */
 void ls_mappings_after_fork(void);
 /* mappings.c: sends a MAPPING for each executable segment that was not sent yet, if this thread may write now. */

@@ -1,6 +1,6 @@
-/* system and popen: libc starts the shell itself, with the environment that the program has, so the agent has to get into
- * that shell's environment on another way. system is what POSIX says it is, made of posix_spawn, with the environment that is
- * meant for the child; popen's child is started while the environment is another one, which takes as long as fork and exec. */
+/* system: libc starts the shell itself, with the environment that the program has, so the agent has to get into that shell's
+ * environment on another way. It is what POSIX says it is, made of posix_spawn, with the environment that is meant for the
+ * child. */
 #include "libsample/real.h"
 
 #include <errno.h>
@@ -11,8 +11,6 @@
 #include "libsample/agent.h"
 #include "libsample/interpose.h"
 #include "libsample/old_libc.h"
-
-#define SHELL "/bin/sh"
 
 /* Callers of system at this moment: the first ignores SIGINT and SIGQUIT, the last has the program's actions again. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -64,7 +62,7 @@ static int start_shell(const char *command, char *const envp[], const sigset_t *
         posix_spawnattr_setsigmask(&attr, mask);
         posix_spawnattr_setsigdefault(&attr, &defaults);
         posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-        r = ls_libc()->posix_spawn(ret_pid, SHELL, NULL, &attr, argv, envp);
+        r = ls_libc()->posix_spawn(ret_pid, LS_SHELL, NULL, &attr, argv, envp);
         posix_spawnattr_destroy(&attr);
         return r;
 }
@@ -121,7 +119,7 @@ LS_EXPORT int system(const char *command)
 
         if (command && ls_agent.shm)
                 ls_note_command(getpid(), command);
-        envp = command ? ls_env_of_child(SHELL, NULL, 0, environ, &made) : environ;
+        envp = command ? ls_env_of_child(LS_SHELL, NULL, 0, environ, &made) : environ;
         if (envp == environ)            /* there is nothing to pass on */
                 return ls_libc()->system(command);
         w.mask = &mask;
@@ -137,30 +135,4 @@ LS_EXPORT int system(const char *command)
         take_keys(&mask);
         errno = r ? r : saved;
         return status;
-}
-
-LS_EXPORT FILE *popen(const char *command, const char *type)
-{
-        struct ls_env made;
-        char **own = environ;
-        char memory[LS_ENV_MEMORY_MAX];
-        FILE *file;
-        int saved;
-
-        if (command && ls_agent.shm)
-                ls_note_command(getpid(), command);
-        if (!command || ls_env_of_child(SHELL, NULL, 0, environ, &made) == (char *const *)environ)
-                return ls_libc()->popen(command, type);
-        environ = made.env;
-        file = ls_libc()->popen(command, type);
-        saved = errno;
-        if (!file)
-                ls_process_child_comes(-1);
-        if (environ == made.env)
-                environ = own;
-        else                            /* another thread has called setenv, and copied what is ours */
-                ls_env_remove_agent(environ, ls_preload.library, memory);
-        ls_env_done(&made);
-        errno = saved;
-        return file;
 }

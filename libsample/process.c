@@ -102,6 +102,7 @@ static void before_fork(void)
 
 static void after_fork_child(void)
 {
+        ls_popen_after_fork();
         if (ls_agent.shm && !ls_attach_has_left()) {
                 atomic_fetch_add(&ls_agent.shm->forks, 1);
                 ls_signals_after_fork();

@@ -66,12 +66,40 @@ static int read_header(int fd, uint64_t size, uint64_t generation, uint32_t owne
         return pread(fd, ret, sizeof *ret, 0) == (ssize_t)sizeof *ret && header_ok(ret, size, generation, owner);
 }
 
-static struct ls_shm *map(int fd, void *at, size_t n, int flags, const struct ls_shm *header)
+/* In a program that has called mlockall(MCL_FUTURE) all of a new mapping would be in memory, and stay there. So it is made without
+ * access, and is no longer locked when it gets that. Whether it is says madvise, which refuses locked ones. */
+static void *map_unlocked(void *hint, size_t n, int flags, int fd)
 {
-        struct ls_shm *shm = mmap(at, n, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, 0);
+        void *p = mmap(hint, n, PROT_NONE, flags, fd, 0);
+
+        if (p == MAP_FAILED)
+                return NULL;
+        if (madvise(p, n, MADV_DONTNEED))
+                munlock(p, n);
+        if (mprotect(p, n, PROT_READ | PROT_WRITE) == 0)
+                return p;
+        munmap(p, n);
+        return NULL;
+}
+
+/* In the place of what is at there, in one step. Returns at, or NULL. */
+static void *put(void *p, size_t n, void *at)
+{
+        if (!p || syscall(SYS_mremap, p, n, n, MREMAP_MAYMOVE | MREMAP_FIXED, at) != -1)
+                return p ? at : NULL;
+        munmap(p, n);
+        return NULL;
+}
+
+/* hint: where it may be, NULL = anywhere; at: where it is put, NULL = it stays. */
+static struct ls_shm *map(int fd, void *hint, size_t n, void *at, const struct ls_shm *header)
+{
+        struct ls_shm *shm = map_unlocked(hint, n, MAP_SHARED, fd);
         const struct ls_ring *ring;
 
-        if (shm == MAP_FAILED)
+        if (at)
+                shm = put(shm, n, at);
+        if (!shm)
                 return NULL;
         ring = (const struct ls_ring *)((const char *)shm + LS_SHM_RINGS);
         if (ring->size != header->ring_size) {
@@ -88,8 +116,7 @@ struct ls_shm *ls_share_map_file(int fd, uint64_t size, uint64_t generation, uin
 
         if (!read_header(fd, size, generation, owner, &header))
                 return NULL;
-        return map(fd, at ? at : ls_pages_place((size_t)header.total_size), (size_t)header.total_size, at ? MAP_FIXED : 0,
-                   &header);
+        return map(fd, ls_pages_place((size_t)header.total_size), (size_t)header.total_size, at, &header);
 }
 
 static size_t end_of(const struct ls_shm *shm, uint32_t rings)
@@ -113,12 +140,12 @@ struct ls_shm *ls_share_map(const struct ls_env_memory *memory, uint32_t owner, 
                 used = atomic_load(&header.rings_used);
                 *ret_mapped = end_of(&header, used > 1 && used < header.ring_count ? used : 1);
                 at = ls_pages_place((size_t)header.total_size);
-                shm = at ? map(fd, at, *ret_mapped, 0, &header) : NULL;
+                shm = at ? map(fd, at, *ret_mapped, NULL, &header) : NULL;
                 if (!at || (shm && shm != at)) {        /* there it could not grow */
                         if (shm)
                                 munmap(shm, *ret_mapped);
                         *ret_mapped = (size_t)header.total_size;
-                        shm = map(fd, NULL, *ret_mapped, 0, &header);
+                        shm = map(fd, NULL, *ret_mapped, NULL, &header);
                 }
         }
         close(fd);
@@ -147,7 +174,10 @@ uint64_t ls_share_sealed_size(int fd)
 
 void ls_share_leave(struct ls_shm *shm, size_t size)
 {
-        mmap(shm, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+        if (!put(map_unlocked(ls_pages_place(size), size, flags, -1), size, shm))
+                mmap(shm, size, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0);
 }
 
 struct ls_registry *ls_share_map_registry(const struct ls_env_memory *memory)

@@ -32,6 +32,7 @@
 #define ANSWER_NS UINT64_C(500000000)   /* for the recorder to stop the ticks, on a busy machine */
 
 _Atomic(struct ls_thread *) ls_threads[LS_THREADS_MOST];
+static atomic_int tids[LS_THREADS_MOST];        /* by ring; a handler finds its own by it, and looks at nothing that others free */
 pthread_mutex_t ls_threads_lock = PTHREAD_MUTEX_INITIALIZER;
 static int arming;                      /* there is a VM: threads get ticks */
 static unsigned stops;                  /* threads that are about to exec: none gets ticks meanwhile */
@@ -190,10 +191,9 @@ static void start_timer(struct ls_thread *t)
 
         if (!s->has_timer) {
                 struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = LS_TICK_SIGNAL };
-                clockid_t clock = (clockid_t)((~(unsigned)t->tid << 3) | 6);    /* CPU time of the thread tid */
 
                 event._sigev_un._tid = t->tid;
-                if (syscall(SYS_timer_create, clock, &event, &s->timer)) {
+                if (syscall(SYS_timer_create, ls_thread_clock(t->tid), &event, &s->timer)) {
                         ls_agent_notice("no CPU-time timer can be had (%s): use --timer helper", strerror(errno));
                         return;
                 }
@@ -208,7 +208,7 @@ static uint64_t cpu_of(const struct ls_thread *t)
 
         if (t == ls_thread_own)
                 return ls_thread_cpu_ns();
-        if (clock_gettime((clockid_t)((~(unsigned)t->tid << 3) | 6), &now))
+        if (clock_gettime(ls_thread_clock(t->tid), &now))
                 return 0;
         return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
@@ -313,6 +313,7 @@ struct ls_thread *ls_thread_make(int tid)
         t->tid = tid;
         t->thread_id = ++next_thread_id;
         ls_threads[index] = t;
+        ls_thread_show(t);
         atomic_store(&ring->thread, (uintptr_t)t);
         return t;
 }
@@ -320,9 +321,19 @@ struct ls_thread *ls_thread_make(int tid)
 struct ls_thread *ls_thread_of(int tid)
 {
         for (unsigned i = 0; i < LS_THREADS_MOST; i++)
-                if (ls_threads[i] && ls_threads[i]->tid == tid)
+                if (atomic_load(&tids[i]) == tid)
                         return ls_threads[i];
         return NULL;
+}
+
+void ls_thread_show(const struct ls_thread *t)
+{
+        atomic_store(&tids[t->index], t->tid);
+}
+
+void ls_thread_hide(const struct ls_thread *t)
+{
+        atomic_store(&tids[t->index], 0);
 }
 
 int ls_threads_are_arming(void)
@@ -419,6 +430,7 @@ void ls_thread_unmake(struct ls_thread *t)
                 syscall(SYS_timer_delete, t->sampler->timer);
         t->sampler->has_timer = 0;
         ls_thread_flush(t);
+        ls_thread_hide(t);
         ls_threads[t->index] = NULL;
         atomic_store(&t->ring->thread, 0);
         atomic_store(&t->ring->closing, 1);
@@ -515,6 +527,7 @@ int ls_threads_after_fork_child(void)
                 if (ls_threads[i]) {
                         ls_threads[i]->sampler->ready = 0;
                         ls_threads[i]->sampler->has_timer = 0;
+                        ls_thread_hide(ls_threads[i]);
                         ls_threads[i] = NULL;
                 }
                 atomic_store(&ls_vm_readers[i], NULL);

@@ -3,6 +3,7 @@
 #define LS_THREADS_PRIVATE_H
 
 #include <pthread.h>
+#include <time.h>
 
 #include "libsample/thread.h"
 
@@ -17,9 +18,18 @@ struct ls_thread *ls_thread_make(int tid);
 void ls_thread_unmake(struct ls_thread *t);
 /* Frees what has no ring any more. */
 void ls_thread_free(struct ls_thread *t);
+/* The thread of this id, NULL = none that is shown. Without the lock: the caller's own id, which is in use. */
 struct ls_thread *ls_thread_of(int tid);
+void ls_thread_show(const struct ls_thread *t);
+void ls_thread_hide(const struct ls_thread *t);
 /* 1 once threads get ticks. */
 int ls_threads_are_arming(void);
+
+/* The CPU clock of a thread of this process. */
+static inline clockid_t ls_thread_clock(int tid)
+{
+        return (clockid_t)((~(unsigned)tid << 3) | 6);
+}
 
 /* threads_lost.c: ticks of which no signal has come are counted by their reason. own_blocks: the calling thread blocked ticks
  * before it took the lock. */

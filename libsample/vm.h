@@ -32,6 +32,7 @@ struct ls_vm {
         struct ls_vm_ready *ready;      /* NULL until a coroutine is marked (ready.h) */
         struct ls_vm_zones *zones;      /* NULL until it requires jit.zone (zones.h) */
         uint8_t lent;                   /* 1 = labels and zones are in memory of the VM (lend.c) */
+        _Atomic uint32_t runner;        /* thread_id of the thread that ran it last, as far as is known; 0 = none is */
         _Atomic(const struct ls_thread *) closing;      /* thread that is in lua_close of it, NULL = none */
         volatile sig_atomic_t paused;   /* not 0 = no samples: LS_PAUSED_* (control.h) */
         volatile sig_atomic_t in_region;

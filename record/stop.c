@@ -181,11 +181,19 @@ int ls_stop_stands(struct ls_stop *s, unsigned i, int wait)
         return err == -EAGAIN ? 0 : err ? err : 1;
 }
 
+/* Where the user's own class is a realtime one it stays: he has said how urgent this is. */
 void ls_stop_hurry(int on)
 {
+        static int before = -1;         /* his class, -1 = it is as it was */
         struct sched_param param = { .sched_priority = on };
+        int now = sched_getscheduler(0), kind = now & ~SCHED_RESET_ON_FORK;
 
-        sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &param);
+        if (on && (kind == SCHED_OTHER || kind == SCHED_BATCH || kind == SCHED_IDLE)) {
+                before = sched_setscheduler(0, SCHED_FIFO | (now & SCHED_RESET_ON_FORK), &param) ? -1 : now;
+        } else if (!on && before >= 0) {
+                sched_setscheduler(0, before, &param);
+                before = -1;
+        }
 }
 
 int ls_stop_list(struct ls_stop *s, pid_t pid, unsigned most, pid_t except)

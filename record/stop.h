@@ -41,7 +41,8 @@ int ls_stop_ask(struct ls_stop *s, unsigned i);
 int ls_stop_stands(struct ls_stop *s, unsigned i, int wait);
 void ls_stop_end_one(struct ls_stop *s, unsigned i);
 
-/* While threads of a program are stopped nobody should keep us from going on, if we may have that. */
+/* While threads of a program are stopped nobody should keep us from going on, if we may have that. 0: the scheduling class is what
+ * it was. By one thread. */
 void ls_stop_hurry(int on);
 
 #endif

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Checks which C libraries can load the agent: check_agent_versions.py LIBSAMPLE.so [READELF]
 
 It is loaded into programs with other C libraries than it was built with (a container, a chroot): one that lacks a single

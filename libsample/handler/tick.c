@@ -154,14 +154,52 @@ struct running {                        /* a VM that has a C frame on this threa
  * another such stack, whose code waits. */
 #define OTHER_STACK (64u << 10)
 
+static int is_on_stack(const struct ls_thread *t, uintptr_t p)
+{
+        return p >= t->stack_low && p < t->stack_high;
+}
+
 /* How near a C frame is: 0 = it is not of the code that was interrupted. */
 static int is_here(const struct ls_thread *t, uintptr_t sp, uintptr_t cframe)
 {
-        int sp_in = sp >= t->stack_low && sp < t->stack_high, cf_in = cframe >= t->stack_low && cframe < t->stack_high;
+        int sp_in = is_on_stack(t, sp), cf_in = is_on_stack(t, cframe);
 
         if (cframe >= sp && (sp_in ? cf_in : cframe - sp < OTHER_STACK))
                 return 2;
         return cf_in && !sp_in;         /* a handler of the program's, on a stack of its own, over code on this one */
+}
+
+#define NEAR_WORDS 256u                 /* of the stack, in which the VM's C frame lies at most ticks */
+
+/* A C frame holds the lua_State that runs in it. */
+static int has_word(const struct ls_thread *t, struct ls_guard *g, uintptr_t sp, const void *a, const void *b)
+{
+        const void *const *word = (const void *const *)(sp & ~(uintptr_t)7), *const *end = word + NEAR_WORDS;
+        uintptr_t high = is_on_stack(t, sp) ? t->stack_high : (sp | 4095) + 1;
+
+        if ((uintptr_t)end > high)
+                end = (const void *const *)high;
+        for (int readable = ls_guard_reads_wild(g, word, 8); readable && word < end; word++)
+                if (*word == a || *word == b)
+                        return 1;
+        return 0;
+}
+
+/* Of a VM that another thread has run last cur_L is not read: that thread may free it at any time, also between a question whether
+ * it can be read and the reading. The main lua_State goes with the VM alone. Returns 0 when the VM does not run on this thread, or
+ * lies too deep in its stack to tell. */
+static int may_run_here(const struct ls_thread *t, struct ls_guard *g, uintptr_t sp, const struct running *r)
+{
+        uintptr_t cframe;
+
+        if (!ls_guard_reads(g, r->vm->main, LS_L_CFRAME + 8))
+                return 0;
+        cframe = (uintptr_t)ls_cframe_of(r->vm->main);
+        if (is_on_stack(t, cframe))
+                return 1;
+        if (is_on_stack(t, sp) && (cframe || r->L == r->vm->main))
+                return 0;
+        return has_word(t, g, sp, r->L, r->vm->main);
 }
 
 /* The VM of this slot, if it runs on this thread: 0 = no, 2 = just here. */
@@ -181,8 +219,12 @@ static int runs_here(const struct ls_thread *t, struct ls_guard *g, uint32_t slo
             !ls_guard_reads(g, ret->global + ls_vm_facts.cur_L_offset, 16))
                 return 0;
         ret->L = *(const lua_State *const volatile *)(ret->global + ls_vm_facts.cur_L_offset);
-        /* another thread may be at work in it, and may free L */
-        if (!ret->L || ((uintptr_t)ret->L & 7) || !ls_guard_reads(g, ret->L, LS_L_CFRAME + 8))
+        if (!ret->L || ((uintptr_t)ret->L & 7))
+                return 0;
+        if (atomic_load_explicit(&ret->vm->runner, memory_order_relaxed) != t->thread_id && !t->sampler->still &&
+            !may_run_here(t, g, sp, ret))
+                return 0;
+        if (!ls_guard_reads(g, ret->L, LS_L_CFRAME + 8))
                 return 0;
         ret->cframe = (uintptr_t)ls_cframe_of(ret->L);
         /* A C function that has run a coroutine with lua_resume or lua_call: until it returns, cur_L is that coroutine. */
@@ -362,6 +404,8 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
                 return;
         }
         s->last_vm = r.vm;
+        if (atomic_load_explicit(&r.vm->runner, memory_order_relaxed) != t->thread_id)
+                atomic_store_explicit(&ls_vms[r.vm - ls_vms].runner, t->thread_id, memory_order_relaxed);
         if (r.vm->paused) {
                 atomic_fetch_add_explicit(&t->ring->paused_cpu_ns, n * ls_agent.shm->interval_ns, memory_order_relaxed);
                 return;

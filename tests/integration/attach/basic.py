@@ -285,6 +285,16 @@ def add_to(suite):
         check(i["vms"] >= 6 and i["threads"] >= 5, "%d VMs, %d threads" % (i["vms"], i["threads"]))
         check(i["samples"] > 20, "%d samples" % i["samples"])
 
+    @test("pool", "threads that end while they are listed: one behind them that lives keeps what is its own")
+    def _():
+        p = Started([host("pool"), "20"])
+        p.wait_for("begin")
+        r = attach(p.p.pid, "-i", "250us", duration="15s")
+        status = p.wait()
+        check(status == 0, "it ended with %s while it was attached to: %s" % (status, r.err))
+        check("threads have ended" in p.read(p.out), p.read(p.out))
+        check(info(r.trace)["threads"] > 20, "%d threads: %s" % (info(r.trace)["threads"], r.err))
+
     @test("timers", "each timer ticks an attached process; cputime timers are gone afterwards")
     def _():
         p = begun(LOOP, "60")

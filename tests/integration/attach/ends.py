@@ -1,5 +1,6 @@
 """How attachments end: by a signal, by the program's end or exec, by the recorder's death."""
 import os
+import re
 import signal
 import time
 
@@ -194,6 +195,45 @@ def add_to(suite):
         r.signal(signal.SIGINT)
         check(r.wait() == 0, r.read(r.err))
         end(p)
+
+    @test("class", "the recorder has the scheduling class that its user has given it")
+    def _():
+        p = begun(LOOP, "60")
+        for policy, priority in ((os.SCHED_BATCH, 0), (os.SCHED_IDLE, 0), (os.SCHED_RR, 2)):
+            try:
+                os.sched_setscheduler(0, policy, os.sched_param(priority))
+                r = started(p.p.pid)
+            except PermissionError:
+                raise support.Skip("scheduling classes cannot be set here")
+            finally:
+                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+            now = os.sched_getscheduler(r.p.pid), os.sched_getparam(r.p.pid).sched_priority
+            r.signal(signal.SIGINT)
+            check(r.wait() == 0, r.read(r.err))
+            check(now == (policy, priority), "class and priority are %s, were %s" % (now, (policy, priority)))
+        end(p)
+
+    @test("locked", "a program that locks all of its memory, and what it will have, gets none of the agent's locked")
+    def _():
+        def kib(key):
+            return int(re.search(key + r":\s+(\d+)", process.read(p.p.pid, "status")).group(1))
+        if os.geteuid():
+            raise support.Skip("locking memory without a limit needs root")
+        p = Started([support.host("locked"), "60"])
+        p.wait_for("begin")
+        before, seen = kib("VmRSS"), []
+        for _ in range(2):
+            r = started(p.p.pid)
+            runs_for(p.p.pid, 0.3)
+            seen.append(kib("VmRSS") - before)
+            r.signal(signal.SIGINT)
+            check(r.wait() == 0, r.read(r.err))
+            seen.append(kib("VmRSS") - before)
+        end(p)
+        print("     KiB more in memory: %d during and %d after, then %d and %d" % tuple(seen))
+        # what is left: two arenas of the C library's malloc, the stack's and the library's pages that were used
+        check(max(seen) < 4000 and max(seen[1::2]) < 800, "KiB more during and after, twice: %s" % seen)
+        check(abs(seen[3] - seen[1]) < 100, "another %d KiB at the second time" % (seen[3] - seen[1]))
 
     @test("daemon", "a program that forks and ends before its child has run: the child is recorded")
     def _():

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Integration tests of programs with other C libraries than luasample was built with: run.py [--long] [--list] [NAME...]
 
 They run in trees of other Debians (scripts/libc-tree), with chroot; luasample is outside. Needs the build directory in

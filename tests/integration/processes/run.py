@@ -111,6 +111,14 @@ def execute_popen():
     at_least(r, mul=0.7 * 400)
 
 
+@suite.test("shells", "all ways to use popen and system return what they would; the environment stays what it is for other threads")
+def shells():
+    cmd = [s.host("shells"), "all"]
+    same_as_without(cmd, s.record(cmd).ok())
+    r = s.record([s.host("shells"), "readers", "5"])
+    check(r.status == 0 and r.out == "many looks, 0 strange\n", "status %d, %r" % (r.status, r.out))
+
+
 @suite.test("spawn", "posix_spawn, vfork with exec, system in four threads")
 def spawn():
     for how, n in (("spawn", 1), ("vfork", 3)):

@@ -1,8 +1,9 @@
 """Many threads and VMs: each has its own time, name, VM and coroutines in the trace; threads that come and go all the time
 neither leak nor get lost; more than can be recorded at one time are counted."""
 import collections
+import os
 
-from support import check, check_near, host, json_of, record
+from support import Skip, check, check_near, host, json_of, record, run
 
 INTERVAL_NS = 1000000
 MOST = 255                                      # threads at one time beside the first (record/memory.h)
@@ -78,6 +79,21 @@ def add_to(suite):
             check(j["threads_unrecorded"] <= 0.1 * len(said), "%d threads not recorded" % j["threads_unrecorded"])
             check(j["lost"]["thread-ended"] > 0.1 * j["ticks"], "losses %r" % j["lost"])
             check_near("ticks of the CPU time", j["ticks"] * INTERVAL_NS, j["cpu_ns"], 0.02 * j["cpu_ns"])
+
+    @test("other-threads-vm", "the lua_State that runs on another thread, which may free it at any time, is not read")
+    def _():
+        alone = run([host("resumes")])
+        check(alone.status == 0 and alone.out == "referenced 0 kB\n", "alone: status %d, %r" % (alone.status, alone.out))
+        r = record([host("resumes")]).ok()
+        check(r.out == alone.out, "recorded: %r" % r.out)
+        check(r.info()["ticks"] > 100, "%d ticks" % r.info()["ticks"])
+
+    @test("vms-close", "a thread that is ahead of one in the middle of a tick waits until that has read its VM, before it closes it")
+    def _():
+        if os.geteuid():
+            raise Skip("realtime classes need root")
+        r = record([host("closes"), "12"], "-i", "50us")
+        check(r.status == 0 and r.out == "many closed\n", "status %d, %r" % (r.status, r.out))
 
     @test("too-many-threads", "more threads at one time than can be recorded: the rest is counted")
     def _():
