@@ -5,13 +5,13 @@
 #include <dwarf.h>
 #include <elfutils/libdwelf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "formats/wire/open_file.h"
 
 #define LOADS_MAX 32
 #define VDSO_MAX (2 * 4096u)            /* bytes taken to be the vdso's when its headers say more */
@@ -90,11 +90,9 @@ static int open_file(struct ls_cfi *cfi, const char *path)
 {
         struct stat st;
 
-        cfi->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        cfi->fd = ls_open_regular(path, &st);
         if (cfi->fd < 0)
-                return -errno;
-        if (fstat(cfi->fd, &st) < 0 || !S_ISREG(st.st_mode))
-                return -EINVAL;
+                return cfi->fd;
         cfi->elf = elf_begin(cfi->fd, ELF_C_READ, NULL);
         return cfi->elf ? 0 : -EINVAL;
 }

@@ -1,12 +1,14 @@
-/* Names of functions in an object file: see symbols.h. libdwfl finds separate debug files by build id. */
+/* Names of functions in an object file: see symbols.h. libdwfl finds separate debug files by build id; what lies beside the
+ * file, where anybody may have put it, is found here. Nothing of such files is mapped: one that shrinks kills its reader. */
 #include "record/symbols.h"
 
 #include <elf.h>
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <gelf.h>
+#include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,21 +16,120 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+#include <zlib.h>
+
+#include "formats/wire/open_file.h"
 
 #define NAME_MAX_SHOWN 512
+#define BESIDE_MAX (256 << 20)          /* bytes of a debug file beside its program, which is copied */
+#define DEBUG_DIR "/usr/lib/debug"
+#define PAGE 4096u
 #define SERVER_NS 60000000000ull        /* a debuginfod server may cost so much in all; then it is asked no more */
 
+struct file { int fd; Elf *elf; char path[PATH_MAX]; };         /* open, until libdwfl has it */
+
 struct ls_symbols {
+        struct file file;
         Dwfl *dwfl;
         Dwfl_Module *module;
         struct ls_kernel_symbols *kernel;
         const char *prefix;             /* of each name */
 };
 
+/* A copy that stays as it is, of a file with these bytes. Returns a descriptor or -1. */
+static int copy_checked(const char *path, GElf_Word crc)
+{
+        static uint8_t buf[64 << 10];
+        struct stat st;
+        int from = ls_open_regular(path, &st), to = -1;
+        uLong sum = crc32(0, NULL, 0);
+        ssize_t n = -1;
+
+        if (from < 0)
+                return -1;
+        if (st.st_size <= BESIDE_MAX)
+                to = memfd_create("debug", MFD_CLOEXEC);
+        for (off_t left = BESIDE_MAX; to >= 0 && left > 0 && (n = read(from, buf, sizeof(buf))) > 0; left -= n) {
+                sum = crc32(sum, buf, (uInt)n);
+                if (write(to, buf, (size_t)n) != n)
+                        break;
+        }
+        close(from);
+        if (to >= 0 && (n != 0 || sum != crc)) {
+                close(to);
+                to = -1;
+        }
+        return to;
+}
+
+/* The file that .gnu_debuglink names, beside the program or in .debug there. */
+static int find_beside(const char *file_name, const char *link, GElf_Word crc)
+{
+        static const char *const places[] = { "", ".debug/" };
+        char dir[PATH_MAX], path[2 * PATH_MAX];
+        int fd = -1;
+
+        if (!file_name || !link || strchr(link, '/') || strlen(file_name) >= sizeof(dir))
+                return -1;
+        strcpy(dir, file_name);
+        dirname(dir);
+        for (unsigned i = 0; fd < 0 && i < sizeof(places) / sizeof(*places); i++) {
+                snprintf(path, sizeof(path), "%s/%s%s", dir, places[i], link);
+                fd = copy_checked(path, crc);
+        }
+        return fd;
+}
+
+/* A file of the system's, by a name that another file holds: dwz's for parts that many have. */
+static int find_common(const char *name)
+{
+        char path[PATH_MAX];
+        struct stat st;
+        int fd;
+
+        if (!realpath(name, path) || strncmp(path, DEBUG_DIR "/", strlen(DEBUG_DIR "/")))
+                return -1;
+        fd = ls_open_regular(path, &st);
+        return fd < 0 ? -1 : fd;
+}
+
+static int find_debuginfo(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base, const char *file_name,
+                          const char *link, GElf_Word crc, char **ret_name)
+{
+        int fd = dwfl_build_id_find_debuginfo(module, userdata, name, base, file_name, link, crc, ret_name);
+
+        if (fd < 0)
+                fd = find_beside(file_name, link, crc);
+        if (fd >= 0)
+                return fd;
+        if (link && strchr(link, '/'))
+                return find_common(link);
+        return dwfl_standard_find_debuginfo(module, userdata, name, base, file_name, link, crc, ret_name);
+}
+
+/* The module's file is given, as it was opened. */
+static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base, char **ret_name, Elf **ret_elf)
+{
+        struct file *file = *userdata;
+        int fd = file->fd;
+
+        (void)module;
+        (void)name;
+        (void)base;
+        *ret_name = strdup(file->path);
+        *ret_elf = file->elf;
+        file->elf = NULL;
+        file->fd = -1;
+        return fd;
+}
+
+static char *debug_path = (char *)DEBUG_DIR;    /* and nowhere that others may write */
+
 static const Dwfl_Callbacks callbacks = {
-        .find_elf = dwfl_build_id_find_elf,
-        .find_debuginfo = dwfl_standard_find_debuginfo,
+        .find_elf = find_elf,
+        .find_debuginfo = find_debuginfo,
         .section_address = dwfl_offline_section_address,
+        .debuginfo_path = &debug_path,
 };
 
 static uint64_t now_ns(void)
@@ -75,31 +176,86 @@ static int vdso_file(void)
         return -1;
 }
 
-static int has_build_id(Dwfl_Module *module, const uint8_t *want, size_t len)
+static int has_build_id(Elf *elf, const uint8_t *want, size_t len)
 {
-        const unsigned char *bits;
-        GElf_Addr addr;
+        const void *bits;
 
-        return !len || (dwfl_module_build_id(module, &bits, &addr) == (int)len && !memcmp(bits, want, len));
+        return !len || (dwelf_elf_gnu_build_id(elf, &bits) == (ssize_t)len && !memcmp(bits, want, len));
 }
 
-static int open_module(struct ls_symbols *s, const char *path)
+static void close_file(struct file *f)
 {
-        int fd = -1;
+        if (f->elf)
+                elf_end(f->elf);
+        if (f->fd >= 0)
+                close(f->fd);
+        f->elf = NULL;
+        f->fd = -1;
+}
 
+/* path: as the program has it; the name that is kept has no links and no "..". */
+static int open_file(struct file *f, const char *path)
+{
+        char link[LS_FD_PATH];
+        struct stat st;
+        ssize_t n = 0;
+
+        f->elf = NULL;
+        f->fd = ls_symbols_is_vdso(path) ? vdso_file() : ls_open_regular(path, &st);
+        if (f->fd < 0)
+                return -ENOENT;
+        ls_fd_path(link, f->fd);
+        n = readlink(link, f->path, sizeof(f->path) - 1);
+        f->path[n > 0 ? n : 0] = 0;
+        elf_version(EV_CURRENT);
+        f->elf = elf_begin(f->fd, ELF_C_READ, NULL);
+        if (f->elf && elf_kind(f->elf) == ELF_K_ELF)
+                return 0;
+        close_file(f);
+        return -EINVAL;
+}
+
+/* Where the file asks to be loaded. */
+static int bounds(Elf *elf, GElf_Addr *ret_start, GElf_Addr *ret_end)
+{
+        size_t n;
+
+        *ret_start = UINT64_MAX;
+        *ret_end = 0;
+        if (elf_getphdrnum(elf, &n) < 0)
+                return -EINVAL;
+        for (size_t i = 0; i < n; i++) {
+                GElf_Phdr ph;
+
+                if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_LOAD || ph.p_vaddr + ph.p_memsz < ph.p_vaddr)
+                        continue;
+                if (ph.p_vaddr < *ret_start)
+                        *ret_start = ph.p_vaddr & ~(GElf_Addr)(PAGE - 1);
+                if (ph.p_vaddr + ph.p_memsz > *ret_end)
+                        *ret_end = ph.p_vaddr + ph.p_memsz;
+        }
+        return *ret_start < *ret_end ? 0 : -EINVAL;
+}
+
+static int open_module(struct ls_symbols *s, const char *path, const uint8_t *build_id, size_t build_id_len)
+{
+        GElf_Addr start, end, bias;
+        void **userdata;
+
+        if (ls_symbols_is_vdso(path))
+                s->prefix = "[vdso] ";
         s->dwfl = dwfl_begin(&callbacks);
         if (!s->dwfl)
                 return -ENOMEM;
-        if (ls_symbols_is_vdso(path)) {
-                s->prefix = "[vdso] ";
-                fd = vdso_file();
-                if (fd < 0)
-                        return -ENOENT;
-        }
-        s->module = dwfl_report_offline(s->dwfl, path, path, fd);       /* takes fd when it succeeds */
-        if (!s->module && fd >= 0)
-                close(fd);
-        return s->module && dwfl_report_end(s->dwfl, NULL, NULL) == 0 ? 0 : -ENOENT;
+        if (open_file(&s->file, path) < 0 || !has_build_id(s->file.elf, build_id, build_id_len) ||
+            bounds(s->file.elf, &start, &end) < 0)
+                return -ENOENT;
+        s->module = dwfl_report_module(s->dwfl, path, start, end);
+        if (!s->module || dwfl_report_end(s->dwfl, NULL, NULL) != 0)
+                return -ENOENT;
+        dwfl_module_info(s->module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
+        *userdata = &s->file;
+        return dwfl_module_getelf(s->module, &bias) ? 0 : -ENOENT;
 }
 
 struct ls_symbols *ls_symbols_open(const char *path, const uint8_t *build_id, size_t build_id_len)
@@ -109,12 +265,13 @@ struct ls_symbols *ls_symbols_open(const char *path, const uint8_t *build_id, si
         if (!s)
                 return NULL;
         s->prefix = "";
+        s->file.fd = -1;
         if (!strcmp(path, LS_KERNEL_PATH)) {
                 s->prefix = LS_KERNEL_PATH " ";
                 s->kernel = ls_kernel_symbols_open("/proc/kallsyms");
                 return s;
         }
-        if (open_module(s, path) < 0 || !has_build_id(s->module, build_id, build_id_len)) {
+        if (open_module(s, path, build_id, build_id_len) < 0) {
                 ls_symbols_close(s);
                 return NULL;
         }
@@ -127,6 +284,7 @@ void ls_symbols_close(struct ls_symbols *s)
                 return;
         if (s->dwfl)
                 dwfl_end(s->dwfl);
+        close_file(&s->file);
         ls_kernel_symbols_close(s->kernel);
         free(s);
 }
@@ -241,20 +399,14 @@ int ls_symbols_line(struct ls_symbols *s, uint64_t file_offset, const char **ret
 size_t ls_symbols_build_id(const char *path, uint8_t *ret_id, size_t size)
 {
         const void *bits;
-        ssize_t n = -1;
-        Elf *elf;
-        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        struct file f;
+        ssize_t n;
 
-        if (fd < 0)
+        if (open_file(&f, path) < 0)
                 return 0;
-        elf_version(EV_CURRENT);
-        elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-        if (elf)
-                n = dwelf_elf_gnu_build_id(elf, &bits);
+        n = dwelf_elf_gnu_build_id(f.elf, &bits);
         if (n > 0 && (size_t)n <= size)
                 memcpy(ret_id, bits, (size_t)n);
-        if (elf)
-                elf_end(elf);
-        close(fd);
+        close_file(&f);
         return n > 0 && (size_t)n <= size ? (size_t)n : 0;
 }

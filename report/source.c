@@ -1,12 +1,12 @@
 /* The text of a source, as lines, from wherever it can be had. Used by report/annotate.c. */
 #include "report/source.h"
 #include "formats/label.h"
+#include "formats/wire/open_file.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,20 +18,14 @@
 /* Reads a whole regular file. A path from a trace may name anything: devices and pipes are not opened to be read. */
 static int read_file(const char *path, char **ret_bytes, size_t *ret_size)
 {
-        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r = 0;
-        struct stat st;
         char *bytes = NULL;
+        struct stat st;
         size_t size = 0;
+        int fd = ls_open_regular(path, &st), r = 0;
 
         if (fd < 0)
-                return -errno;
-        if (fstat(fd, &st) < 0)
-                r = -errno;
-        else if (S_ISDIR(st.st_mode))
-                r = -EISDIR;
-        else if (!S_ISREG(st.st_mode))
-                r = -EINVAL;
-        else if ((uint64_t)st.st_size > MAX_SOURCE)
+                return fd;
+        if ((uint64_t)st.st_size > MAX_SOURCE)
                 r = -EFBIG;
         if (!r) {
                 bytes = malloc((size_t)st.st_size + 1);

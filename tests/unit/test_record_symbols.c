@@ -337,6 +337,66 @@ static void what_is_no_program_is_refused(void **state)
         assert_int_equal(ls_symbols_build_id(self, id, 4), 0);
 }
 
+/* An open of a FIFO that nobody writes to would not come back. */
+static void what_may_wait_for_ever_is_not_opened(void **state)
+{
+        static const char *const beside[] = { "app.debug", ".debug/app.debug" };
+        uint64_t plain = offset_of(self, "ls_test_plain");
+        char app[PATH_MAX], fifo[2 * PATH_MAX], name[64];
+        uint8_t id[64];
+
+        (void)state;
+        snprintf(app, sizeof(app), "%s/fifo", dir);
+        assert_int_equal(mkfifo(app, 0600), 0);
+        alarm(10);
+        assert_null(ls_symbols_open(app, NULL, 0));
+        assert_int_equal(ls_symbols_build_id(app, id, sizeof(id)), 0);
+        assert_null(ls_symbols_open("/dev/null", NULL, 0));
+        snprintf(app, sizeof(app), "%s/app", dir);
+        shell("mkdir %s/.debug && objcopy --only-keep-debug %s %s/.debug/app.debug && "
+              "objcopy -S --remove-section=.note.gnu.build-id --add-gnu-debuglink=%s/.debug/app.debug %s %s && "
+              "rm %s/.debug/app.debug", dir, self, dir, dir, self, app, dir);
+        for (unsigned i = 0; i < sizeof(beside) / sizeof(*beside); i++) {
+                struct ls_symbols *s;
+
+                snprintf(fifo, sizeof(fifo), "%s/%s", dir, beside[i]);
+                assert_int_equal(mkfifo(fifo, 0600), 0);
+                s = ls_symbols_open(app, NULL, 0);
+                assert_non_null(s);
+                assert_int_equal(ls_symbols_find(s, plain, name, sizeof(name)), -ENOENT);
+                ls_symbols_close(s);
+        }
+        alarm(0);
+        shell("rm -r %s/.debug %s/app.debug", dir, dir);
+}
+
+/* What is mapped of a file that shrinks is gone: to touch it is SIGBUS. */
+static void a_file_may_shrink_while_it_is_read(void **state)
+{
+        uint64_t plain = offset_of(self, "ls_test_plain");
+        char app[PATH_MAX], debug[2 * PATH_MAX], name[512];
+        const char *file;
+        struct ls_symbols *s;
+        unsigned line;
+
+        (void)state;
+        snprintf(app, sizeof(app), "%s/app", dir);
+        snprintf(debug, sizeof(debug), "%s/app.debug", dir);
+        shell("cp %s %s", self, app);
+        s = ls_symbols_open(app, NULL, 0);
+        assert_non_null(s);
+        assert_int_equal(truncate(app, 4096), 0);
+        assert_int_not_equal(ls_symbols_find(s, plain, name, sizeof(name)), 0);
+        ls_symbols_close(s);
+        shell("objcopy --only-keep-debug %s %s && objcopy -S --add-gnu-debuglink=%s %s %s", self, debug, debug, self, app);
+        s = ls_symbols_open(app, NULL, 0);
+        assert_non_null(s);
+        assert_int_equal(ls_symbols_find(s, plain, name, sizeof(name)), 0);
+        assert_int_equal(truncate(debug, 4096), 0);
+        assert_int_equal(ls_symbols_line(s, plain, &file, &line), 0);
+        ls_symbols_close(s);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -347,6 +407,8 @@ int main(void)
                 cmocka_unit_test(the_vdso_has_names),
                 cmocka_unit_test(the_kernel_has_names_when_it_shows_them),
                 cmocka_unit_test(what_is_no_program_is_refused),
+                cmocka_unit_test(what_may_wait_for_ever_is_not_opened),
+                cmocka_unit_test(a_file_may_shrink_while_it_is_read),
         };
 
         return cmocka_run_group_tests(tests, group_setup, group_teardown);
