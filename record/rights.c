@@ -13,7 +13,7 @@
 
 #define NOBODY 65534
 
-/* Another root directory, or other file systems below it. */
+/* 1: another root directory, or other file systems below it; -errno when it has ended. */
 static int is_elsewhere(pid_t pid)
 {
         static const struct { const char *its, *ours; } same[] = { { "root/", "/" }, { "ns/mnt", "/proc/self/ns/mnt" } };
@@ -22,8 +22,9 @@ static int is_elsewhere(pid_t pid)
 
         for (unsigned i = 0; i < sizeof(same) / sizeof(*same); i++) {
                 snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, same[i].its);
-                if (stat(path, &its) < 0 || stat(same[i].ours, &ours) < 0 || its.st_dev != ours.st_dev ||
-                    its.st_ino != ours.st_ino)
+                if (stat(path, &its) < 0 || stat(same[i].ours, &ours) < 0)
+                        return -errno;
+                if (its.st_dev != ours.st_dev || its.st_ino != ours.st_ino)
                         return 1;
         }
         return 0;
@@ -44,40 +45,40 @@ static void take_groups(struct ls_rights *r, const char *text)
         }
 }
 
-static void read_own(struct ls_rights *r)
-{
-        *r = (struct ls_rights){ .uid = geteuid(), .gid = getegid(), .known = 1 };
-}
-
-void ls_rights_read(struct ls_rights *r, pid_t pid)
+/* Returns 0, or -ESRCH when it has ended. */
+static int read_process(struct ls_rights *r, pid_t pid)
 {
         char path[64], line[1024];
-        struct ls_rights got = { .pid = pid };
         int seen = 0;
         FILE *f;
 
-        if (!pid) {
-                read_own(r);
-                return;
-        }
         snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
         f = fopen(path, "re");
         if (!f)
-                return;
+                return -ESRCH;
         while (fgets(line, sizeof(line), f)) {          /* the last id of each is the one for files */
-                seen += sscanf(line, "Uid: %*u %*u %*u %u", &got.uid) == 1;
-                seen += sscanf(line, "Gid: %*u %*u %*u %u", &got.gid) == 1;
+                seen += sscanf(line, "Uid: %*u %*u %*u %u", &r->uid) == 1;
+                seen += sscanf(line, "Gid: %*u %*u %*u %u", &r->gid) == 1;
                 if (!strncmp(line, "Groups:", 7)) {
-                        take_groups(&got, line + 7);
+                        take_groups(r, line + 7);
                         seen++;
                 }
         }
         fclose(f);
-        got.elsewhere = is_elsewhere(pid);
-        got.known = 1;
-        /* Of one that ends meanwhile the root directory cannot be seen any more: what was known of it still holds. */
-        if (seen >= 3 && (!r->known || !got.elsewhere || r->elsewhere))
+        r->pid = pid;
+        r->elsewhere = is_elsewhere(pid);
+        r->known = 1;
+        return seen >= 3 && r->elsewhere >= 0 ? 0 : -ESRCH;
+}
+
+void ls_rights_read(struct ls_rights *r, pid_t pid)
+{
+        struct ls_rights got = { 0 };
+
+        if (pid && read_process(&got, pid) == 0)
                 *r = got;
+        else if (!pid || (!r->known && geteuid() != 0))         /* what a user's programs may is his own */
+                *r = (struct ls_rights){ .uid = geteuid(), .gid = getegid(), .known = 1 };
 }
 
 static int set_groups(int n, const gid_t *groups)

@@ -19,7 +19,8 @@ struct ls_rights {                      /* zeroed: not known yet, which is nobod
         int elsewhere;                  /* its root directory or what is mounted there is not ours */
 };
 
-/* Reads those that the process has now (0 = ours); of one that has ended, what is there is kept. */
+/* Reads those that the process has now (0 = ours). Of one that has ended what is there is kept; where that is nothing, they are
+ * ours, unless we are root. */
 void ls_rights_read(struct ls_rights *r, pid_t pid);
 
 /* Opens a regular file for reading as the process would; where its rights cannot be taken over, a file that all may read.

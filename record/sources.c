@@ -2,7 +2,6 @@
 #include "record/sources.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +38,7 @@ void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, const char
         s->cwd = cwd;
         s->pid = pid;
         s->no_source = no_source;
+        ls_rights_read(&s->rights, pid);
 }
 
 /* The agent sends the text of a chunk like "=init" once a process: other threads and the watcher, who may come first, name
@@ -243,30 +243,24 @@ void ls_sources_finish(struct ls_sources *s, struct ls_source_table *t)
         }
 }
 
-/* Size and hash of a regular file's bytes. */
-static int read_file(const char *path, struct stat *ret_st, uint64_t *ret_size, uint64_t *ret_hash)
+/* Size and hash of a file's bytes. */
+static int hash_bytes(int fd, uint64_t *ret_size, uint64_t *ret_hash)
 {
-        XXH64_state_t *state = NULL;
-        struct stat st;
+        XXH64_state_t *state = XXH64_createState();
         char buf[16384];
         ssize_t n = -1;
         uint64_t size = 0;
-        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
-        if (fd < 0)
-                return -errno;
-        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= FILE_MAX && (state = XXH64_createState())) {
-                XXH64_reset(state, 0);
-                while ((n = read(fd, buf, sizeof(buf))) > 0 && size <= FILE_MAX) {
-                        XXH64_update(state, buf, (size_t)n);
-                        size += (uint64_t)n;
-                }
-                *ret_size = size;
-                *ret_hash = XXH64_digest(state);
+        if (!state)
+                return -ENOMEM;
+        XXH64_reset(state, 0);
+        while (size <= FILE_MAX && (n = read(fd, buf, sizeof(buf))) > 0) {
+                XXH64_update(state, buf, (size_t)n);
+                size += (uint64_t)n;
         }
+        *ret_size = size;
+        *ret_hash = XXH64_digest(state);
         XXH64_freeState(state);
-        close(fd);
-        *ret_st = st;
         return n == 0 ? 0 : -EIO;
 }
 
@@ -277,50 +271,66 @@ static int is_same_file(const struct stat *a, const struct stat *b)
                a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* The same, of a file that has not changed since we read it without reading it again. */
-static int hash_file(struct ls_sources *s, const char *path, uint64_t *ret_size, uint64_t *ret_hash)
+static void remember_hash(struct ls_sources *s, struct ls_file_hash *f, const char *path, const struct stat *st,
+                          const struct ls_source_def *def)
 {
-        struct ls_file_hash *f;
-        struct stat st;
         size_t len = strlen(path);
-        int err;
 
-        HASH_FIND(hh, s->files, path, len, f);
-        if (f && stat(path, &st) == 0 && is_same_file(&st, &f->st)) {
-                *ret_size = f->size;
-                *ret_hash = f->hash;
-                return 0;
-        }
-        err = read_file(path, &st, ret_size, ret_hash);
-        if (err < 0)
-                return err;
         if (!f && s->n_files < FILES_MAX && (f = calloc(1, sizeof(*f) + len + 1))) {
                 memcpy(f->path, path, len);
                 HASH_ADD(hh, s->files, path[0], len, f);
                 if (f->failed) {
                         free(f);
-                        return 0;
+                        return;
                 }
                 s->n_files++;
         }
         if (f) {
-                f->st = st;
-                f->size = *ret_size;
-                f->hash = *ret_hash;
+                f->st = *st;
+                f->size = def->size;
+                f->hash = def->text_hash;
         }
-        return 0;
 }
 
-/* Makes path absolute, without links, as far as it exists, and hashes the file. */
+/* A file that has not changed since we read it is not read again. */
+static int hash_file(struct ls_sources *s, int fd, const char *path, const struct stat *st, struct ls_source_def *def)
+{
+        struct ls_file_hash *f;
+        int err;
+
+        HASH_FIND(hh, s->files, path, strlen(path), f);
+        if (f && is_same_file(st, &f->st)) {
+                def->size = f->size;
+                def->text_hash = f->hash;
+                return 0;
+        }
+        if (st->st_size > FILE_MAX)
+                return -EFBIG;
+        err = hash_bytes(fd, &def->size, &def->text_hash);
+        if (err < 0)
+                def->size = def->text_hash = 0;
+        else
+                remember_hash(s, f, path, st, def);
+        return err;
+}
+
+/* Makes path absolute, without links, and hashes the file. */
 static int try_file(struct ls_sources *s, const char *dir, const char *name, char path[PATH_MAX], struct ls_source_def *def)
 {
         char joined[PATH_MAX];
+        struct stat st;
+        int fd, err;
         int n = *name == '/' ? snprintf(joined, sizeof(joined), "%s", name)
                              : snprintf(joined, sizeof(joined), "%s/%s", dir, name);
 
-        if (n < 0 || (size_t)n >= sizeof(joined) || !realpath(joined, path))
+        if (n < 0 || (size_t)n >= sizeof(joined))
                 return -ENOENT;
-        return hash_file(s, path, &def->size, &def->text_hash);
+        fd = ls_rights_open(&s->rights, joined, &st, path);
+        if (fd < 0)
+                return fd;
+        err = hash_file(s, fd, path, &st, def);
+        close(fd);
+        return err;
 }
 
 /* The program may have changed its directory since: where it started comes first, then where it is now. */
@@ -333,6 +343,7 @@ static void resolve_file(struct ls_sources *s, const struct ls_source_entry *e, 
                 return;
         memcpy(name, e->name + 1, e->name_len - 1u);
         name[e->name_len - 1u] = 0;
+        ls_rights_read(&s->rights, s->pid);
         if (try_file(s, s->cwd, name, path, def) < 0) {
                 snprintf(link, sizeof(link), "/proc/%d/cwd", s->pid);
                 if (!s->pid || (n = readlink(link, now, sizeof(now) - 1)) <= 0)

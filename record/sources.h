@@ -8,6 +8,7 @@
 
 #include "formats/trace_writer.h"
 #include "formats/wire/ring.h"
+#include "record/rights.h"
 
 #define LS_TEXT_MAX (1u << 20)          /* of one source */
 #define LS_TEXT_ALL_MAX (16u << 20)     /* of a recording */
@@ -35,6 +36,7 @@ struct ls_sources {                     /* of all rings */
         struct ls_trace_writer *writer;
         const char *cwd;                /* the program's at its start; the caller's */
         int pid;                        /* its present one is looked at too; 0 = no process */
+        struct ls_rights rights;        /* the program's: with these its files are opened */
         int no_source;
         size_t text_bytes;              /* held or written */
         uint64_t written_bytes;         /* of source text in the trace */
