@@ -362,7 +362,7 @@ static void main_loop(struct ls_session *s)
 static int exec_failed(struct ls_session *s, int err)
 {
         ls_error("%s: %s", s->o->command[0], strerror(-err));
-        ls_trace_file_undo(s->o->output);
+        ls_trace_file_undo(s->o->output, &s->trace_file);
         return err == -ENOENT ? LS_EXIT_NOCMD : LS_EXIT_NOEXEC;
 }
 
@@ -400,7 +400,7 @@ static int run_program(struct ls_session *s, const char *sentence)
         int err, status;
 
         if (start_watcher(s) < 0) {
-                ls_trace_file_undo(s->o->output);
+                ls_trace_file_undo(s->o->output, &s->trace_file);
                 return LS_EXIT_FAIL;
         }
         s->launch.argv = s->o->command;
@@ -414,7 +414,7 @@ static int run_program(struct ls_session *s, const char *sentence)
         status = prepare_with_child(s);
         if (status >= 0) {
                 ls_launch_cancel(&s->launch);
-                ls_trace_file_undo(s->o->output);
+                ls_trace_file_undo(s->o->output, &s->trace_file);
                 return status;
         }
         if (*sentence) {
@@ -491,7 +491,7 @@ int ls_session_run(const struct ls_record_options *o)
                 ls_control_done(&s->control);
                 return status;
         }
-        s->trace_fd = ls_trace_file_open(o->output);
+        s->trace_fd = ls_trace_file_open(o->output, &s->trace_file);
         if (s->trace_fd < 0) {
                 ls_control_done(&s->control);
                 return status;
@@ -504,7 +504,7 @@ int ls_session_run(const struct ls_record_options *o)
         else
                 err = prepare_env(s, &env);
         if (err < 0)
-                ls_trace_file_undo(o->output);
+                ls_trace_file_undo(o->output, &s->trace_file);
         else
                 status = run_program(s, sentence);
         ls_session_done(s);

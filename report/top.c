@@ -322,7 +322,9 @@ static int open_log(struct top *s)
 {
         if (!raw.log)
                 return 0;
-        s->log_fd = open(raw.log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+        s->log_fd = open(raw.log, O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC);
+        if (s->log_fd < 0 && errno == ENOENT)           /* never through a link that leads nowhere */
+                s->log_fd = open(raw.log, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
         if (s->log_fd >= 0)
                 return 0;
         ls_error("top: --log %s: %s", raw.log, strerror(errno));
