@@ -8,6 +8,7 @@
 
 #include "formats/trace_writer.h"
 #include "formats/wire/ring.h"
+#include "record/ids.h"
 #include "record/rights.h"
 
 #define LS_TEXT_MAX (1u << 20)          /* of one source */
@@ -34,6 +35,7 @@ struct ls_source_known;
 
 struct ls_sources {                     /* of all rings */
         struct ls_trace_writer *writer;
+        struct ls_ids *ids;             /* the process's; the caller's */
         const char *cwd;                /* the program's at its start; the caller's */
         int pid;                        /* its present one is looked at too; 0 = no process */
         struct ls_rights rights;        /* the program's: with these its files are opened */
@@ -49,7 +51,7 @@ struct ls_sources {                     /* of all rings */
         unsigned n_files;
 };
 
-void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, const char *cwd, int pid, int no_source);
+void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, struct ls_ids *ids, const char *cwd, int pid, int no_source);
 void ls_sources_done(struct ls_sources *s);
 /* The process was forked by the one that from is of: a chunk whose text came in that one is known by its name. */
 void ls_sources_inherit(struct ls_sources *s, const struct ls_sources *from);

@@ -1,5 +1,5 @@
-/* record/rights.c: files are opened with the rights and in the root directory of a program that is another user's. What needs
- * another user is skipped without root. */
+/* record/rights.c: files are opened with the rights and in the root directory of a program that is another user's; and whose a
+ * process may be that a program calls its child. What needs another user is skipped without root. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "record/attach_children.h"
 #include "record/rights.h"
 
 #define NOBODY 65534
@@ -171,12 +172,51 @@ static void links_lead_where_the_program_sees_them_lead(void **state)
         assert_true(try(&its, "/link") < 0);
 }
 
+static pid_t taken(struct ls_target *t, pid_t claimed)
+{
+        static struct ls_attach_children children;
+        pid_t pid;
+
+        atomic_store(&t->memory.shm->forked[0], (uint32_t)claimed);
+        ls_attach_children_take(&children, t, 1000);
+        pid = ls_attach_children_next(&children, UINT64_MAX);
+        assert_int_equal(children.n, 0);
+        return pid;
+}
+
+/* All have the memory mapped, as those have it that a program has passed its memory to. */
+static void a_claimed_child_is_no_other_users(void **state)
+{
+        struct ls_record_options o = { .ring_size = 65536 };
+        static struct ls_target t;
+        pid_t victim, child;
+
+        (void)state;
+        if (geteuid() != 0)
+                skip();
+        assert_int_equal(ls_memory_init(&t.memory, &o), 0);
+        t.pid = another(NULL);
+        child = another(NULL);
+        victim = fork();
+        if (victim == 0)
+                for (;;)
+                        pause();
+        ls_rights_read(&t.translate.sources.rights, t.pid);
+        assert_int_equal(taken(&t, victim), 0);
+        assert_int_equal(taken(&t, child), child);
+        end(victim);
+        end(child);
+        end(t.pid);
+        ls_memory_done(&t.memory);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(only_regular_files_are_opened),
                 cmocka_unit_test(another_users_program_opens_nothing_of_ours),
                 cmocka_unit_test(links_lead_where_the_program_sees_them_lead),
+                cmocka_unit_test(a_claimed_child_is_no_other_users),
         };
 
         return cmocka_run_group_tests(tests, make_dir, remove_dir);
