@@ -111,9 +111,7 @@ static int find_text(const struct ls_profile *p, const struct ls_source *s, cons
 
 static int same_text(const struct ls_source *s, const struct ls_source_text *t)
 {
-        if (!s->text_hash)
-                return 1;               /* not recorded: nothing to compare with */
-        return s->size == t->size && XXH64(t->bytes, t->size, 0) == s->text_hash;
+        return s->text_hash && s->size == t->size && XXH64(t->bytes, t->size, 0) == s->text_hash;
 }
 
 static int split_lines(struct ls_source_text *t)
@@ -164,7 +162,7 @@ int ls_source_read(const struct ls_profile *p, uint32_t source, const struct ls_
         if (!r && s->text.len && (!ret->bytes || !same_text(s, ret)))
                 r = use_text_of_trace(s, ret);
         else if (!r && ret->bytes && !same_text(s, ret))
-                ret->problem = LS_SOURCE_CHANGED;
+                ret->problem = s->text_hash ? LS_SOURCE_CHANGED : LS_SOURCE_UNKNOWN;
         if (!r && !ret->bytes)
                 ret->problem = ret->path ? LS_SOURCE_UNREADABLE : LS_SOURCE_NOT_A_FILE;
         else if (!r && ret->size && ret->bytes[0] == '\033')
@@ -181,6 +179,7 @@ const char *ls_source_problem_text(enum ls_source_problem problem)
         static const char *const texts[] = {
                 [LS_SOURCE_OK] = "",
                 [LS_SOURCE_CHANGED] = "[Warning: the file has changed since it was recorded; lines may be off]",
+                [LS_SOURCE_UNKNOWN] = "[Warning: the trace does not tell whether this is the file that was recorded]",
                 [LS_SOURCE_NOT_A_FILE] = "[Cannot annotate non-file]",
                 [LS_SOURCE_BYTECODE] = "[Cannot annotate bytecode file]",
                 [LS_SOURCE_UNREADABLE] = "",

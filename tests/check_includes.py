@@ -10,7 +10,7 @@ import sys
 ALLOWED = {
     "formats/wire": [],
     "formats": ["formats/wire"],
-    "cli": [],
+    "cli": ["formats"],
     "libsample/handler": ["formats/wire", "libsample"],
     "libsample/inject": ["formats/wire", "libsample"],
     "libsample/outside": ["formats/wire", "libsample", "libsample/handler"],

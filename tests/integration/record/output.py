@@ -3,6 +3,7 @@ import os
 import resource
 import signal
 import stat
+import subprocess
 import tempfile
 import time
 
@@ -91,6 +92,17 @@ def add_to(suite):
             record(["true"], trace=trace).ok()
             check(not os.path.islink(trace) and os.readlink(trace + ".old") == aim, os.listdir(d))
             check(open(aim).read() == text if text else not os.path.exists(aim), "it was written through the link")
+
+    @test("visible", "messages show what acts on a terminal, in C1 and in bytes that are no UTF-8 too", quick=True)
+    def _():
+        name = b"/no/\xc2\x9b2J\xff\x1b]0;x\x07\xe2\x80\xae"
+        for args in (["report", "-i", name], ["record", "-o", name + b"/x", "--", "true"], ["record", "--", name],
+                     ["doctor", name], ["export", "-i", name, "--format", "csv"], ["doctor", "--json", name]):
+            said = subprocess.run([luasample(), *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=60).stdout
+            check(b"\\u009b2J" in said.replace(b"\\\\", b"\\"), "%r: %r" % (args, said))
+            for bad in (b"\xc2\x9b", b"\xff", b"\x1b", b"\x07", b"\xe2\x80\xae"):
+                check(bad not in said, "%r: %r" % (args, said))
 
     @test("undone", "a program that cannot be started leaves what was there, and no FILE.old of another day is moved", quick=True)
     def _():
