@@ -4,6 +4,7 @@
 
 #include <popt.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* One command. help, the man page check and the shell completions are made from this table. */
 struct ls_command {
@@ -26,9 +27,13 @@ int ls_main(int argc, const char **argv);
 #define LS_EXIT_NOEXEC 126              /* the program cannot be executed */
 #define LS_EXIT_NOCMD  127              /* the program was not found */
 
-/* "luasample: ..." on stderr, one line: what failed, on what, what to do. Control characters are made visible. */
+/* "luasample: ..." on stderr, one line: what failed, on what, what to do. Control characters and what is no UTF-8 are made
+ * visible. */
 void ls_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void ls_warning(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same for what other code prints: each text that a program, a trace or a file name may hold. */
+void ls_put_visible(FILE *f, const char *text);
 
 /* Errors and warnings go to fn, without "luasample: ", in place of stderr; NULL = to stderr again. For a command that has the
  * whole screen. */

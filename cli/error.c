@@ -1,26 +1,20 @@
-/* Messages to the user on stderr: one line each, control characters made visible. Used by all commands. */
+/* Messages to the user on stderr: one line each, made fit for a terminal. Used by all commands. */
 #include "cli/command.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Names from traces and command lines may hold escape sequences: they are shown, not obeyed. Line ends too, so that a
- * message stays one line. */
-static void put_visible(FILE *f, const char *s)
-{
-        for (; *s; s++) {
-                unsigned char c = (unsigned char)*s;
+#include "formats/escape.h"
 
-                if (c == '\n')
-                        fputs("\\n", f);
-                else if (c == '\t')
-                        fputs("\\t", f);
-                else if (c < 0x20 || c == 0x7f)
-                        fprintf(f, "\\x%02x", c);
-                else
-                        fputc(c, f);
-        }
+/* What names and paths hold is shown, not obeyed. Line ends too, so that a message stays one line. */
+void ls_put_visible(FILE *f, const char *text)
+{
+        char *visible = ls_visible(text, strlen(text));
+
+        fputs(visible ? visible : "?", f);
+        free(visible);
 }
 
 static void (*message_fn)(void *ctx, const char *text);
@@ -48,7 +42,7 @@ static void message(const char *kind, const char *fmt, va_list ap)
         fflush(stdout);
         flockfile(stderr);
         fprintf(stderr, "luasample: %s", kind);
-        put_visible(stderr, text);
+        ls_put_visible(stderr, text);
         fputc('\n', stderr);
         funlockfile(stderr);
 }

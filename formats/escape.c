@@ -1,4 +1,4 @@
-/* Makes text from a trace fit to be shown. Used by formats/label.c, the exporters and report/. */
+/* Makes text from a trace fit to be shown. Used by formats/label.c, the exporters, cli/ and report/. */
 #include "formats/escape.h"
 
 #include <stdarg.h>
@@ -138,4 +138,21 @@ char *ls_print(const char *fmt, ...)
         n = vasprintf(&text, fmt, ap);
         va_end(ap);
         return n < 0 ? NULL : text;
+}
+
+void ls_csv_text(FILE *out, const char *text)
+{
+        int is_quoted = text[strcspn(text, ",;\"\r\n")] != '\0';
+
+        if (is_quoted)
+                fputc_unlocked('"', out);
+        if (*text && strchr("=+-@'", *text))
+                fputc_unlocked('\'', out);
+        for (; *text; text++) {
+                if (*text == '"')
+                        fputc_unlocked('"', out);
+                fputc_unlocked(*text, out);
+        }
+        if (is_quoted)
+                fputc_unlocked('"', out);
 }

@@ -1,22 +1,6 @@
 /* Exporter "csv": a flat or split table with a line for each row, as RFC 4180 has it, for spreadsheets and data frames. */
+#include "formats/escape.h"
 #include "formats/export.h"
-
-#include <string.h>
-
-static void put_field(FILE *out, const char *text)
-{
-        if (!text[strcspn(text, ",\"\r\n")]) {
-                fputs_unlocked(text, out);
-                return;
-        }
-        fputc_unlocked('"', out);
-        for (; *text; text++) {
-                if (*text == '"')
-                        fputc_unlocked('"', out);
-                fputc_unlocked(*text, out);
-        }
-        fputc_unlocked('"', out);
-}
 
 static int put_line(void *ctx, const char *const *names, const char *const *values, unsigned n)
 {
@@ -27,7 +11,7 @@ static int put_line(void *ctx, const char *const *names, const char *const *valu
 
                 if (i)
                         fputc_unlocked(',', out);
-                put_field(out, text ? text : "");
+                ls_csv_text(out, text ? text : "");
         }
         fputs_unlocked("\r\n", out);
         return 0;

@@ -58,8 +58,8 @@ struct ls_reader {
         uint32_t scratch_rows[LS_COLUMNS_MAX];  /* room in each */
 
         struct ls_dict dict[LS_KINDS];  /* rows of all kinds but samples and texts; strings: (length, pointer) */
-        uint64_t definitions;           /* rows and gaps in all of them */
-        uint64_t string_bytes;
+        uint64_t table_bytes;           /* of all of them, gaps included, and of strings, texts and maps */
+        uint64_t payload_bytes;         /* of definition chunks */
         struct ls_text_piece *texts;
         uint32_t n_texts, cap_texts;
         struct ls_map_piece *maps;

@@ -5,11 +5,15 @@
 
 #include <errno.h>
 
-/* A definition can cost less than a byte on disk, but not without end: 256 ids for each byte of the file. */
-#define IDS_SPARE 65536u
-#define IDS_PER_BYTE 256u
-#define STRING_SPARE (16u << 20)
-#define STRING_PER_BYTE 4096u
+/* What the tables may take: a definition can cost less than a byte on disk, but ids that are left out and rows that are all the
+ * same cost nothing, so rows count with their memory. Bytes of the payloads, decompressed, are content too, and back more. */
+#define NODE_BYTES 16u                  /* what is made later of a stack or location, of which there are most, */
+#define ROW_BYTES 96u                   /* and of any other row */
+#define PIECE_BYTES 32u                 /* of a row of texts or maps, in all */
+#define SPARE (16u << 20)
+#define PER_FILE_BYTE 32u
+#define PER_PAYLOAD_BYTE 8u
+#define PAYLOAD_MOST 16u                /* of that, for each byte of the file */
 #define BLOCK (1u << 20)
 
 void *ls_block_alloc(struct ls_reader *r, size_t n)
@@ -94,11 +98,22 @@ uint32_t ls_stack_coroutine(const struct ls_reader *r, uint64_t stack)
         return coroutine <= r->dict[LS_REC_COROUTINE].n ? (uint32_t)coroutine : 0;
 }
 
-/* Room for n ids more. */
-static int account(struct ls_reader *r, uint64_t n)
+static int account(struct ls_reader *r, uint64_t bytes)
 {
-        r->definitions += n;
-        return r->definitions > IDS_SPARE + IDS_PER_BYTE * r->size ? -EBADMSG : 0;
+        uint64_t payload = r->payload_bytes < PAYLOAD_MOST * r->size ? r->payload_bytes : PAYLOAD_MOST * r->size;
+
+        if (r->table_bytes + bytes > SPARE + PER_FILE_BYTE * r->size + PER_PAYLOAD_BYTE * payload)
+                return -EBADMSG;
+        r->table_bytes += bytes;
+        return 0;
+}
+
+/* Room for n ids more. */
+static int account_rows(struct ls_reader *r, const struct ls_dict *d, uint64_t n)
+{
+        unsigned later = d->kind == LS_REC_STACK || d->kind == LS_REC_LOCATION ? NODE_BYTES : ROW_BYTES;
+
+        return account(r, n * (d->ncol * sizeof(*d->rows) + later));
 }
 
 static int dense_room(struct ls_reader *r, const struct ls_record *rec, struct ls_dict *d)
@@ -110,7 +125,7 @@ static int dense_room(struct ls_reader *r, const struct ls_record *rec, struct l
                 return -EBADMSG;
         if (last <= d->n)
                 return 0;
-        e = account(r, last - d->n);
+        e = account_rows(r, d, last - d->n);
         return e ? e : ls_dict_grow(d, (uint32_t)last);
 }
 
@@ -139,9 +154,8 @@ static int add_strings(struct ls_reader *r, const struct ls_record *rec)
 
         if (!e)
                 e = dense_room(r, rec, d);
-        r->string_bytes += rec->col[LS_C_STRING_BYTES].len;
-        if (!e && r->string_bytes > STRING_SPARE + STRING_PER_BYTE * r->size)
-                e = -EBADMSG;
+        if (!e)
+                e = account(r, rec->col[LS_C_STRING_BYTES].len);
         for (uint32_t i = 0; !e && i < rec->count; p += len[i++]) {
                 uint32_t id = rec->first + i;
                 char *s;
@@ -167,11 +181,8 @@ static int add_texts(struct ls_reader *r, const struct ls_record *rec)
         uint64_t **c = r->scratch;
         int e = check_lengths(rec, c[LS_C_TEXT_LENGTH], LS_C_TEXT_BYTES, LS_MAX_RAW);
 
-        r->string_bytes += rec->col[LS_C_TEXT_BYTES].len;
-        if (!e && r->string_bytes > STRING_SPARE + STRING_PER_BYTE * r->size)
-                e = -EBADMSG;
         if (!e)
-                e = account(r, rec->count);
+                e = account(r, rec->col[LS_C_TEXT_BYTES].len + (uint64_t)rec->count * PIECE_BYTES);
         for (uint32_t i = 0; !e && i < rec->count; p += c[LS_C_TEXT_LENGTH][i++]) {
                 uint64_t len = c[LS_C_TEXT_LENGTH][i], total = c[LS_C_TEXT_TOTAL][i];
                 struct ls_text_piece t = { .len = (uint32_t)len };
@@ -210,11 +221,8 @@ static int add_maps(struct ls_reader *r, const struct ls_record *rec)
         uint64_t **c = r->scratch;
         int e = check_lengths(rec, c[LS_C_JITMAP_LENGTH], LS_C_JITMAP_BYTES, LS_MAX_RAW);
 
-        r->string_bytes += rec->col[LS_C_JITMAP_BYTES].len;
-        if (!e && r->string_bytes > STRING_SPARE + STRING_PER_BYTE * r->size)
-                e = -EBADMSG;
         if (!e)
-                e = account(r, rec->count);
+                e = account(r, rec->col[LS_C_JITMAP_BYTES].len + (uint64_t)rec->count * PIECE_BYTES);
         for (uint32_t i = 0; !e && i < rec->count; p += c[LS_C_JITMAP_LENGTH][i++]) {
                 uint64_t len = c[LS_C_JITMAP_LENGTH][i];
                 uint8_t *bytes = ls_block_alloc(r, len + 8);
@@ -300,7 +308,7 @@ static int add_keyed(struct ls_reader *r, const struct ls_record *rec)
                 id = ls_dict_intern(d, row, &is_new);
                 if (!id)
                         return d->n < ls_schemas[rec->kind].max ? -ENOMEM : -EBADMSG;
-                if (is_new && (e = account(r, 1)))
+                if (is_new && (e = account_rows(r, d, 1)))
                         return e;
                 if (!is_new && (!r->repairing || rec->kind == LS_REC_NAME) && replaces(rec->kind, row, ls_dict_row(d, id)))
                         memcpy(ls_dict_row(d, id), row, d->ncol * sizeof(*row));
@@ -333,6 +341,7 @@ int ls_tables_add(struct ls_reader *r, const uint8_t *payload, size_t len, const
         uint64_t rows = 0;
         int e;
 
+        r->payload_bytes += len;
         while ((e = ls_record_next(&p, end, &rec)) > 0) {
                 rows += rec.count;
                 e = rows > LS_MAX_ROWS ? -EBADMSG : add_record(r, &rec);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <linux/futex.h>
@@ -15,6 +16,7 @@
 
 #include "cli/command.h"
 #include "formats/escape.h"
+#include "formats/wire/open_file.h"
 #include "record/attach_hold.h"
 #include "record/attach_threads.h"
 #include "record/descriptors.h"
@@ -133,21 +135,49 @@ static int wait_for_files(struct ls_subject *t)
         return say(t, -ETIMEDOUT, "the thread made in it does not begin");
 }
 
-/* A descriptor of the process, opened here: the same file. */
+/* Descriptors are what the process says: any file of anybody's, of which it needs no right to name it. A memory file that it
+ * has just made is the kernel's own (no tmpfs has its device), has no name, is the process's and empty. */
+static int is_new_memory_file(const struct ls_subject *t, int seen)
+{
+        int own = memfd_create("luasample", MFD_CLOEXEC), is;
+        struct stat its, ours;
+
+        is = own >= 0 && fstat(own, &ours) == 0 && fstat(seen, &its) == 0 && S_ISREG(its.st_mode) &&
+             its.st_dev == ours.st_dev && its.st_nlink == 0 && its.st_uid == t->uid && its.st_size == 0;
+        if (own >= 0)
+                close(own);
+        return is;
+}
+
+/* A memory file of the process, opened here: the same file. -EBADF: it is another than the agent's thread makes. */
 static int open_its(const struct ls_subject *t, int fd)
 {
         char path[64];
-        int own;
+        int seen, own;
 
         snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)t->pid, fd);
-        own = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        own = ls_fd_above_stdio(own < 0 ? -errno : own);
-        /* it could be anything by now: only memory files can be sealed */
-        if (own >= 0 && fcntl(own, F_GET_SEALS) < 0) {
+        seen = open(path, O_PATH | O_CLOEXEC);
+        if (seen < 0)
+                return -errno;
+        if (!is_new_memory_file(t, seen)) {
+                close(seen);
+                return -EBADF;
+        }
+        own = ls_fd_above_stdio(ls_open_seen(seen, O_RDWR));
+        if (own >= 0 && fcntl(own, F_GET_SEALS) != 0) {
                 close(own);
                 return -EBADF;
         }
         return own;
+}
+
+static int say_not_its(struct ls_subject *t, int err)
+{
+        if (err != -EBADF)
+                return say(t, err, "its memory file cannot be opened");
+        ls_error("cannot attach to %d (%s): it names another file than the memory file that was to be made in it: its code is not "
+                 "what it seems", (int)t->pid, t->name);
+        return err;
 }
 
 static int copy_agent(int to, const char *agent_path)
@@ -177,7 +207,7 @@ static int fill_agent(struct ls_subject *t, const char *agent_path)
                 return 0;
         fd = open_its(t, a->fd_agent);
         if (fd < 0)
-                return say(t, fd, "its memory file cannot be opened");
+                return say_not_its(t, fd);
         err = copy_agent(fd, agent_path);
         close(fd);
         if (err < 0)
@@ -262,7 +292,9 @@ static int hand_over(struct ls_subject *t, const char *agent_path, struct ls_mem
         if (err < 0)
                 return err;
         fd = open_its(t, a->fd_memory);
-        err = fd < 0 ? fd : ls_memory_init_in(m, o, fd);
+        if (fd < 0)
+                return say_not_its(t, fd);
+        err = ls_memory_init_in(m, o, fd);
         if (err < 0)
                 return say(t, err, "memory cannot be shared with it");
         m->shm->root_pid = (uint32_t)t->inner_pid;

@@ -46,12 +46,12 @@ __asm__(OFFSETS(SET)
         "       jne     1f\n"
         "       movl    $319, %eax\n"                   /* memfd_create */
         "       leaq    ls_at_name(%rbx), %rdi\n"
-        "       movl    $1, %esi\n"                     /* MFD_CLOEXEC */
+        "       movl    $3, %esi\n"                     /* MFD_CLOEXEC | MFD_ALLOW_SEALING */
         "       syscall\n"
         "       movl    %eax, ls_at_fd_agent(%rbx)\n"
         "1:     movl    $319, %eax\n"
         "       leaq    ls_at_name(%rbx), %rdi\n"
-        "       movl    $3, %esi\n"                     /* MFD_CLOEXEC | MFD_ALLOW_SEALING */
+        "       movl    $3, %esi\n"
         "       syscall\n"
         "       movl    %eax, ls_at_fd_memory(%rbx)\n"
         "       movl    $1, ls_at_state(%rbx)\n"

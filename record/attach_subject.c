@@ -16,6 +16,7 @@
 
 #include "cli/command.h"
 #include "formats/escape.h"
+#include "formats/wire/open_file.h"
 #include "libsample/inject/elf_file.h"
 #include "record/attach_threads.h"
 
@@ -173,17 +174,13 @@ static int check_image(const struct ls_subject *t)
         int fd;
 
         snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, &st) < 0) {
-                int err = -errno;
-
-                if (fd >= 0)
-                        close(fd);
-                if (err == -EACCES || err == -EPERM)
+        fd = ls_open_regular(path, &st);
+        if (fd < 0) {
+                if (fd == -EACCES || fd == -EPERM)
                         ls_subject_not_permitted(t);
                 else
-                        ls_error("%d (%s): its program cannot be read: %s", (int)t->pid, t->name, strerror(-err));
-                return err;
+                        ls_error("%d (%s): its program cannot be read: %s", (int)t->pid, t->name, strerror(-fd));
+                return fd;
         }
         if (ls_elf_inspect(fd, (uint64_t)st.st_size, &elf) < 0 || elf.other_arch)
                 why = "is for another processor: only x86-64 programs can be attached to";
@@ -208,10 +205,10 @@ static int hides_luajit(const struct ls_subject *t)
         int fd, found;
 
         snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
+        fd = ls_open_regular(path, &st);
         if (fd < 0)
                 return 0;
-        found = fstat(fd, &st) == 0 && ls_elf_contains(fd, (uint64_t)st.st_size, "LuaJIT 2.");
+        found = ls_elf_contains(fd, (uint64_t)st.st_size, "LuaJIT 2.");
         close(fd);
         return found;
 }

@@ -10,6 +10,7 @@
 
 #include <yajl/yajl_gen.h>
 
+#include "formats/escape.h"
 #include "record/commands.h"
 #include "record/options.h"
 #include "record/probes.h"
@@ -97,26 +98,44 @@ static int find_out(struct findings *f, const char **programs)
         return 0;
 }
 
+static void put_padded(const char *text, int width)
+{
+        ls_put_visible(stdout, text);
+        printf("%*s", (int)strlen(text) < width ? width - (int)strlen(text) : 0, "");
+}
+
 static void print_text(const struct findings *f)
 {
         int hints = 0;
 
-        for (unsigned i = 0; i < f->n; i++)
-                printf("%-4s  %-14s %s\n", status_names[f->rows[i].result.status], f->rows[i].title,
-                       f->rows[i].result.text);
+        for (unsigned i = 0; i < f->n; i++) {
+                printf("%-4s  ", status_names[f->rows[i].result.status]);
+                put_padded(f->rows[i].title, 14);
+                putchar(' ');
+                ls_put_visible(stdout, f->rows[i].result.text);
+                putchar('\n');
+        }
         if (f->can_record)
                 printf("\nRecording is possible; timer: %s.\n", ls_timer_names[f->timer]);
         else
                 printf("\nRecording is not possible: see the rows that start with \"fail\".\n");
         for (unsigned i = 0; i < f->n; i++)
-                if (*f->rows[i].result.hint)
-                        printf("%s  %s: %s\n", hints++ ? "" : "To gain more:\n", f->rows[i].title,
-                               f->rows[i].result.hint);
+                if (*f->rows[i].result.hint) {
+                        fputs(hints++ ? "  " : "To gain more:\n  ", stdout);
+                        ls_put_visible(stdout, f->rows[i].title);
+                        fputs(": ", stdout);
+                        ls_put_visible(stdout, f->rows[i].result.hint);
+                        putchar('\n');
+                }
 }
 
 static void put_str(yajl_gen g, const char *s)
 {
+        char *visible = ls_visible(s, strlen(s));
+
+        s = visible ? visible : "?";
         yajl_gen_string(g, (const unsigned char *)s, strlen(s));
+        free(visible);
 }
 
 static void put_pair(yajl_gen g, const char *key, const char *value)

@@ -261,7 +261,9 @@ static void writer_ended(struct ls_session *s, int status)
                 ls_error("cannot write %s: %s; the recording goes on", f->path, strerror(err));
         } else if (!s->o->quiet) {
                 ls_status_clear(s);
-                fprintf(stderr, "[ luasample: wrote %s ]\n", f->path);
+                fputs("[ luasample: wrote ", stderr);
+                ls_put_visible(stderr, f->path);
+                fputs(" ]\n", stderr);
         }
 }
 

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/open_file.h"
 #include "libsample/inject/elf_file.h"
 #include "libsample/inject/inspect.h"
 #include "record/agent_path.h"
@@ -38,22 +39,19 @@ static int parse(const char *line, struct mapped *m)
 }
 
 /* The mapped file itself, whatever has its name now; where that needs a right that we have not, by its name. */
-static int open_mapped(pid_t pid, const struct mapped *m)
+static int open_mapped(pid_t pid, const struct mapped *m, struct stat *ret_st)
 {
         char path[PATH_MAX + 64];
         int fd;
 
-        if (!pid) {                     /* it has ended */
-                fd = open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-                return fd < 0 ? -errno : fd;
-        }
+        if (!pid)                       /* it has ended */
+                return ls_open_regular(m->path, ret_st);
         snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", (int)pid, m->low, m->high);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
+        fd = ls_open_regular(path, ret_st);
         if (fd >= 0)
                 return fd;
         snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, m->path);
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        return fd < 0 ? -errno : fd;
+        return ls_open_regular(path, ret_st);
 }
 
 /* The address that the file asks its first byte to be loaded at: 0 but for programs at fixed addresses. */
@@ -82,11 +80,11 @@ static int look_at(pid_t pid, const struct mapped *m, uint64_t start, struct ls_
         struct ls_elf_facts facts;
         struct stat st;
         uint64_t wanted;
-        int fd = open_mapped(pid, m);
+        int fd = open_mapped(pid, m, &st);
 
         if (fd < 0)
                 return 0;
-        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ls_elf_inspect(fd, (uint64_t)st.st_size, &facts) == 0 &&
+        if (ls_elf_inspect(fd, (uint64_t)st.st_size, &facts) == 0 &&
             facts.exports_lua_newstate && wanted_address(fd, &wanted) == 0) {
                 snprintf(ret->path, sizeof(ret->path), "%s", m->path);
                 if (ls_elf_contains(fd, (uint64_t)st.st_size, "luaJIT_setmode")) {

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "record/ids.h"
 #include "record/worker/symbols.h"
 #include "record/worker/worker.h"
 
@@ -19,11 +18,12 @@
 #define MEMORY_MAX 65536u
 #define SAME_FILE_MAX 4096u            /* ranges that are searched for the same file */
 
-void ls_mappings_init(struct ls_mappings *m, struct ls_trace_writer *w, struct ls_worker *worker, int pid)
+void ls_mappings_init(struct ls_mappings *m, struct ls_trace_writer *w, struct ls_worker *worker, struct ls_ids *ids, int pid)
 {
         memset(m, 0, sizeof(*m));
         m->writer = w;
         m->worker = worker;
+        m->ids = ids;
         m->pid = pid;
 }
 
@@ -33,7 +33,7 @@ void ls_mappings_done(struct ls_mappings *m)
                 free(m->ranges[i].path);
         free(m->ranges);
         free(m->functions);
-        free(m->native_known);
+        ls_ids_free(m->ids, m->native_known, m->n_native_known, 1);
         free(m->memory);
         memset(m, 0, sizeof(*m));
 }
@@ -363,7 +363,7 @@ uint32_t ls_mappings_native(struct ls_mappings *m, uint32_t range, uint64_t file
 
         def.mapping = range_trace_id(m, &m->ranges[range]);
         id = ls_trace_function(m->writer, &def);
-        if (ls_ids_reserve((void **)&m->native_known, &m->n_native_known, 1, id) < 0 || m->native_known[id])
+        if (ls_ids_reserve(m->ids, (void **)&m->native_known, &m->n_native_known, 1, id) < 0 || m->native_known[id])
                 return id;
         m->native_known[id] = 1;
         return remember(m, &def, range, &slot);

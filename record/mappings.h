@@ -8,6 +8,7 @@
 
 #include "formats/trace_writer.h"
 #include "formats/wire/ring.h"
+#include "record/ids.h"
 
 struct ls_map_range {
         uint64_t start, end, file_offset;
@@ -49,6 +50,7 @@ struct ls_mappings {
         uint32_t n_memory, cap_memory;
         struct ls_trace_writer *writer;
         struct ls_worker *worker;       /* reads the files */
+        struct ls_ids *ids;             /* the process's; the caller's */
         struct ls_map_shared *shared;   /* NULL = there is one process */
         int pid;                        /* whose /proc/PID/maps helps out; 0 = none */
         const char *maps;               /* this file in its place; NULL = none */
@@ -59,7 +61,7 @@ struct ls_mappings {
 };
 
 /* worker: may be replaced by another one at any time. */
-void ls_mappings_init(struct ls_mappings *m, struct ls_trace_writer *w, struct ls_worker *worker, int pid);
+void ls_mappings_init(struct ls_mappings *m, struct ls_trace_writer *w, struct ls_worker *worker, struct ls_ids *ids, int pid);
 void ls_mappings_done(struct ls_mappings *m);
 void ls_map_shared_done(struct ls_map_shared *s);
 

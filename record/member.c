@@ -29,6 +29,23 @@ int ls_member_has(pid_t pid, int fd)
         return found;
 }
 
+int ls_member_is_child(pid_t pid, pid_t parent, uid_t uid)
+{
+        char path[64], line[256];
+        unsigned its = (unsigned)-1;
+        int from = 0;
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+        f = fopen(path, "re");
+        while (f && fgets(line, sizeof(line), f))
+                if (sscanf(line, "PPid: %d", &from) != 1)
+                        sscanf(line, "Uid: %u", &its);
+        if (f)
+                fclose(f);
+        return its != (unsigned)-1 && (its == uid || uid == 0 || from == parent);
+}
+
 static size_t read_file(pid_t pid, const char *name, char *buf, size_t size)
 {
         char path[64];

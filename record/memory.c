@@ -60,14 +60,15 @@ static void set_sizes(struct ls_memory *m, const struct ls_record_options *o, ui
         m->watchers_size = (m->ring_count - rings) * m->ring_stride + m->ring_size - m->small_size;
 }
 
-/* Takes fd. Sealed: a program that shrank it would make the recorder die of SIGBUS. */
+/* Takes fd. Sealed: a program that shrank it would make the recorder die of SIGBUS. What cannot be sealed is left as it is. */
 static int share_file(int fd, size_t size, void **ret_map)
 {
         int err;
 
         if (fd < 0)
                 return fd;
-        if (ftruncate(fd, (off_t)size) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+        if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0 && ftruncate(fd, (off_t)size) == 0 &&
+            fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SEAL) == 0) {
                 *ret_map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
                 if (*ret_map != MAP_FAILED)
                         return fd;

@@ -178,7 +178,7 @@ int ls_rotate_now(struct ls_session *s, const char *path)
         r = path ? move(s->o->output, path) : move_to_number(s, numbered);
         if (r < 0)
                 return r;
-        fd = ls_trace_file_open(s->o->output);
+        fd = ls_trace_file_open(s->o->output, &s->trace_file);
         if (fd < 0) {
                 move(path ? path : numbered, s->o->output);
                 return fd;

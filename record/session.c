@@ -165,7 +165,7 @@ int ls_session_start_trace(struct ls_session *s)
         s->status_ns = s->start_ns;
         s->next_second_ns = s->start_ns + SECOND_NS;
         s->next_minute_ns = s->start_ns + 60 * SECOND_NS;
-        s->children = (struct ls_children){ .notice = child_notice, .ctx = s, .cwd = s->cwd, .is_recorded = is_recorded,
+        s->children = (struct ls_children){ .notice = child_notice, .ctx = s, .workers = s->workers, .cwd = s->cwd, .is_recorded = is_recorded,
                                             .following = s->registry.fd >= 0 || (s->leave && !s->o->no_children) };
         err = ls_rotate_begin(s);
         if (err < 0)
@@ -370,7 +370,7 @@ static void main_loop(struct ls_session *s)
 static int exec_failed(struct ls_session *s, int err)
 {
         ls_error("%s: %s", s->o->command[0], strerror(-err));
-        ls_trace_file_undo(s->o->output);
+        ls_trace_file_undo(s->o->output, &s->trace_file);
         return err == -ENOENT ? LS_EXIT_NOCMD : LS_EXIT_NOEXEC;
 }
 
@@ -408,7 +408,7 @@ static int run_program(struct ls_session *s, const char *sentence)
         int err, status;
 
         if (start_watcher(s) < 0) {
-                ls_trace_file_undo(s->o->output);
+                ls_trace_file_undo(s->o->output, &s->trace_file);
                 return LS_EXIT_FAIL;
         }
         s->launch.argv = s->o->command;
@@ -423,7 +423,7 @@ static int run_program(struct ls_session *s, const char *sentence)
         status = prepare_with_child(s);
         if (status >= 0) {
                 ls_launch_cancel(&s->launch);
-                ls_trace_file_undo(s->o->output);
+                ls_trace_file_undo(s->o->output, &s->trace_file);
                 return status;
         }
         if (*sentence) {
@@ -501,7 +501,7 @@ int ls_session_run(const struct ls_record_options *o)
                 ls_control_done(&s->control);
                 return status;
         }
-        s->trace_fd = ls_trace_file_open(o->output);
+        s->trace_fd = ls_trace_file_open(o->output, &s->trace_file);
         if (s->trace_fd < 0) {
                 ls_control_done(&s->control);
                 return status;
@@ -514,7 +514,7 @@ int ls_session_run(const struct ls_record_options *o)
         else
                 err = prepare_env(s, &env);
         if (err < 0)
-                ls_trace_file_undo(o->output);
+                ls_trace_file_undo(o->output, &s->trace_file);
         else
                 status = run_program(s, sentence);
         ls_session_done(s);

@@ -17,6 +17,7 @@
 #include "record/processes.h"
 #include "record/rotate.h"
 #include "record/target.h"
+#include "record/trace_file.h"
 
 #define LS_NOTICES 32
 
@@ -41,6 +42,7 @@ struct ls_session {
         enum ls_timer timer;
         int with_agent;                         /* 0 = the program cannot hold it and runs alone */
         int trace_fd;
+        struct ls_trace_file trace_file;
         int signal_fd;
         int full_fd;                            /* eventfd: the rings of a target fill */
         uint64_t full_ns;                       /* CLOCK_MONOTONIC when we last knew */

@@ -374,7 +374,7 @@ static int run(struct ls_session *s, const pid_t *pids, unsigned n, const char *
         if (err < 0 && s->recording)
                 ls_session_end(s);
         else if (err < 0)
-                ls_trace_file_undo(s->o->output);
+                ls_trace_file_undo(s->o->output, &s->trace_file);
         return err < 0 ? LS_EXIT_FAIL : 0;
 }
 
@@ -406,7 +406,7 @@ int ls_session_attach(const struct ls_record_options *options)
         if (!attached)
                 return LS_EXIT_FAIL;
         if (ls_control_open(&s->control, o.control) == 0)
-                s->trace_fd = ls_trace_file_open(o.output);
+                s->trace_fd = ls_trace_file_open(o.output, &s->trace_file);
         if (s->trace_fd >= 0)
                 status = run(s, pids, (unsigned)n, agent);
         all_done(s);

@@ -14,7 +14,6 @@
 #define uthash_nonfatal_oom(elt) ((elt)->failed = 1)
 #include <uthash.h>
 
-#include "record/ids.h"
 #include "record/worker/worker.h"
 
 #define KNOWN_MAX 65536                 /* chunks of a name of their own */
@@ -22,12 +21,13 @@
 #define HAS_NAME 1                      /* the name of a chunk without one, which is its text */
 #define HAS_TEXT 2
 
-void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, struct ls_worker *worker,
+void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, struct ls_worker *worker, struct ls_ids *ids,
                      const char *cwd, int pid, int no_source)
 {
         memset(s, 0, sizeof(*s));
         s->writer = w;
         s->worker = worker;
+        s->ids = ids;
         s->cwd = cwd;
         s->pid = pid;
         s->no_source = no_source;
@@ -106,7 +106,7 @@ void ls_sources_done(struct ls_sources *s)
 {
         forget_known(&s->inherited);
         forget_known(&s->known);
-        free(s->has);
+        ls_ids_free(s->ids, s->has, s->n_has, sizeof(*s->has));
         s->has = NULL;
         s->n_has = 0;
 }
@@ -119,7 +119,7 @@ void ls_source_table_done(struct ls_sources *s, struct ls_source_table *t)
                 free(t->entries[i].name);
                 free(t->entries[i].text);
         }
-        free(t->entries);
+        ls_ids_free(s->ids, t->entries, t->n, sizeof(*t->entries));
         t->entries = NULL;
         t->n = 0;
 }
@@ -129,7 +129,7 @@ int ls_sources_define(struct ls_sources *s, struct ls_source_table *t, const str
         struct ls_source_entry *e;
         char *copy;
 
-        if (ls_ids_reserve((void **)&t->entries, &t->n, sizeof(*t->entries), rec->source_id) < 0)
+        if (ls_ids_reserve(s->ids, (void **)&t->entries, &t->n, sizeof(*t->entries), rec->source_id) < 0)
                 return -EINVAL;
         e = &t->entries[rec->source_id];
         if (e->name && e->name_len == rec->name_len && e->name_hash == rec->text_hash &&
@@ -166,7 +166,7 @@ static int is_written(struct ls_sources *s, uint32_t trace_id, uint8_t what)
 {
         int is;
 
-        if (ls_ids_reserve((void **)&s->has, &s->n_has, sizeof(*s->has), trace_id) < 0)
+        if (ls_ids_reserve(s->ids, (void **)&s->has, &s->n_has, sizeof(*s->has), trace_id) < 0)
                 return 0;
         is = s->has[trace_id] & what;
         s->has[trace_id] |= what;

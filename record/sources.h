@@ -8,6 +8,7 @@
 
 #include "formats/trace_writer.h"
 #include "formats/wire/ring.h"
+#include "record/ids.h"
 
 #define LS_TEXT_MAX (1u << 20)          /* of one source */
 #define LS_TEXT_ALL_MAX (16u << 20)     /* of a recording */
@@ -33,6 +34,7 @@ struct ls_source_known;
 struct ls_sources {                     /* of all rings */
         struct ls_trace_writer *writer;
         struct ls_worker *worker;       /* reads the files; may be replaced by another one */
+        struct ls_ids *ids;             /* the process's; the caller's */
         const char *cwd;                /* the program's at its start; the caller's */
         int pid;                        /* its present one is looked at too; 0 = no process */
         int no_source;
@@ -45,7 +47,7 @@ struct ls_sources {                     /* of all rings */
         struct ls_source_known *known;  /* chunks with a name of their own, by that name */
 };
 
-void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, struct ls_worker *worker,
+void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, struct ls_worker *worker, struct ls_ids *ids,
                      const char *cwd, int pid, int no_source);
 void ls_sources_done(struct ls_sources *s);
 /* The process was forked by the one that from is of: a chunk whose text came in that one is known by its name. */

@@ -425,6 +425,7 @@ static int open_core(struct stack *s)
 static int stack_run(int argc, const char **argv)
 {
         static struct stack s = { .image.fd = -1, .core.fd = -1, .memory.fd = -1, .trace_fd = -1 };
+        struct ls_trace_file made;
         int status = read_command_line(argc, argv, &s), err;
 
         if (status >= 0)
@@ -449,7 +450,7 @@ static int stack_run(int argc, const char **argv)
         err = look(&s);
         if (err)
                 return say(&s, err);
-        s.trace_fd = raw.output ? ls_trace_file_open(raw.output) : memfd_create("luasample", MFD_CLOEXEC);
+        s.trace_fd = raw.output ? ls_trace_file_open(raw.output, &made) : memfd_create("luasample", MFD_CLOEXEC);
         if (s.trace_fd < 0)
                 return LS_EXIT_FAIL;
         err = write_trace(&s);

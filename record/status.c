@@ -202,8 +202,9 @@ static void print_files(const struct ls_session *s)
                 return;
         if (s->o->keep && r->n_kept < r->files)
                 snprintf(kept, sizeof(kept), ", the last %u of which %s kept", r->n_kept, r->n_kept == 1 ? "is" : "are");
-        fprintf(stderr, "[ luasample: wrote %u file%s before %s%s ]\n", r->files, r->files == 1 ? "" : "s", s->o->output,
-                kept);
+        fprintf(stderr, "[ luasample: wrote %u file%s before ", r->files, r->files == 1 ? "" : "s");
+        ls_put_visible(stderr, s->o->output);
+        fprintf(stderr, "%s ]\n", kept);
 }
 
 void ls_status_summary(struct ls_session *s)
@@ -232,8 +233,9 @@ void ls_status_summary(struct ls_session *s)
                         ls_warning("%s", s->notices[i]);
                 print_nothing(s, &sums);
                 print_files(s);
-                fprintf(stderr, "[ luasample: wrote %s, %s", ls_trace_file_name(s->o->output),
-                        size_text(s->final_size, size));
+                fputs("[ luasample: wrote ", stderr);
+                ls_put_visible(stderr, ls_trace_file_name(s->o->output));
+                fprintf(stderr, ", %s", size_text(s->final_size, size));
                 if (sums.samples >= 100 && !s->rotate.files)
                         fprintf(stderr, ", %.1f bytes a sample", (double)s->final_size / (double)sums.samples);
                 fprintf(stderr, " ]\n");

@@ -56,48 +56,88 @@ static int take_stdout(void)
         return fd;
 }
 
-int ls_trace_file_open(const char *path)
+static int keep_old(const char *path)
 {
         char old[PATH_MAX];
+        int err = old_name(path, old);
+
+        if (err < 0)
+                return open_failed(path, -err);
+        if (rename(path, old) == 0)
+                return 0;
+        err = errno;
+        ls_error("cannot keep %s as %s: %s; give another file with -o", path, old, strerror(err));
+        return -err;
+}
+
+/* A device or a pipe, which is there: nothing is made, and what has become a file meanwhile is not written. */
+static int open_special(const char *path)
+{
         struct stat st;
-        int fd, flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
+        int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 
-        if (is_stdout(path))
-                return take_stdout();
-        if (stat(path, &st) == 0) {
-                if (S_ISDIR(st.st_mode))
-                        return open_failed(path, EISDIR);
-                if (S_ISREG(st.st_mode)) {
-                        int err = old_name(path, old);
-
-                        if (err < 0)
-                                return open_failed(path, -err);
-                        if (rename(path, old) < 0) {
-                                err = errno;
-                                ls_error("cannot keep %s as %s: %s; give another file with -o", path, old,
-                                         strerror(err));
-                                return -err;
-                        }
-                        flags |= O_EXCL;
-                }
-        }
-        fd = open(path, flags, 0600);
         if (fd < 0)
                 return open_failed(path, errno);
+        if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
+                return fd;
+        close(fd);
+        return open_failed(path, EEXIST);
+}
+
+/* A link that leads nowhere, or to a file, is kept as a file would be: never written through. */
+static int open_new(const char *path, struct ls_trace_file *ret)
+{
+        struct stat st;
+        int fd;
+
+        if (lstat(path, &st) == 0) {
+                int err = keep_old(path);
+
+                if (err < 0)
+                        return err;
+                ret->kept = 1;
+        }
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0600);
+        if (fd < 0)
+                return open_failed(path, errno);
+        if (fstat(fd, &st) == 0) {
+                ret->made = 1;
+                ret->dev = st.st_dev;
+                ret->ino = st.st_ino;
+        }
+        return fd;
+}
+
+int ls_trace_file_open(const char *path, struct ls_trace_file *ret)
+{
+        struct stat st;
+        int fd;
+
+        *ret = (struct ls_trace_file){ 0 };
+        if (is_stdout(path))
+                return take_stdout();
+        if (stat(path, &st) < 0 || S_ISREG(st.st_mode))
+                fd = open_new(path, ret);
+        else if (S_ISDIR(st.st_mode))
+                return open_failed(path, EISDIR);
+        else
+                fd = open_special(path);
+        if (fd < 0)
+                return fd;
         fd = ls_fd_above_stdio(fd);
         if (fd < 0)
                 return open_failed(path, -fd);
         return fd;
 }
 
-void ls_trace_file_undo(const char *path)
+void ls_trace_file_undo(const char *path, const struct ls_trace_file *file)
 {
         char old[PATH_MAX];
         struct stat st;
 
-        if (is_stdout(path) || lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+        if (!file->made || lstat(path, &st) < 0 || st.st_dev != file->dev || st.st_ino != file->ino)
                 return;
         unlink(path);
-        if (old_name(path, old) == 0)
+        if (file->kept && old_name(path, old) == 0)
                 rename(old, path);
 }

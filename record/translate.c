@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "record/attach_threads.h"
-#include "record/ids.h"
 
 #define NOTICES_MAX 64
 #define LABELS_MAX 65536        /* of a trace */
@@ -19,8 +18,8 @@ int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *
 {
         memset(t, 0, sizeof(*t));
         t->cfg = *cfg;
-        ls_sources_init(&t->sources, cfg->writer, cfg->worker, cfg->cwd, cfg->pid, cfg->no_source);
-        ls_mappings_init(&t->mappings, cfg->writer, cfg->worker, cfg->pid);
+        ls_sources_init(&t->sources, cfg->writer, cfg->worker, &t->ids, cfg->cwd, cfg->pid, cfg->no_source);
+        ls_mappings_init(&t->mappings, cfg->writer, cfg->worker, &t->ids, cfg->pid);
         t->mappings.shared = cfg->maps;
         t->rings = calloc(cfg->memory->ring_count, sizeof(*t->rings));
         if (!t->rings || ls_jit_keep_init(&t->jit, cfg->writer, cfg->ordinal) < 0)
@@ -38,16 +37,16 @@ static void forget_ring(struct ls_translate *t, struct ls_translate_ring *r)
 {
         ls_sources_finish(&t->sources, &r->sources);
         ls_source_table_done(&t->sources, &r->sources);
-        free(r->functions);
-        free(r->zones);
-        free(r->labels);
-        free(r->coroutines);
+        ls_ids_free(&t->ids, r->functions, r->n_functions, sizeof(*r->functions));
+        ls_ids_free(&t->ids, r->zones, r->n_zones, sizeof(*r->zones));
+        ls_ids_free(&t->ids, r->labels, r->n_labels, sizeof(*r->labels));
+        ls_ids_free(&t->ids, r->coroutines, r->n_coroutines, sizeof(*r->coroutines));
+        ls_ids_free(&t->ids, r->places, r->n_places, sizeof(*r->places));
+        ls_ids_free(&t->ids, r->generations, r->n_generations, sizeof(*r->generations));
         free(r->stacks);
         free(r->lua);
         free(r->wall);
-        free(r->places);
         free(r->known);
-        free(r->generations);
         ls_native_ring_done(&r->native);
         memset(r, 0, sizeof(*r));
 }
@@ -122,7 +121,7 @@ static int on_function(struct ls_translate *t, unsigned ring, const void *body, 
         default:
                 return -EINVAL;
         }
-        if (ls_ids_reserve((void **)&r->functions, &r->n_functions, sizeof(*r->functions), rec->func_id) < 0)
+        if (ls_ids_reserve(&t->ids, (void **)&r->functions, &r->n_functions, sizeof(*r->functions), rec->func_id) < 0)
                 return -EINVAL;
         if (rec->kind == LS_FUNC_C)
                 f.trace_id = ls_mappings_function(&t->mappings, rec->addr, &f.slot);
@@ -160,7 +159,7 @@ static int on_zone(struct ls_translate *t, unsigned ring, const void *body, uint
         uint32_t name, parent;
 
         if (!fits(len, sizeof(*rec), rec->name_len) ||
-            ls_ids_reserve((void **)&r->zones, &r->n_zones, sizeof(*r->zones), rec->zone_id) < 0)
+            ls_ids_reserve(&t->ids, (void **)&r->zones, &r->n_zones, sizeof(*r->zones), rec->zone_id) < 0)
                 return -EINVAL;
         parent = ls_translate_lookup(r->zones, r->n_zones, rec->parent_id);
         if (rec->parent_id && !parent)
@@ -191,7 +190,7 @@ static int on_label(struct ls_translate *t, unsigned ring, const void *body, uin
         uint32_t parent, value, n = ls_trace_labels(t->cfg.writer);
 
         if (!fits(len, sizeof(*rec), (uint64_t)rec->key_len + rec->value_len) || rec->label_id > LABEL_IDS_MAX ||
-            ls_ids_reserve((void **)&r->labels, &r->n_labels, sizeof(*r->labels), rec->label_id) < 0)
+            ls_ids_reserve(&t->ids, (void **)&r->labels, &r->n_labels, sizeof(*r->labels), rec->label_id) < 0)
                 return -EINVAL;
         parent = ls_translate_lookup(r->labels, r->n_labels, rec->parent_id);
         if (rec->parent_id && !parent)
@@ -243,7 +242,7 @@ static int on_vm(struct ls_translate *t, unsigned ring, const void *body, uint32
 
         (void)ring;
         if (!fits(len, sizeof(*rec), rec->name_len) ||
-            ls_ids_reserve((void **)&t->vms, &t->n_vms, sizeof(*t->vms), rec->vm_id) < 0)
+            ls_ids_reserve(&t->ids, (void **)&t->vms, &t->n_vms, sizeof(*t->vms), rec->vm_id) < 0)
                 return -EINVAL;
         t->vms[rec->vm_id] = ls_trace_vm(t->cfg.writer, t->cfg.process, rec->vm_id,
                                          ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->name_len));
@@ -257,7 +256,7 @@ uint32_t ls_translate_vm(struct ls_translate *t, uint32_t id)
         const char *runtime = t->cfg.memory->shm->runtime;
         char name[sizeof(t->cfg.memory->shm->runtime)];
 
-        if (!id || ls_ids_reserve((void **)&t->vms, &t->n_vms, sizeof(*t->vms), id) < 0)
+        if (!id || ls_ids_reserve(&t->ids, (void **)&t->vms, &t->n_vms, sizeof(*t->vms), id) < 0)
                 return 0;
         if (!t->vms[id]) {
                 memcpy(name, runtime, sizeof(name));
@@ -287,9 +286,9 @@ static struct ls_translate_ring *coroutines_ring(struct ls_translate *t, unsigne
 }
 
 /* The next one of this body; at_least: as the agent counts. */
-static int new_generation(struct ls_translate_ring *r, uint32_t function, uint32_t at_least, uint32_t *ret)
+static int new_generation(struct ls_translate *t, struct ls_translate_ring *r, uint32_t function, uint32_t at_least, uint32_t *ret)
 {
-        if (ls_ids_reserve((void **)&r->generations, &r->n_generations, sizeof(*r->generations), function) < 0)
+        if (ls_ids_reserve(&t->ids, (void **)&r->generations, &r->n_generations, sizeof(*r->generations), function) < 0)
                 return -EINVAL;
         *ret = r->generations[function] + 1;
         if (*ret < at_least)
@@ -318,7 +317,7 @@ static int trace_coroutine(struct ls_translate *t, unsigned ring, const struct l
                         *ret = k->trace_id;
                         return 0;
                 }
-                if (new_generation(r, function, side == 1 ? rec->generation : 0, &generation) < 0)
+                if (new_generation(t, r, function, side == 1 ? rec->generation : 0, &generation) < 0)
                         return -EINVAL;
         }
         *ret = ls_trace_coroutine(t->cfg.writer, ls_translate_vm(t, rec->vm_id), function, generation);
@@ -333,7 +332,7 @@ static int on_coroutine(struct ls_translate *t, unsigned ring, const void *body,
         struct ls_translate_ring *r = &t->rings[ring];
 
         if (len < sizeof(*rec) ||
-            ls_ids_reserve((void **)&r->coroutines, &r->n_coroutines, sizeof(*r->coroutines), rec->coroutine_id) < 0)
+            ls_ids_reserve(&t->ids, (void **)&r->coroutines, &r->n_coroutines, sizeof(*r->coroutines), rec->coroutine_id) < 0)
                 return -EINVAL;
         return trace_coroutine(t, ring, rec, ls_translate_function_id(r, rec->func_id), &r->coroutines[rec->coroutine_id]);
 }

@@ -8,6 +8,7 @@
 #include "formats/trace_writer.h"
 #include "record/counts.h"
 #include "record/drain.h"
+#include "record/ids.h"
 #include "record/jit_keep.h"
 #include "record/mappings.h"
 #include "record/native.h"
@@ -88,6 +89,7 @@ struct ls_translate_ring {
 
 struct ls_translate {
         struct ls_translate_config cfg;
+        struct ls_ids ids;              /* of all tables by an id of the agent's or the writer's */
         struct ls_sources sources;
         struct ls_mappings mappings;
         struct ls_native_process native;

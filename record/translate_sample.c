@@ -186,7 +186,7 @@ static void fill_row(struct ls_translate *t, unsigned ring, const struct ls_rec_
 /* Whose suspended coroutines are those of this VM. */
 static void note_vm_ring(struct ls_translate *t, unsigned ring, uint32_t vm_id)
 {
-        if (vm_id && ls_ids_reserve((void **)&t->vm_rings, &t->n_vm_rings, sizeof(*t->vm_rings), vm_id) == 0)
+        if (vm_id && ls_ids_reserve(&t->ids, (void **)&t->vm_rings, &t->n_vm_rings, sizeof(*t->vm_rings), vm_id) == 0)
                 t->vm_rings[vm_id] = (uint8_t)ring;
 }
 
@@ -302,7 +302,7 @@ static int add_suspended(struct ls_translate *t, unsigned ring, const struct ls_
 
         if (!rec->like) {
                 if (rec->place > PLACES_MAX ||
-                    ls_ids_reserve((void **)&r->places, &r->n_places, sizeof(*r->places), rec->place) < 0)
+                    ls_ids_reserve(&t->ids, (void **)&r->places, &r->n_places, sizeof(*r->places), rec->place) < 0)
                         return -EINVAL;
                 r->places[rec->place] = stack;
                 return 0;

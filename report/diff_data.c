@@ -1,4 +1,5 @@
 /* luasample diff for programs: JSON and CSV, from the same rows as the text. Called by diff.c. */
+#include "formats/escape.h"
 #include "report/diff.h"
 #include "report/json.h"
 
@@ -126,18 +127,6 @@ int ls_diff_json(const struct ls_diff *d, FILE *out)
         return 0;
 }
 
-/* A field of RFC 4180, always in quotes. */
-static void put_field(FILE *out, const char *text)
-{
-        fputc('"', out);
-        for (; *text; text++) {
-                if (*text == '"')
-                        fputc('"', out);
-                fputc(*text, out);
-        }
-        fputc('"', out);
-}
-
 int ls_diff_csv(const struct ls_diff *d, FILE *out)
 {
         fprintf(out, "%sname,place,before,after,difference,ratio,growth,p,q,significant\r\n",
@@ -154,9 +143,9 @@ int ls_diff_csv(const struct ls_diff *d, FILE *out)
                                 fprintf(out, "%u", row->parent);
                         fprintf(out, ",%u,", row->depth);
                 }
-                put_field(out, item->name);
+                ls_csv_text(out, item->name);
                 fputc(',', out);
-                put_field(out, item->place ? item->place : "");
+                ls_csv_text(out, item->place ? item->place : "");
                 fprintf(out, ",%.6f,%.6f,%.6f,", row->before, row->after, row->after - row->before);
                 if (row->before > 0)
                         fprintf(out, "%.6f", row->after / row->before);

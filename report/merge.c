@@ -31,12 +31,17 @@ static void say_plan(const struct ls_merge_input *in, unsigned n, uint64_t inter
         for (unsigned i = 0; i < n; i++) {
                 samples += in[i].profile->recorded_samples;
                 ticks += in[i].profile->recorded_ticks * in[i].scale;
-                if (in[i].boot != in[0].boot)
-                        fprintf(stderr, "[ luasample: %s is of another boot or machine: its times stand behind those "
-                                "before ]\n", in[i].name);
-                if (in[i].scale != 1)
-                        fprintf(stderr, "[ luasample: %s has ticks of %s: each counts as %" PRIu64 " ]\n", in[i].name,
+                if (in[i].boot != in[0].boot) {
+                        fputs("[ luasample: ", stderr);
+                        ls_put_visible(stderr, in[i].name);
+                        fputs(" is of another boot or machine: its times stand behind those before ]\n", stderr);
+                }
+                if (in[i].scale != 1) {
+                        fputs("[ luasample: ", stderr);
+                        ls_put_visible(stderr, in[i].name);
+                        fprintf(stderr, " has ticks of %s: each counts as %" PRIu64 " ]\n",
                                 ls_duration_text(in[i].profile->interval_ns, own, sizeof(own)), in[i].scale);
+                }
         }
         fprintf(stderr, "[ luasample: merged %u recordings: %" PRIu64 " samples, %" PRIu64 " ticks of %s ]\n", n, samples,
                 ticks, ls_duration_text(interval_ns, interval, sizeof(interval)));

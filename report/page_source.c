@@ -1,6 +1,8 @@
 /* The sources of a page: of each file the lines that are on a stack, with what is around them. Called by report/page.c.
- * The text is what --annotate would show: of --source-dir, the recorded path or the trace, and compared with the hash. */
+ * The text is what --annotate would show: of --source-dir, the recorded path or the trace. Pages are passed on, and the trace
+ * may be another's, whose paths name any file here: only what has the recorded hash comes in. */
 #include "report/page.h"
+#include "cli/command.h"
 #include "formats/escape.h"
 #include "report/json.h"
 #include "report/source.h"
@@ -23,6 +25,7 @@ struct embed {
         struct place *places;           /* of the Lua frames in the page, by source */
         size_t n_places, at;
         size_t left;                    /* of MOST_TEXT */
+        unsigned left_out;              /* files that are not known to be those that were recorded */
 };
 
 static int by_source(const void *a, const void *b)
@@ -146,7 +149,8 @@ static const char *notice_of(const struct embed *e, const struct ls_source_text 
 {
         static const char *const texts[] = {
                 [LS_SOURCE_OK] = "",
-                [LS_SOURCE_CHANGED] = "The file has changed since it was recorded; lines may be off.",
+                [LS_SOURCE_CHANGED] = "The file has changed since it was recorded: its text is not in this page.",
+                [LS_SOURCE_UNKNOWN] = "The trace does not tell which file it was: its text is not in this page.",
                 [LS_SOURCE_NOT_A_FILE] = "The text of this chunk is not in the trace.",
                 [LS_SOURCE_BYTECODE] = "The file is bytecode.",
         };
@@ -171,7 +175,9 @@ static int put_source(struct embed *e, uint32_t source)
         ls_json_str(e->g, "label", source ? r->labels->source[source] : "");
         ls_json_str(e->g, "path", t.path ? t.path : "");
         ls_json_str(e->g, "notice", notice_of(e, &t));
-        if (t.lines)
+        if (t.problem == LS_SOURCE_CHANGED || t.problem == LS_SOURCE_UNKNOWN)
+                e->left_out++;
+        else if (t.lines)
                 error = put_text(e, source, &t);
         yajl_gen_map_close(e->g);
         ls_source_done(&t);
@@ -202,5 +208,8 @@ int ls_page_sources_json(const struct ls_page_tables *t, unsigned n_tables, yajl
         for (unsigned i = 0; !error && i < n_tables; i++)
                 error = put_sources(&e, &t[i]);
         yajl_gen_array_close(g);
+        if (e.left_out)
+                ls_warning("%u source file%s not in the page: not known to be what was recorded, or changed since; "
+                           "see --annotate", e.left_out, e.left_out == 1 ? " is" : "s are");
         return error;
 }

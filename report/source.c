@@ -1,12 +1,12 @@
 /* The text of a source, as lines, from wherever it can be had. Used by report/annotate.c. */
 #include "report/source.h"
 #include "formats/label.h"
+#include "formats/wire/open_file.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,20 +18,14 @@
 /* Reads a whole regular file. A path from a trace may name anything: devices and pipes are not opened to be read. */
 static int read_file(const char *path, char **ret_bytes, size_t *ret_size)
 {
-        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r = 0;
-        struct stat st;
         char *bytes = NULL;
+        struct stat st;
         size_t size = 0;
+        int fd = ls_open_regular(path, &st), r = 0;
 
         if (fd < 0)
-                return -errno;
-        if (fstat(fd, &st) < 0)
-                r = -errno;
-        else if (S_ISDIR(st.st_mode))
-                r = -EISDIR;
-        else if (!S_ISREG(st.st_mode))
-                r = -EINVAL;
-        else if ((uint64_t)st.st_size > MAX_SOURCE)
+                return fd;
+        if ((uint64_t)st.st_size > MAX_SOURCE)
                 r = -EFBIG;
         if (!r) {
                 bytes = malloc((size_t)st.st_size + 1);
@@ -117,9 +111,7 @@ static int find_text(const struct ls_profile *p, const struct ls_source *s, cons
 
 static int same_text(const struct ls_source *s, const struct ls_source_text *t)
 {
-        if (!s->text_hash)
-                return 1;               /* not recorded: nothing to compare with */
-        return s->size == t->size && XXH64(t->bytes, t->size, 0) == s->text_hash;
+        return s->text_hash && s->size == t->size && XXH64(t->bytes, t->size, 0) == s->text_hash;
 }
 
 static int split_lines(struct ls_source_text *t)
@@ -170,7 +162,7 @@ int ls_source_read(const struct ls_profile *p, uint32_t source, const struct ls_
         if (!r && s->text.len && (!ret->bytes || !same_text(s, ret)))
                 r = use_text_of_trace(s, ret);
         else if (!r && ret->bytes && !same_text(s, ret))
-                ret->problem = LS_SOURCE_CHANGED;
+                ret->problem = s->text_hash ? LS_SOURCE_CHANGED : LS_SOURCE_UNKNOWN;
         if (!r && !ret->bytes)
                 ret->problem = ret->path ? LS_SOURCE_UNREADABLE : LS_SOURCE_NOT_A_FILE;
         else if (!r && ret->size && ret->bytes[0] == '\033')
@@ -187,6 +179,7 @@ const char *ls_source_problem_text(enum ls_source_problem problem)
         static const char *const texts[] = {
                 [LS_SOURCE_OK] = "",
                 [LS_SOURCE_CHANGED] = "[Warning: the file has changed since it was recorded; lines may be off]",
+                [LS_SOURCE_UNKNOWN] = "[Warning: the trace does not tell whether this is the file that was recorded]",
                 [LS_SOURCE_NOT_A_FILE] = "[Cannot annotate non-file]",
                 [LS_SOURCE_BYTECODE] = "[Cannot annotate bytecode file]",
                 [LS_SOURCE_UNREADABLE] = "",

@@ -8,6 +8,7 @@
 enum ls_source_problem {
         LS_SOURCE_OK,
         LS_SOURCE_CHANGED,              /* read, but it is not the file that was recorded: a warning */
+        LS_SOURCE_UNKNOWN,              /* read, but the trace has no hash to tell whether it is the one: a warning */
         LS_SOURCE_NOT_A_FILE,           /* a chunk from a string, whose text is not in the trace */
         LS_SOURCE_BYTECODE,
         LS_SOURCE_UNREADABLE,           /* error says why */

@@ -301,6 +301,17 @@ static void end_recorder(struct top *s)
         s->ended = 1;
 }
 
+static void put_tail(struct top *s)
+{
+        for (char *line = s->tail, *end; *line; line = end) {
+                end = strchrnul(line, '\n');
+                if (*end)
+                        *end++ = '\0';
+                ls_put_visible(stderr, line);
+                fputc('\n', stderr);
+        }
+}
+
 static int watch(struct top *s, struct ls_report_options *o)
 {
         struct ls_tui_live live = { .ctx = s, .fd = news_fd, .attend = attend, .growing = growing, .status = status_text,
@@ -309,7 +320,7 @@ static int watch(struct top *s, struct ls_report_options *o)
 
         wait_for_end(s, START_MS, has_samples);
         if (s->ended && access(s->trace, R_OK) < 0) {   /* it says why */
-                fputs(s->tail, stderr);
+                put_tail(s);
                 return exit_status(s) ? exit_status(s) : LS_EXIT_FAIL;
         }
         o->input = s->trace;
@@ -322,7 +333,9 @@ static int open_log(struct top *s)
 {
         if (!raw.log)
                 return 0;
-        s->log_fd = open(raw.log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+        s->log_fd = open(raw.log, O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC);
+        if (s->log_fd < 0 && errno == ENOENT)           /* never through a link that leads nowhere */
+                s->log_fd = open(raw.log, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
         if (s->log_fd >= 0)
                 return 0;
         ls_error("top: --log %s: %s", raw.log, strerror(errno));

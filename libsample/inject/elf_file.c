@@ -12,7 +12,7 @@
 #define MAX_DYNAMIC 4096
 #define MAX_CHAIN 4096          /* symbols looked at in one hash bucket */
 #define MAX_NAME 64             /* longest name compared, terminator included */
-#define MAX_SCAN (UINT64_C(1) << 30)
+#define MAX_SCAN (UINT64_C(64) << 20)   /* some 20 ms, for those who wait meanwhile */
 #define SCAN_BLOCK (256u << 10)
 
 struct elf {                    /* an ELF file that is being read */
@@ -194,6 +194,17 @@ static void read_interpreter(const struct elf *elf, const Elf64_Phdr *ph, struct
         ret->interpreter[sizeof ret->interpreter - 1] = '\0';
 }
 
+static int read_headers(struct elf *elf)
+{
+        Elf64_Ehdr eh;
+
+        if (read_at(elf, 0, &eh, sizeof eh) < 0 || eh.e_ident[EI_CLASS] != ELFCLASS64 ||
+            eh.e_phentsize != sizeof(Elf64_Phdr) || eh.e_phnum == 0)
+                return -ENOEXEC;
+        elf->nphdrs = eh.e_phnum < MAX_PHDRS ? eh.e_phnum : MAX_PHDRS;
+        return read_at(elf, eh.e_phoff, elf->phdrs, elf->nphdrs * sizeof elf->phdrs[0]);
+}
+
 int ls_elf_inspect(int fd, uint64_t size, struct ls_elf_facts *ret)
 {
         struct elf elf = { .fd = fd, .size = size };
@@ -212,10 +223,7 @@ int ls_elf_inspect(int fd, uint64_t size, struct ls_elf_facts *ret)
                 ret->bits32 = 1;
                 return 0;
         }
-        if (read_at(&elf, 0, &eh, sizeof eh) < 0 || eh.e_phentsize != sizeof(Elf64_Phdr) || eh.e_phnum == 0)
-                return -ENOEXEC;
-        elf.nphdrs = eh.e_phnum < MAX_PHDRS ? eh.e_phnum : MAX_PHDRS;
-        if (read_at(&elf, eh.e_phoff, elf.phdrs, elf.nphdrs * sizeof elf.phdrs[0]) < 0)
+        if (read_headers(&elf) < 0)
                 return -ENOEXEC;
         for (unsigned i = 0; i < elf.nphdrs; i++) {
                 if (elf.phdrs[i].p_type == PT_INTERP)
@@ -228,28 +236,65 @@ int ls_elf_inspect(int fd, uint64_t size, struct ls_elf_facts *ret)
         return 0;
 }
 
-int ls_elf_contains(int fd, uint64_t size, const char *text)
+struct scan { const char *text; char *block; uint64_t left; };  /* left: bytes that may still be read */
+
+static int in_range(const struct elf *elf, struct scan *s, uint64_t offset, uint64_t n)
 {
-        size_t len = strlen(text), kept = 0;
-        uint64_t offset = 0;
-        char *block = mmap(NULL, SCAN_BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        size_t len = strlen(s->text), kept = 0;
         int found = 0;
 
-        if (block == MAP_FAILED)
+        if (offset > elf->size)
                 return 0;
-        if (size > MAX_SCAN)
-                size = MAX_SCAN;
-        while (!found && offset < size) {       /* the last len - 1 bytes of a block are kept: text may cross */
-                ssize_t n = pread(fd, block + kept, SCAN_BLOCK - kept, (off_t)offset);
+        if (n > elf->size - offset)
+                n = elf->size - offset;
+        while (!found && n && s->left) {        /* the last len - 1 bytes of a block are kept: text may cross */
+                size_t room = SCAN_BLOCK - kept;
+                ssize_t got;
 
-                if (n <= 0)
+                if (room > n)
+                        room = (size_t)n;
+                if (room > s->left)
+                        room = (size_t)s->left;
+                got = pread(elf->fd, s->block + kept, room, (off_t)offset);
+                if (got <= 0)
                         break;
-                offset += (uint64_t)n;
-                n += (ssize_t)kept;
-                found = memmem(block, (size_t)n, text, len) != NULL;
-                kept = (size_t)n < len - 1 ? (size_t)n : len - 1;
-                memmove(block, block + n - kept, kept);
+                offset += (uint64_t)got;
+                n -= (uint64_t)got;
+                s->left -= (uint64_t)got;
+                got += (ssize_t)kept;
+                found = memmem(s->block, (size_t)got, s->text, len) != NULL;
+                kept = (size_t)got < len - 1 ? (size_t)got : len - 1;
+                memmove(s->block, s->block + got - kept, kept);
         }
-        munmap(block, SCAN_BLOCK);
+        return found;
+}
+
+/* Constants lie in what is loaded to be read only, or with the code where a linker has not parted them. */
+static int in_segments(const struct elf *elf, struct scan *s, uint32_t executable)
+{
+        for (unsigned i = 0; i < elf->nphdrs; i++) {
+                const Elf64_Phdr *ph = &elf->phdrs[i];
+
+                if (ph->p_type == PT_LOAD && !(ph->p_flags & PF_W) && (ph->p_flags & PF_X) == executable &&
+                    in_range(elf, s, ph->p_offset, ph->p_filesz))
+                        return 1;
+        }
+        return 0;
+}
+
+int ls_elf_contains(int fd, uint64_t size, const char *text)
+{
+        struct scan s = { .text = text, .left = MAX_SCAN };
+        struct elf elf = { .fd = fd, .size = size };
+        int found;
+
+        s.block = mmap(NULL, SCAN_BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (s.block == MAP_FAILED)
+                return 0;
+        if (read_headers(&elf) < 0)
+                found = in_range(&elf, &s, 0, size);
+        else
+                found = in_segments(&elf, &s, 0) || in_segments(&elf, &s, PF_X);
+        munmap(s.block, SCAN_BLOCK);
         return found;
 }

@@ -17,7 +17,8 @@ struct ls_elf_facts {
 /* fd: a regular file of size bytes. Returns 0; -ENOEXEC when it is no ELF program that the kernel would run. */
 int ls_elf_inspect(int fd, uint64_t size, struct ls_elf_facts *ret);
 
-/* 1 when text (short, no terminator compared) is anywhere in the first GiB of the file. */
+/* 1 when text (short, no terminator compared) is in what is loaded of the file and never written; in a file that is no 64-bit
+ * ELF file, anywhere. Reads 64 MiB of it, and no more. */
 int ls_elf_contains(int fd, uint64_t size, const char *text);
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "formats/wire/open_file.h"
 #include "formats/wire/shm.h"
 #include "libsample/inject/elf_file.h"
 #include "libsample/old_libc.h"
@@ -194,20 +195,14 @@ static int read_script(int fd, char line[LINE_MAX_LEN + 1], char **ret_interpret
 
 /* What comes after image->path, open as fd: 1 = image->path was replaced by an interpreter, look at that; 0 = the
  * chain ends here and kind is set. */
-static int follow(int fd, const char *search_path, unsigned flags, struct ls_image *image)
+static int follow(int fd, const struct stat *st, const char *search_path, unsigned flags, struct ls_image *image)
 {
         char line[LINE_MAX_LEN + 1], magic[4] = "", *interpreter, *argument, *program;
-        struct stat st;
-        int r;
+        int r = read_script(fd, line, &interpreter, &argument);
 
-        if (ls_stat(fd, "", &st) < 0 || !S_ISREG(st.st_mode)) {
-                image->kind = LS_IMAGE_NOT_EXECUTABLE;
-                return 0;
-        }
-        r = read_script(fd, line, &interpreter, &argument);
         if (r == 0) {
                 if (pread(fd, magic, 4, 0) == 4 && memcmp(magic, "\177ELF", 4) == 0) {
-                        image->kind = kind_of_elf(fd, &st, flags, image);
+                        image->kind = kind_of_elf(fd, st, flags, image);
                         return 0;
                 }
                 image->kind = LS_IMAGE_NOT_ELF;
@@ -234,20 +229,18 @@ static int follow(int fd, const char *search_path, unsigned flags, struct ls_ima
         return 1;
 }
 
-static void inspect_chain(int fd, const char *search_path, unsigned flags, struct ls_image *image)
+static void inspect_chain(const char *search_path, unsigned flags, struct ls_image *image)
 {
         for (int i = 0; i <= MAX_SCRIPTS; i++) {
-                int more;
+                struct stat st;
+                int fd = ls_open_regular(image->path, &st), more;
 
-                if (fd < 0)
-                        fd = open(image->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
                 if (fd < 0) {
-                        image->kind = LS_IMAGE_UNREADABLE;
+                        image->kind = fd == -EINVAL || fd == -EISDIR ? LS_IMAGE_NOT_EXECUTABLE : LS_IMAGE_UNREADABLE;
                         return;
                 }
-                more = follow(fd, search_path, flags, image);
+                more = follow(fd, &st, search_path, flags, image);
                 close(fd);
-                fd = -1;
                 if (!more)
                         return;
         }
@@ -264,30 +257,21 @@ void ls_image_inspect(const char *name, const char *search_path, unsigned flags,
         if (r < 0)
                 ret->kind = r == -EACCES ? LS_IMAGE_NOT_EXECUTABLE : LS_IMAGE_MISSING;
         else
-                inspect_chain(-1, search_path, flags, ret);
+                inspect_chain(search_path, flags, ret);
         errno = saved;
 }
 
 void ls_image_inspect_fd(int fd, const char *search_path, unsigned flags, struct ls_image *ret)
 {
-        static const char prefix[] = "/proc/self/fd/";
-        int saved = errno, copy, divisor = 1;
-        char *p;
+        int saved = errno;
 
         memset(ret, 0, offsetof(struct ls_image, file));
-        p = (char *)memcpy(ret->file, prefix, sizeof prefix - 1) + sizeof prefix - 1;
-        while (fd >= 0 && fd / divisor >= 10)
-                divisor *= 10;
-        for (; fd >= 0 && divisor; divisor /= 10)
-                *p++ = (char)('0' + fd / divisor % 10);
-        *p = '\0';
+        ls_fd_path(ret->file, fd < 0 ? 0 : fd);
         memcpy(ret->path, ret->file, strlen(ret->file) + 1);
-        /* opened anew: an O_PATH descriptor cannot be read */
-        copy = fd < 0 ? -1 : open(ret->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        if (copy < 0)
-                ret->kind = fd < 0 || errno == ENOENT ? LS_IMAGE_MISSING : LS_IMAGE_UNREADABLE;
+        if (fd < 0 || ls_fcntl(fd, F_GETFD, 0) < 0)
+                ret->kind = LS_IMAGE_MISSING;
         else
-                inspect_chain(copy, search_path, flags, ret);
+                inspect_chain(search_path, flags, ret);         /* opened anew: an O_PATH descriptor cannot be read */
         errno = saved;
 }
 

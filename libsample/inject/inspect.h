@@ -26,7 +26,7 @@ enum ls_image_kind {
 
 /* Flags of an inspection. */
 #define LS_INSPECT_SHELL 0x1    /* a file without "#!" that is not ELF is run by /bin/sh, as execvp does */
-#define LS_INSPECT_TEXT  0x2    /* also look for LuaJIT's version string: reads the file, a few ms for a large one */
+#define LS_INSPECT_TEXT  0x2    /* also look for LuaJIT's version string: reads up to 64 MiB of the file, some 20 ms */
 
 struct ls_image {
         enum ls_image_kind kind;        /* of the first file in the chain that is not OK, else LS_IMAGE_OK */

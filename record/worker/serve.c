@@ -16,6 +16,7 @@
 #define uthash_nonfatal_oom(elt) ((elt)->failed = 1)
 #include <uthash.h>
 
+#include "libsample/inject/inspect.h"
 #include "record/worker/symbols.h"
 
 #define SOURCE_MAX  (64 << 20)          /* a larger one is no source that somebody annotates; bounds our time */
@@ -164,6 +165,16 @@ static int answer_build_id(const struct ls_worker_request *q, const char *path, 
         return by_view(path, q->pid, read_build_id, r);
 }
 
+static int answer_has_luajit(const struct ls_worker_request *q, const char *path, const char *search, struct ls_worker_reply *r)
+{
+        static struct ls_image image;   /* 8 KiB */
+
+        (void)q;
+        ls_image_inspect(path, search, LS_INSPECT_SHELL | LS_INSPECT_TEXT, &image);
+        r->size = (uint64_t)ls_image_has_luajit(&image);
+        return 0;
+}
+
 /* Size and hash of a regular file's bytes. */
 static int read_source(const char *path, struct stat *ret_st, uint64_t *ret_size, uint64_t *ret_hash)
 {
@@ -255,6 +266,7 @@ static int (*const answers[LS_WORKER_NOPS])(const struct ls_worker_request *q, c
         [LS_WORKER_ROW] = answer_row,
         [LS_WORKER_SYMBOL] = answer_symbol,
         [LS_WORKER_BUILD_ID] = answer_build_id,
+        [LS_WORKER_HAS_LUAJIT] = answer_has_luajit,
         [LS_WORKER_SOURCE] = answer_source,
 };
 

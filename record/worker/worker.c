@@ -130,6 +130,11 @@ struct ls_worker *ls_workers_of(struct ls_workers *ws, pid_t pid, struct ls_work
         return w;
 }
 
+uid_t ls_worker_uid(const struct ls_worker *w)
+{
+        return w ? w->rights.uid : geteuid();
+}
+
 static int start(struct ls_worker *w)
 {
         char uid[16], gid[16];
@@ -352,6 +357,15 @@ size_t ls_worker_build_id(struct ls_worker *w, pid_t pid, const char *path, uint
                 return 0;
         memcpy(ret_id, reply.id, reply.id_len);
         return reply.id_len;
+}
+
+int ls_worker_has_luajit(struct ls_worker *w, const char *path)
+{
+        const char *search = getenv("PATH");
+
+        begin(LS_WORKER_HAS_LUAJIT, 0, path);
+        set_text(1, search ? search : "");
+        return ask(w, SOON_MS) == 0 && reply.size == 1;
 }
 
 int ls_worker_source(struct ls_worker *w, const char *dir, const char *name, char *ret_path, uint64_t *ret_size,

@@ -25,6 +25,9 @@ void ls_workers_free(struct ls_workers *ws);
  * one with as few as there are. Lives as long as ws. NULL only when ws is. */
 struct ls_worker *ls_workers_of(struct ls_workers *ws, pid_t pid, struct ls_worker *last);
 
+/* The user whose rights it has. */
+uid_t ls_worker_uid(const struct ls_worker *w);
+
 /* A file that a worker is asked about again and again. Its strings are the caller's, and outlive it. */
 struct ls_worker_file {
         const char *path;               /* as the process sees it */
@@ -40,6 +43,8 @@ int ls_worker_row(struct ls_worker *w, struct ls_worker_file *f, uint64_t offset
                   uint64_t *ret_function);
 int ls_worker_symbol(struct ls_worker *w, struct ls_worker_file *f, uint64_t offset, char *ret_name, size_t size);
 size_t ls_worker_build_id(struct ls_worker *w, pid_t pid, const char *path, uint8_t *ret_id, size_t size);
+/* Whether a program, or what its first line names, is a LuaJIT. 0 = no, or not known. */
+int ls_worker_has_luajit(struct ls_worker *w, const char *path);
 /* A source file: name, in dir when it is relative. Writes its path without links, of PATH_MAX bytes, size, and XXH64 of its
  * bytes. Returns 0 or -errno. */
 int ls_worker_source(struct ls_worker *w, const char *dir, const char *name, char *ret_path, uint64_t *ret_size,

@@ -26,8 +26,7 @@ except ImportError as e:
 FILE_MAGIC, FILE_HEADER = bytes.fromhex("894C53540D0A1A0A"), 32
 MAX_TEXT = 67108864
 LOST, NO_FUNCTION = "[definition lost]", "[no function]"
-DEFINITIONS_AT_ALL, DEFINITIONS_PER_BYTE = 65536, 256
-STRINGS_AT_ALL, STRINGS_PER_BYTE = 16 << 20, 4096
+COST_AT_ALL, COST_PER_BYTE, COST_PER_PAYLOAD_BYTE, PAYLOAD_PER_BYTE = 16 << 20, 32, 8, 16
 CPU_EVENT, WALL_EVENT, COMPILED = 1, 2, 0
 NATIVE, MACHINE_CODE, MAP_HEAD = 5, 6, 88       # kinds of function; bytes that a map's head has
 TOTALS = ("aggregate", "span", "linecount")     # kinds that add to the totals of their event
@@ -63,7 +62,7 @@ class Trace:
     """The file read: chunks in order, damages as dicts, and the definitions of all kinds."""
     def __init__(self, data):
         self.data, self.chunks, self.damages, self.unreadable = data, [], [], 0
-        self.spent = collections.Counter()      # by kind: the highest id; "text": rows of pieces; "bytes": of strings and pieces
+        self.spent = collections.Counter()      # by kind: the highest id; "cost" of all; "payload": bytes of definitions
         self.read_header()
         self.scan()
         starts = data and data[:len(FILE_MAGIC)] == FILE_MAGIC[:len(data)]      # a short one may still grow
@@ -114,18 +113,21 @@ class Trace:
     def spend(self, c):
         """Holds the definitions to what the size of the file backs, gaps in the ids included."""
         spent = self.spent.copy()
+        if any(r.kind and r.kind.name != "sample" for r in c.records):
+            spent["payload"] += c.raw_size
         for r in c.records:
             if r.kind and r.kind.how == "ids":
                 top = max(spent[r.kind.name], r.first + r.count - 1)
+                each = 8 * len(r.kind.columns) + (16 if r.kind.name in ("stack", "location") else 96)
+                spent["cost"] += (top - spent[r.kind.name]) * each
                 if r.kind.name == "string":
-                    spent["bytes"] += sum(len(b) for b in r.columns["bytes"][max(0, spent["string"] + 1 - r.first):])
+                    spent["cost"] += sum(len(b) for b in r.columns["bytes"])
                 spent[r.kind.name] = top
             elif r.kind and r.kind.name in ("text", "jitmap"):
-                spent["text"] += r.count
-                spent["bytes"] += sum(len(b) for b in r.columns["bytes"])
+                spent["cost"] += 32 * r.count + sum(len(b) for b in r.columns["bytes"])
         size = len(self.data)
-        if (spent["bytes"] > STRINGS_AT_ALL + STRINGS_PER_BYTE * size or
-                sum(spent.values()) - spent["bytes"] > DEFINITIONS_AT_ALL + DEFINITIONS_PER_BYTE * size):
+        payload = min(spent["payload"], PAYLOAD_PER_BYTE * size)
+        if spent["cost"] > COST_AT_ALL + COST_PER_BYTE * size + COST_PER_PAYLOAD_BYTE * payload:
             raise Damage("more definitions than the size of the file backs")
         self.spent = spent
 

@@ -164,6 +164,7 @@ static void test_text_across_blocks(void **state)
 
         (void)state;
         assert_non_null(bytes);
+        f.ph[0].p_filesz = n;
         for (int at = (256 << 10) - 12; at <= 256 << 10; at++) {
                 memset(bytes, 0, n);
                 memcpy(bytes, &f, sizeof f);
@@ -172,6 +173,39 @@ static void test_text_across_blocks(void **state)
                 assert_int_equal(inspect(path_of("elf"), LS_INSPECT_TEXT).contains_luajit, 1);
         }
         free(bytes);
+}
+
+static uint64_t bytes_read(void)
+{
+        unsigned long long n = 0;
+        FILE *f = fopen("/proc/self/io", "re");
+
+        assert_int_equal(fscanf(f, "rchar: %llu", &n), 1);
+        fclose(f);
+        return n;
+}
+
+/* Who looks at a file must not be made to read for seconds; what matters of it is read first. */
+static void test_large_files(void **state)
+{
+        struct elf_file f = make_elf(GLIBC, NULL, NULL);
+        const uint64_t code = UINT64_C(1) << 30;
+        uint64_t before;
+        int fd;
+
+        (void)state;
+        f.ph[0] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = code, .p_memsz = code };
+        write_file("elf", &f, sizeof f, 0755);
+        assert_int_equal(truncate(path_of("elf"), (off_t)code + 4096), 0);
+        before = bytes_read();
+        assert_int_equal(inspect(path_of("elf"), LS_INSPECT_TEXT).contains_luajit, 0);
+        assert_in_range(bytes_read() - before, 1 << 20, 65 << 20);
+        f.ph[2] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R, .p_offset = code, .p_filesz = 4096, .p_memsz = 4096 };
+        fd = open(path_of("elf"), O_RDWR | O_CLOEXEC);
+        assert_int_equal(pwrite(fd, &f, sizeof f, 0), sizeof f);
+        assert_int_equal(pwrite(fd, "LuaJIT 2.1", 10, (off_t)code + 100), 10);
+        close(fd);
+        assert_int_equal(inspect(path_of("elf"), LS_INSPECT_TEXT).contains_luajit, 1);
 }
 
 static void test_debian_luajit(void **state)
@@ -386,6 +420,7 @@ int main(void)
                 cmocka_unit_test(test_kinds),
                 cmocka_unit_test(test_lua_in_it),
                 cmocka_unit_test(test_text_across_blocks),
+                cmocka_unit_test(test_large_files),
                 cmocka_unit_test(test_debian_luajit),
                 cmocka_unit_test(test_setuid),
                 cmocka_unit_test(test_scripts),

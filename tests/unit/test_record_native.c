@@ -60,6 +60,7 @@ static struct native_calls calls = { .here = sample_here };
 /* --- the trace --- */
 
 static struct ls_trace_writer *writer;
+static struct ls_ids ids;
 static struct ls_mappings mappings;
 static struct ls_native_process process;
 static struct ls_native_ring ring;
@@ -75,7 +76,7 @@ static int setup(void **state)
         trace_fd = mkstemp(trace_path);
         assert_true(trace_fd >= 0);
         assert_int_equal(ls_trace_writer_open(trace_fd, 1000000, &writer), 0);
-        ls_mappings_init(&mappings, writer, NULL, getpid());
+        ls_mappings_init(&mappings, writer, NULL, &ids, getpid());
         assert_int_equal(ls_native_init(&process, &mappings), 0);
         memset(&ring, 0, sizeof(ring));
         dump_set_stack_end();
@@ -296,7 +297,7 @@ static void a_segment_in_pieces_is_one(void **state)
                                        .file_offset = r->file_offset - 4096, .path_len = (uint32_t)strlen(r->path) };
         snprintf(path, sizeof(path), "%s", r->path);
         ls_mappings_done(&mappings);
-        ls_mappings_init(&mappings, writer, NULL, getpid());
+        ls_mappings_init(&mappings, writer, NULL, &ids, getpid());
         assert_int_equal(ls_mappings_add(&mappings, &rec, path, (const uint8_t *)""), 0);
         assert_int_equal(mprotect((void *)(addr & ~UINT64_C(4095)), 1, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
         ls_mappings_find(&mappings, 0x1000);

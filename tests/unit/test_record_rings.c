@@ -3,6 +3,10 @@
 #include "tests/unit/translate_fixture.h"
 #include "tests/unit/jit_fixture.h"
 
+#include <sys/resource.h>
+
+#include "record/ids.h"
+
 static struct ls_ring *at(unsigned i)
 {
         return ls_memory_ring(&memory, i);
@@ -78,6 +82,45 @@ static void ids_are_the_rings_own(void **state)
         assert_int_equal(profile->n_sources, 3);        /* none, one, lost */
         assert_int_equal(profile->n_functions, 4);      /* the same function is one, whoever defined it */
         assert_int_equal(translate.bad_records + translate.definition_missing, 0);
+}
+
+static uint64_t memory_used(void)
+{
+        unsigned long pages = 0, resident = 0;
+        FILE *f = fopen("/proc/self/statm", "re");
+
+        assert_int_equal(fscanf(f, "%lu %lu", &pages, &resident), 2);
+        fclose(f);
+        return resident * 4096ull;
+}
+
+/* As far apart as they may be, in each ring: a few hundred records are no reason for a GB. */
+static void claimed_ids_cost_little(void **state)
+{
+        const struct rlimit most = { 4ull << 30, RLIM_INFINITY };
+        uint64_t before = memory_used();
+        struct rlimit was;
+
+        (void)state;
+        getrlimit(RLIMIT_AS, &was);
+        assert_int_equal(setrlimit(RLIMIT_AS, &most), 0);
+        for (unsigned i = 0; i < 64; i++) {
+                uint32_t id = 262144;
+
+                put_thread(i, 100 + i, "liar");
+                fake_source(at(i), 1, "@/nowhere/app.lua", 0);
+                for (int n = 0; n < 12 && id < LS_ID_MAX; n++, id += id / 2 + 262144 + 64)
+                        fake_function(at(i), id, 1, 1, 2);
+                run_drain();
+        }
+        assert_in_range(memory_used() - before, 0, 300u << 20);
+        assert_true(translate.bad_records > 0);
+        setrlimit(RLIMIT_AS, &was);
+        /* What is dense is still taken. */
+        put_function(63, 1, 10, "a");
+        put_sample(63, 1, 11, 3, 0, 0);
+        finish();
+        assert_string_equal(all_rows(), "163 VM3 T0 a:11\n");
 }
 
 static void a_ring_is_used_again(void **state)
@@ -397,7 +440,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                TEST(ids_are_the_rings_own), TEST(a_ring_is_used_again), TEST(threads_come_and_go),
+                TEST(ids_are_the_rings_own), TEST(claimed_ids_cost_little), TEST(a_ring_is_used_again), TEST(threads_come_and_go),
                 TEST(texts_are_written_once), TEST(traces_become_frames), TEST(samples_before_their_trace),
                 TEST(side_traces_bring_their_parents), TEST(circles_of_parents), TEST(hostile_traces),
                 TEST(kept_definitions_have_a_limit), TEST(native_stacks_that_lead_nowhere), TEST(hostile_native_stacks),

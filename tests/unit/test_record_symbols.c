@@ -337,6 +337,22 @@ static void what_is_no_program_is_refused(void **state)
         assert_int_equal(ls_symbols_build_id(self, id, 4), 0);
 }
 
+/* An open of a FIFO that nobody writes to would not come back. */
+static void what_may_wait_for_ever_is_not_opened(void **state)
+{
+        char app[PATH_MAX];
+        uint8_t id[64];
+
+        (void)state;
+        snprintf(app, sizeof(app), "%s/fifo", dir);
+        assert_int_equal(mkfifo(app, 0600), 0);
+        alarm(10);
+        assert_null(ls_symbols_open(app, NULL, 0));
+        assert_int_equal(ls_symbols_build_id(app, id, sizeof(id)), 0);
+        assert_null(ls_symbols_open("/dev/null", NULL, 0));
+        alarm(0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -347,6 +363,7 @@ int main(void)
                 cmocka_unit_test(the_vdso_has_names),
                 cmocka_unit_test(the_kernel_has_names_when_it_shows_them),
                 cmocka_unit_test(what_is_no_program_is_refused),
+                cmocka_unit_test(what_may_wait_for_ever_is_not_opened),
         };
 
         return cmocka_run_group_tests(tests, group_setup, group_teardown);

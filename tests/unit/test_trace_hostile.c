@@ -365,6 +365,63 @@ static void lying_sizes(void **state)
         free(z);
 }
 
+static uint64_t memory_used(void)
+{
+        unsigned long pages = 0, resident = 0;
+        FILE *f = fopen("/proc/self/statm", "re");
+
+        assert_int_equal(fscanf(f, "%lu %lu", &pages, &resident), 2);
+        fclose(f);
+        return resident * 4096ull;
+}
+
+/* 1 MB: what the chunks do not take is one of a type that readers skip. */
+static void expect_little_memory(void)
+{
+        struct ls_profile *p;
+        uint64_t seed = 1, before;
+
+        while (file.len < 1000000) {
+                for (int i = 0; i < 8192; i++) {
+                        seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+                        ls_buf_add(&raw, &seed, 8);
+                }
+                chunk(200);
+        }
+        before = memory_used();
+        p = finish();
+        assert_in_range(memory_used() - before, 0, 64u << 20);
+        ls_profile_close(p);
+}
+
+static void kinds_of_rows(void (*put)(unsigned kind, uint32_t first, uint32_t count), uint32_t step, uint32_t count)
+{
+        begin(1);
+        for (unsigned kind = 1; kind < LS_KINDS; kind++) {
+                if (!ls_schemas[kind].name || ls_schemas[kind].rows != LS_ROWS_DENSE || kind == LS_REC_STRING)
+                        continue;
+                for (uint32_t first = step; first + count <= ls_schemas[kind].max && first < step * 64; first += step) {
+                        put(kind, first, count);
+                        chunk(LS_CHUNK_DEFINITIONS);
+                }
+        }
+        expect_little_memory();
+}
+
+static void put_rows(unsigned kind, uint32_t first, uint32_t count)
+{
+        ls_record_begin(&body, first, count);
+        record(kind);
+}
+
+/* Ids that are left out, and rows that are all the same: a few bytes for any number of them. */
+static void a_small_file_takes_little_memory(void **state)
+{
+        (void)state;
+        kinds_of_rows(put_rows, 200000, 1);
+        kinds_of_rows(put_rows, 200000, 200000);
+}
+
 static int free_all(void **state)
 {
         ls_buf_free(&file);
@@ -385,6 +442,7 @@ int main(void)
                 cmocka_unit_test(lying_sizes),
                 cmocka_unit_test(lying_codes),
                 cmocka_unit_test(random_codes),
+                cmocka_unit_test(a_small_file_takes_little_memory),
         };
 
         return cmocka_run_group_tests(tests, NULL, free_all);

@@ -196,6 +196,35 @@ def add_to(suite):
         refused(p.p.pid, "is traced already, by process %d" % os.getpid())
         end(p)
 
+    @test("claimed-files", "a program that names files of its choice as the agent's: nothing is opened, changed or run")
+    def _():
+        d, shm = open_copy(), tempfile.mkdtemp(dir="/dev/shm")
+        shutil.copy(host("claims"), d)
+        os.chmod(shm, 0o755)
+        victim, fifo = os.path.join(shm, "victim"), os.path.join(shm, "fifo")
+        with open(victim, "wb") as f:
+            f.write(b"x" * 5000)
+        os.chmod(victim, 0o600)
+        os.mkfifo(fifo, 0o600)
+        before = os.stat(victim)
+        user = as_nobody() if os.geteuid() == 0 else []
+        for claim in (victim, fifo, "/dev/null", "/proc/self/environ", shm, "sealed", "filled", "readonly"):
+            for claims in ((claim, "memfd"), ("memfd", claim)):
+                p = Started([*user, os.path.join(d, "host_claims"), *claims])
+                p.wait_for("begin ")
+                fds = [int(fd) for fd in p.read(p.out).split()[1:3]]
+                opened = "/proc/%d/fd/%d" % (p.p.pid, fds[claims.index(claim)])
+                held = os.stat(opened)
+                refused(p.p.pid, "it names another file than the memory file that was to be made in it")
+                check(p.p.poll() is None, "%r: it ended" % (claims,))
+                now = os.stat(opened)
+                check((held.st_size, held.st_mtime_ns) == (now.st_size, now.st_mtime_ns), "%r: changed" % (claims,))
+                end(p)
+        after = os.stat(victim)
+        check((before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns), "the file was changed")
+        shutil.rmtree(shm)
+        shutil.rmtree(d)
+
     @test("attached", "a process that is recorded already: attached to, or started by luasample")
     def _():
         p = begun(LOOP, "60")

@@ -18,7 +18,8 @@ def read_csv(text):
     """Rows as dicts; each line must have the head's columns."""
     lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     check(all(len(l) == len(lines[0]) for l in lines), "lines of different lengths")
-    return [dict(zip(lines[0], l)) for l in lines[1:]]
+    check(not any(cell[:1] in ("=", "+", "-", "@") for l in lines for cell in l), "a cell is a formula")
+    return [dict(zip(lines[0], (cell[cell[:1] == "'":] for cell in l))) for l in lines[1:]]
 
 
 def same(cell, value):

@@ -20,6 +20,17 @@ def add_to(suite):
             r = s.report("none.data", "--html", "-o", "x.html", *args)
             check(r.status == 129 and "--html" in r.err, "%s: status %d: %s" % (args, r.status, r.err))
 
+    @t("options.sources", "files that are not known to be those that were recorded are not in the page", quick=True)
+    def sources():
+        page, d = s.tmpfile(".html"), os.path.dirname(s.tmpfile(".lua"))
+        with open(os.path.join(d, "util.lua"), "w") as f:
+            f.write("-- a key that nobody may have\n" * 40)
+        trace = os.path.join(s.ROOT, "tests", "golden", "report", "app.data")
+        r = s.report(trace, "--html", "-o", page, "--source-dir", d).ok()
+        with open(page) as f:
+            check("a key that nobody may have" not in f.read(), "the page has a file that was not recorded")
+        check("not in the page" in r.err and len(r.err.splitlines()) == 1, r.err)
+
     @t("options.terminal", "a terminal gets no page", quick=True)
     def terminal():
         master, slave = pty.openpty()

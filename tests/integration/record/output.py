@@ -3,6 +3,8 @@ import os
 import resource
 import signal
 import stat
+import subprocess
+import tempfile
 import time
 
 from support import Fail, Skip, Started, check, check_near, info, luasample, need, record, report, rows, run, tmpdir, tmpfile
@@ -75,6 +77,54 @@ def add_to(suite):
             record(["true"], trace=trace).ok()
             if n:
                 check(open(trace + ".old", "rb").read() == before, "the old one is not there")
+
+    @test("links", "a link is kept as FILE.old, whether it leads to a file or nowhere: nothing is written through it", quick=True)
+    def _():
+        d = tempfile.mkdtemp(dir=tmpdir())
+        trace, aim = os.path.join(d, "trace"), os.path.join(d, "aim")
+        for text in (None, "not a trace"):
+            if text:
+                with open(aim, "w") as f:
+                    f.write(text)
+            if os.path.lexists(trace):
+                os.unlink(trace)
+            os.symlink(aim, trace)
+            record(["true"], trace=trace).ok()
+            check(not os.path.islink(trace) and os.readlink(trace + ".old") == aim, os.listdir(d))
+            check(open(aim).read() == text if text else not os.path.exists(aim), "it was written through the link")
+
+    @test("visible", "messages show what acts on a terminal, in C1 and in bytes that are no UTF-8 too", quick=True)
+    def _():
+        name = b"/no/\xc2\x9b2J\xff\x1b]0;x\x07\xe2\x80\xae"
+        for args in (["report", "-i", name], ["record", "-o", name + b"/x", "--", "true"], ["record", "--", name],
+                     ["doctor", name], ["export", "-i", name, "--format", "csv"], ["doctor", "--json", name]):
+            said = subprocess.run([luasample(), *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=60).stdout
+            check(b"\\u009b2J" in said.replace(b"\\\\", b"\\"), "%r: %r" % (args, said))
+            for bad in (b"\xc2\x9b", b"\xff", b"\x1b", b"\x07", b"\xe2\x80\xae"):
+                check(bad not in said, "%r: %r" % (args, said))
+
+    @test("undone", "a program that cannot be started leaves what was there, and no FILE.old of another day is moved", quick=True)
+    def _():
+        program, d = tmpfile(".exe"), tempfile.mkdtemp(dir=tmpdir())
+        with open(need("true"), "rb") as f:
+            text = f.read()
+        at = text.index(b"/lib64/ld-linux-x86-64.so.2")
+        with open(program, "wb") as f:
+            f.write(text[:at] + b"/nolib" + text[at + 6:])
+        os.chmod(program, 0o755)
+        for here in ([], ["trace"], ["trace.old"], ["trace", "trace.old"]):
+            for name in os.listdir(d):
+                os.unlink(os.path.join(d, name))
+            for name in here:
+                with open(os.path.join(d, name), "w") as f:
+                    f.write("this was " + name)
+            r = record([program], trace=os.path.join(d, "trace"))
+            check(r.status in (126, 127), "%d: %s" % (r.status, r.err))
+            left = {name: open(os.path.join(d, name)).read() for name in os.listdir(d)}
+            # FILE.old made room for FILE, which is back
+            expected = ["trace"] if "trace" in here else here
+            check(left == {name: "this was " + name for name in expected}, "%r: %r %s" % (here, left, r.err))
 
     @test("not-writable", "a directory, a missing one, a read-only one, an empty name: one line, nothing runs", quick=True)
     def _():

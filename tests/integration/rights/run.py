@@ -245,8 +245,8 @@ def reader():
         seen = 0
         while not seen and time.monotonic() < end:
             r = s.Started([s.luasample(), "stack", str(p.pid)], env=dict(os.environ, SECRET="of root"))
-            pid = worker_of(r.p.pid, "look", timeout=5)
-            with contextlib.suppress(OSError, KeyError):        # it lives for milliseconds
+            pid = worker_of(r.p.pid, "look", timeout=2)
+            with contextlib.suppress(OSError, KeyError, TypeError):     # it lives for milliseconds, and may not be met
                 os.kill(pid, signal.SIGSTOP)
                 if status_of(pid)["Seccomp"].strip() == "2":
                     check_confined(pid, NOBODY, "the reader", READS_REGISTERS)
@@ -267,6 +267,40 @@ def fifo():
         rows = s.rows(trace)
         check(seconds < 60 and sum(r["self"] for r in rows) > 0.99, "%.1f s, %s" % (seconds, rows[:3]))
         check(p.poll() is None, "the program has ended")
+
+
+@suite.test("shrinks", "record --native -p: a library that shrinks under its reader costs its names, and no samples")
+def shrinks():
+    need_root()
+    with shared_dir() as where, burning(where) as (p, lib):
+        copy = lib + ".copy"
+        shutil.copy(lib, copy)
+
+        def cut(r):
+            check(worker_of(r.p.pid), "there is no worker")
+            os.rename(copy, lib)                # another file: the program has the first one mapped
+            os.truncate(lib, 4096)
+        trace, err, seconds = recorded(p.pid, "--native", during=cut)
+        i = s.info(trace)
+        check(i["complete"] and i["sample_ticks"] + i["lost_ticks"] == i["ticks"] > 50 and seconds < 60, "%s; %s" % (i, err))
+        check(p.poll() is None, "the program has ended")
+
+
+@suite.test("debuglink", "record --native -p: a debug file that lets its reader wait is given up")
+def debuglink():
+    need_root()
+    with shared_dir() as where, burning(where) as (p, lib):
+        debug = os.path.join(where, "burn.debug")
+        s.run([s.need("objcopy"), "--only-keep-debug", lib, debug]).ok()
+        s.run(["objcopy", "-S", "--remove-section=.note.gnu.build-id", "--add-gnu-debuglink=" + debug, lib, lib + ".new"]).ok()
+        os.rename(lib + ".new", lib)
+        os.unlink(debug)
+        os.mkfifo(debug)
+        os.chown(debug, NOBODY, NOBODY)
+        trace, err, seconds = recorded(p.pid, "--native")
+        i = s.info(trace)
+        check(i["complete"] and i["sample_ticks"] + i["lost_ticks"] == i["ticks"] > 50 and seconds < 60,
+              "%.1f s, %s; %s" % (seconds, i, err))
 
 
 @suite.test("lost", "record --native -p: a worker that is killed takes some names along, and no samples", True)
