@@ -41,7 +41,7 @@ static size_t old_size;
 
 int ls_attach_is_way_of(const char *library)
 {
-        return !strncmp(library, "/proc/self/", 11);
+        return !strncmp(library, LS_ATTACH_WAY, strlen(LS_ATTACH_WAY));
 }
 
 void ls_attach_after_fork_child(void)

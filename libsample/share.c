@@ -65,14 +65,28 @@ static int read_header(int fd, uint64_t size, uint64_t generation, uint32_t owne
         return pread(fd, ret, sizeof *ret, 0) == (ssize_t)sizeof *ret && header_ok(ret, size, generation, owner);
 }
 
-static struct ls_shm *map(int fd, void *at, size_t n, int flags, const struct ls_shm *header)
+/* Memory that is not locked, nor there before it is used, in a program that locks all that it maps (mlockall(MCL_FUTURE)): the
+ * kernel fills what is mapped then, but for what nobody may read. At at (NULL = anywhere), over what is there in one step. */
+static void *map_unlocked(void *at, size_t n, int flags, int fd)
 {
-        struct ls_shm *shm = mmap(at, n, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, 0);
-        const struct ls_ring *ring;
+        void *p = mmap(at ? NULL : ls_pages_place(n), n, PROT_NONE, flags, fd, 0);
+
+        if (p == MAP_FAILED)
+                return p;
+        munlock(p, n);
+        if (mprotect(p, n, PROT_READ | PROT_WRITE) == 0 &&
+            (!at || syscall(SYS_mremap, p, n, n, MREMAP_MAYMOVE | MREMAP_FIXED, at) != -1))
+                return at ? at : p;
+        munmap(p, n);
+        return MAP_FAILED;
+}
+
+static struct ls_shm *checked(struct ls_shm *shm, size_t n, const struct ls_shm *header)
+{
+        const struct ls_ring *ring = (const struct ls_ring *)((const char *)shm + LS_SHM_RINGS);
 
         if (shm == MAP_FAILED)
                 return NULL;
-        ring = (const struct ls_ring *)((const char *)shm + LS_SHM_RINGS);
         if (ring->size != header->ring_size) {
                 ls_share_leave(shm, n);
                 return NULL;
@@ -81,14 +95,18 @@ static struct ls_shm *map(int fd, void *at, size_t n, int flags, const struct ls
         return shm;
 }
 
+static struct ls_shm *map(int fd, void *at, size_t n, const struct ls_shm *header)
+{
+        return checked(mmap(at, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), n, header);
+}
+
 struct ls_shm *ls_share_map_file(int fd, uint64_t size, uint64_t generation, uint32_t owner, struct ls_shm *at)
 {
         struct ls_shm header;
 
         if (!read_header(fd, size, generation, owner, &header))
                 return NULL;
-        return map(fd, at ? at : ls_pages_place((size_t)header.total_size), (size_t)header.total_size, at ? MAP_FIXED : 0,
-                   &header);
+        return checked(map_unlocked(at, (size_t)header.total_size, MAP_SHARED, fd), (size_t)header.total_size, &header);
 }
 
 static size_t end_of(const struct ls_shm *shm, uint32_t rings)
@@ -112,12 +130,12 @@ struct ls_shm *ls_share_map(const struct ls_env_memory *memory, uint32_t owner, 
                 used = atomic_load(&header.rings_used);
                 *ret_mapped = end_of(&header, used > 1 && used < header.ring_count ? used : 1);
                 at = ls_pages_place((size_t)header.total_size);
-                shm = at ? map(fd, at, *ret_mapped, 0, &header) : NULL;
+                shm = at ? map(fd, at, *ret_mapped, &header) : NULL;
                 if (!at || (shm && shm != at)) {        /* there it could not grow */
                         if (shm)
                                 munmap(shm, *ret_mapped);
                         *ret_mapped = (size_t)header.total_size;
-                        shm = map(fd, NULL, *ret_mapped, 0, &header);
+                        shm = map(fd, NULL, *ret_mapped, &header);
                 }
         }
         close(fd);
@@ -146,7 +164,10 @@ uint64_t ls_share_sealed_size(int fd)
 
 void ls_share_leave(struct ls_shm *shm, size_t size)
 {
-        mmap(shm, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+        if (map_unlocked(shm, size, flags, -1) == MAP_FAILED)   /* no room beside it */
+                mmap(shm, size, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0);
 }
 
 struct ls_registry *ls_share_map_registry(const struct ls_env_memory *memory)

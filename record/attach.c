@@ -133,7 +133,7 @@ static int open_its(const struct ls_subject *t, int fd)
         char path[64];
         int own;
 
-        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)t->pid, fd);
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)t->living, fd);
         own = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         own = ls_fd_above_stdio(own < 0 ? -errno : own);
         /* it could be anything by now: only memory files can be sealed */
@@ -177,7 +177,7 @@ static int fill_agent(struct ls_subject *t, const char *agent_path)
         if (err < 0)
                 return say(t, err, "the agent cannot be copied into it");
         /* The loader knows objects by their paths: another for each. */
-        p += sprintf(p, "/proc/self/");
+        p += sprintf(p, LS_ATTACH_WAY);
         for (unsigned i = 0; i < t->agents % 4; i++)
                 *p++ = '/';
         sprintf(p, "fd/%d", a->fd_agent);

@@ -2,8 +2,9 @@
 """Integration tests of `luasample record -p`: run.py [--quick] [--list] [NAME...]
 
 basic.py attaches to programs that run and compares them before and after; ends.py ends attachments in all ways; namespaces.py
-has programs in containers, refusals.py a process for each reason not to attach. Needs the build directory in LUASAMPLE_BUILD (default build/).
-LUASAMPLE_ATTACHMENTS is how often `again` attaches (default 20)."""
+has programs in containers, refusals.py a process for each reason not to attach, risks.py those that an attachment could harm,
+unusual.py a program in which all is set to something unusual.
+Needs the build directory in LUASAMPLE_BUILD (default build/). LUASAMPLE_ATTACHMENTS is how often `again` attaches (default 20)."""
 import os
 import sys
 
@@ -14,9 +15,11 @@ import basic
 import ends
 import namespaces
 import refusals
+import risks
+import unusual
 
 suite = support.Suite("attach")
-for module in (basic, ends, namespaces, refusals):
+for module in (basic, ends, namespaces, refusals, risks, unusual):
     module.add_to(suite)
 
 if __name__ == "__main__":
