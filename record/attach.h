@@ -21,6 +21,7 @@ struct ls_subject {
 
 #define LS_SUBJECT_FORCE 1u             /* risks are warned of, and taken */
 #define LS_SUBJECT_ALL   2u             /* each reason is said, not the first alone */
+#define LS_SUBJECT_OWN   4u             /* the program itself asks for it: risks are its own */
 
 /* attach_subject.c: looks at the process and says in a line why it cannot be attached to. memory: bytes that are to be shared with
  * it. Returns 0 or -errno. */

@@ -1,5 +1,6 @@
-/* What an attachment could do to a process that it can enter: each risk is said in a line, and the process is left as it was,
- * unless the user knows better. Called by attach_subject.c; see attach.h. */
+/* What an attachment could do to a process that it can enter: each risk is said in a line, and the
+ * process is left as it was, unless the user knows better. Called by attach_subject.c; see
+ * attach.h. */
 #include "record/attach.h"
 
 #include <ctype.h>
@@ -20,9 +21,9 @@
 #define CAP_SYS_ADMIN_BIT 21u
 #define CAP_SYS_RESOURCE_BIT 24u
 #define THREADS_NEEDED 2u               /* at one time */
-#define BESIDE ((uint64_t)4 << 20)      /* address space for the agent, its tables, and what brings it in */
+#define BESIDE ((uint64_t)4 << 20)      /* for the agent, its tables, and what brings it in */
 #define STACK_USUAL ((uint64_t)8 << 20)
-#define ARENAS ((uint64_t)128 << 20)    /* that the C library reserves for memory of the two threads */
+#define ARENAS ((uint64_t)128 << 20)    /* that the C library reserves for two threads */
 #define TEXT_MOST 384
 
 struct risk {                           /* one that is looked for */
@@ -59,22 +60,24 @@ static uint64_t limit_of(const struct ls_subject *t, const char *name)
         snprintf(path, sizeof(path), "/proc/%d/limits", (int)t->pid);
         f = fopen(path, "re");
         while (f && fgets(line, sizeof(line), f))
-                if (!strncmp(line, name, strlen(name)) && sscanf(line + strlen(name), " %" SCNu64, &limit) == 1)
+                if (!strncmp(line, name, strlen(name)) &&
+                    sscanf(line + strlen(name), " %" SCNu64, &limit) == 1)
                         break;
         if (f)
                 fclose(f);
         return limit;
 }
 
-/* The kernel asks for capabilities over the whole system here: those in a user namespace of its own are none. */
+/* The kernel asks for capabilities over the whole system here: those in a user namespace of its own
+ * are none. */
 static int is_capable(const struct risk *r, unsigned bit)
 {
         struct stat its, own;
         char path[64];
 
         snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)r->t->living);
-        return field(r->status, "\nCapEff:\t", 16) >> bit & 1 && stat(path, &its) == 0 && stat("/proc/self/ns/user", &own) == 0 &&
-               its.st_ino == own.st_ino;
+        return field(r->status, "\nCapEff:\t", 16) >> bit & 1 && stat(path, &its) == 0 &&
+               stat("/proc/self/ns/user", &own) == 0 && its.st_ino == own.st_ino;
 }
 
 static int has_filters(const struct ls_subject *t)
@@ -117,17 +120,19 @@ static int sandbox(struct risk *r)
         case LS_VERDICT_ENDS:
                 return found(r, "its seccomp filter kills it at %s, which the agent needs", call);
         case LS_VERDICT_UNKNOWN:
-                return found(r, "whether its seccomp filter allows %s, which the agent needs, cannot be told", call);
+                return found(r, "whether its seccomp filter allows %s, which the agent needs, "
+                             "cannot be told", call);
         case -EACCES:
-                return found(r, "it has a seccomp filter, which may kill it for what the agent needs, and which only root "
-                             "(CAP_SYS_ADMIN, without a filter of its own) can read");
+                return found(r, "it has a seccomp filter, which may kill it for what the agent "
+                             "needs, and which only root can read (CAP_SYS_ADMIN, no own filter)");
         default:
-                return found(r, "it has a seccomp filter, which may kill it for what the agent needs, and which cannot be read: %s",
-                             strerror(-verdict));
+                return found(r, "it has a seccomp filter, which may kill it for what the agent "
+                             "needs, and which cannot be read: %s", strerror(-verdict));
         }
 }
 
-/* What mlockall(MCL_CURRENT) leaves, and pages that were locked one by one do not: a locked stack. */
+/* What mlockall(MCL_CURRENT) leaves, and pages that were locked one by one do not: a locked stack.
+ * */
 static int has_locked_stack(const struct ls_subject *t)
 {
         int within = 0, locked = 0;
@@ -137,7 +142,7 @@ static int has_locked_stack(const struct ls_subject *t)
         snprintf(path, sizeof(path), "/proc/%d/smaps", (int)t->living);
         f = fopen(path, "re");
         while (f && !locked && fgets(line, sizeof(line), f)) {
-                if (islower((unsigned char)*line) || isdigit((unsigned char)*line))      /* an address */
+                if (islower((unsigned char)*line) || isdigit((unsigned char)*line))
                         within = strstr(line, "[stack]") != NULL;
                 else if (within && !strncmp(line, "VmFlags:", 8))
                         locked = strstr(line, " lo ") != NULL;
@@ -157,23 +162,27 @@ static uint64_t space(const struct risk *r)
 
 static int locked_memory(struct risk *r)
 {
-        uint64_t locked = field(r->status, "\nVmLck:\t", 10) << 10, limit = limit_of(r->t, "Max locked memory");
+        uint64_t locked = field(r->status, "\nVmLck:\t", 10) << 10;
+        uint64_t limit = limit_of(r->t, "Max locked memory");
 
-        if (!locked || limit == UINT64_MAX || is_capable(r, CAP_IPC_LOCK_BIT) || locked + space(r) <= limit ||
-            !has_locked_stack(r->t))
+        if (!locked || limit == UINT64_MAX || is_capable(r, CAP_IPC_LOCK_BIT) ||
+            locked + space(r) <= limit || !has_locked_stack(r->t))
                 return 0;
-        return found(r, "it locks all of its memory, %" PRIu64 " MiB of the %" PRIu64 " that it may (RLIMIT_MEMLOCK), and the agent "
-                     "needs %" PRIu64 " more", locked >> 20, limit >> 20, space(r) >> 20);
+        return found(r, "it locks all of its memory, %" PRIu64 " MiB of the %" PRIu64 " that it "
+                     "may (RLIMIT_MEMLOCK), and the agent needs %" PRIu64 " more",
+                     locked >> 20, limit >> 20, space(r) >> 20);
 }
 
 static int address_space(struct risk *r)
 {
-        uint64_t used = field(r->status, "\nVmSize:\t", 10) << 10, limit = limit_of(r->t, "Max address space");
+        uint64_t used = field(r->status, "\nVmSize:\t", 10) << 10;
+        uint64_t limit = limit_of(r->t, "Max address space");
 
         if (limit == UINT64_MAX || used + space(r) <= limit)
                 return 0;
-        return found(r, "it has %" PRIu64 " MiB of the %" PRIu64 " of address space that it may (RLIMIT_AS), and the agent needs %"
-                     PRIu64 " more", used >> 20, limit >> 20, space(r) >> 20);
+        return found(r, "it has %" PRIu64 " MiB of the %" PRIu64 " of address space that it may "
+                     "(RLIMIT_AS), and the agent needs %" PRIu64 " more",
+                     used >> 20, limit >> 20, space(r) >> 20);
 }
 
 /* Of all users, in all namespaces. */
@@ -221,14 +230,15 @@ static int user_processes(struct risk *r)
 {
         uint64_t limit = limit_of(r->t, "Max processes"), n;
 
-        if (limit == UINT64_MAX || r->t->uid == 0 || is_capable(r, CAP_SYS_RESOURCE_BIT) || is_capable(r, CAP_SYS_ADMIN_BIT) ||
-            all_threads() + THREADS_NEEDED <= limit)
+        if (limit == UINT64_MAX || r->t->uid == 0 || is_capable(r, CAP_SYS_RESOURCE_BIT) ||
+            is_capable(r, CAP_SYS_ADMIN_BIT) || all_threads() + THREADS_NEEDED <= limit)
                 return 0;
         n = threads_of(r->t->uid);
         if (n + THREADS_NEEDED <= limit)
                 return 0;
-        return found(r, "user id %u has %" PRIu64 " threads of the %" PRIu64 " that this process allows (RLIMIT_NPROC), and the agent "
-                     "needs %u more", r->t->uid, n, limit, THREADS_NEEDED);
+        return found(r, "user id %u has %" PRIu64 " threads of the %" PRIu64 " that this process "
+                     "allows (RLIMIT_NPROC), and the agent needs %u more",
+                     r->t->uid, n, limit, THREADS_NEEDED);
 }
 
 static uint64_t number_in(const char *group, const char *name)
@@ -246,7 +256,8 @@ static uint64_t number_in(const char *group, const char *name)
         return n;
 }
 
-/* The path of the control group that counts its threads: the pids controller's own, or that of all. */
+/* The path of the control group that counts its threads: the pids controller's own, or that of all.
+ * */
 static int pids_group(const struct ls_subject *t, char *to, size_t size)
 {
         char path[64], line[1024];
@@ -285,8 +296,9 @@ static int group_processes(struct risk *r)
                 uint64_t most = number_in(group, "pids.max"), n = number_in(group, "pids.current");
 
                 if (most != UINT64_MAX && n != UINT64_MAX && n + THREADS_NEEDED > most)
-                        return found(r, "its control group %s has %" PRIu64 " of %" PRIu64 " threads (pids.max), and the agent needs %u "
-                                     "more", group, n, most, THREADS_NEEDED);
+                        return found(r, "its control group %s has %" PRIu64 " of %" PRIu64 " "
+                                     "threads (pids.max), and the agent needs %u more",
+                                     group, n, most, THREADS_NEEDED);
                 slash = strrchr(group, '/');
                 if (!slash || slash < group + strlen("/sys/fs/cgroup"))
                         return 0;
@@ -299,9 +311,10 @@ int ls_risks_check(const struct ls_subject *t, const char *status, uint64_t memo
         static int (*const risks[])(struct risk *r) = {
                 sandbox, locked_memory, address_space, user_processes, group_processes,
         };
+        const unsigned n = sizeof(risks) / sizeof(*risks);
         int err = 0;
 
-        for (unsigned i = 0; i < sizeof(risks) / sizeof(*risks) && (!err || how & LS_SUBJECT_ALL); i++) {
+        for (unsigned i = 0; i < n && (!err || how & LS_SUBJECT_ALL); i++) {
                 struct risk r = { .t = t, .status = status, .memory = memory };
 
                 if (!risks[i](&r))
@@ -309,8 +322,8 @@ int ls_risks_check(const struct ls_subject *t, const char *status, uint64_t memo
                 if (how & LS_SUBJECT_FORCE) {
                         ls_warning("%d (%s): %s", (int)t->pid, t->name, r.text);
                 } else {
-                        ls_error("cannot attach to %d (%s) without a risk: %s; --force does it all the same", (int)t->pid, t->name,
-                                 r.text);
+                        ls_error("cannot attach to %d (%s) without a risk: %s; --force does it all "
+                                 "the same", (int)t->pid, t->name, r.text);
                         err = -EPERM;
                 }
         }

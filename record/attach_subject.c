@@ -359,7 +359,7 @@ static int check_inside(struct ls_subject *t, const char *agent_path, const char
                 r = check_agents(t, agent_path);
                 err = err ? err : r;
         }
-        if (!err || how & LS_SUBJECT_ALL) {     /* last: a look at filters stops its threads */
+        if ((!err || how & LS_SUBJECT_ALL) && !(how & LS_SUBJECT_OWN)) {        /* last: a look at filters stops its threads */
                 r = ls_risks_check(t, status, memory, how);
                 err = err ? err : r;
         }

@@ -358,7 +358,7 @@ static int set_cgroup(struct ls_record_options *o, const char *text)
 
 static int set_parent(struct ls_record_options *o, const char *text)
 {
-        (void)o;
+        o->own = 1;
         return ls_parent_meet(text);
 }
 

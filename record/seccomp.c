@@ -1,5 +1,6 @@
-/* See seccomp.h. A filter is a program of classic BPF over struct seccomp_data: it only jumps forward. Here each word has a value or
- * is unknown; where a jump depends on what is unknown both ways are gone, within a bound of steps. */
+/* See seccomp.h. A filter is a program of classic BPF over struct seccomp_data: it only jumps
+ * forward. Here each word has a value or is unknown; where a jump depends on what is unknown both
+ * ways are gone, within a bound of steps. */
 #include "record/seccomp.h"
 
 #include <ctype.h>
@@ -104,7 +105,12 @@ static struct word compute(uint16_t op, struct word a, struct word b)
 
 static int holds(uint16_t op, uint32_t v, uint32_t w)
 {
-        return op == BPF_JEQ ? v == w : op == BPF_JGT ? v > w : op == BPF_JGE ? v >= w : (v & w) != 0;
+        switch (op) {
+        case BPF_JEQ: return v == w;
+        case BPF_JGT: return v > w;
+        case BPF_JGE: return v >= w;
+        default: return (v & w) != 0;
+        }
 }
 
 /* All but jumps and ends. Returns 0, or -1: no such instruction. */
@@ -176,8 +182,8 @@ static void run(struct judged *j, struct machine m)
         note(j, LS_VERDICT_UNKNOWN, 0); /* too long, or not a filter */
 }
 
-enum ls_verdict ls_seccomp_judge(const struct sock_filter *code, unsigned n, const struct ls_call *call, unsigned *budget,
-                                 int *ret_errno)
+enum ls_verdict ls_seccomp_judge(const struct sock_filter *code, unsigned n,
+                                 const struct ls_call *call, unsigned *budget, int *ret_errno)
 {
         struct judged j = { .code = code, .n = n, .budget = budget };
         struct machine m = { .a = known(0), .x = known(0) };
@@ -202,15 +208,18 @@ struct filters {
         struct sock_filter *code[FILTERS_MOST];
 };
 
-static enum ls_verdict judge_all(const struct filters *all, const struct ls_call *call, unsigned *budget)
+static enum ls_verdict judge_all(const struct filters *all, const struct ls_call *call,
+                                 unsigned *budget)
 {
         enum ls_verdict worst = LS_VERDICT_ALLOWED;
 
         for (unsigned i = 0; i < all->n; i++) {
+                enum ls_verdict v;
                 int err;
-                enum ls_verdict v = ls_seccomp_judge(all->code[i], all->length[i], call, budget, &err);
 
-                if (v == LS_VERDICT_FAILS && (call->may_fail < 0 || (call->may_fail && call->may_fail == err)))
+                v = ls_seccomp_judge(all->code[i], all->length[i], call, budget, &err);
+                if (v == LS_VERDICT_FAILS &&
+                    (call->may_fail < 0 || (call->may_fail && call->may_fail == err)))
                         v = LS_VERDICT_ALLOWED;
                 worst = v > worst ? v : worst;
         }
@@ -246,7 +255,8 @@ static int read_filters(pid_t tid, struct filters *all)
                         return -ENOMEM;
                 all->n++;
                 all->length[i] = (unsigned)n;
-                if (ptrace((enum __ptrace_request)PTRACE_SECCOMP_GET_FILTER, tid, i, all->code[i]) != n)
+                if (ptrace((enum __ptrace_request)PTRACE_SECCOMP_GET_FILTER, tid, i,
+                           all->code[i]) != n)
                         return -EIO;
         }
 }

@@ -1,7 +1,8 @@
-/* The system calls that an attachment makes in the program: see seccomp.h. In the order in which they come: of the thread that is
- * stopped; of the threads that begin there (record/attach_stub.c, and what the C library does for them); of the agent's thread;
- * of the tick's handler and the patched functions, in any thread. tests/integration/attach/sandbox.py has them
- * all shown by the kernel and compares. */
+/* The system calls that an attachment makes in the program: see seccomp.h. In the order in which
+ * they come: of the thread that is stopped; of the threads that begin there (record/attach_stub.c,
+ * and what the C library does for them); of the agent's thread; of the tick's handler and the
+ * patched functions, in any thread. tests/integration/attach/sandbox.py has them all shown by the
+ * kernel and compares. */
 #include "record/seccomp.h"
 
 #include <errno.h>
@@ -26,7 +27,9 @@
 #define ARG(i) (1u << (i))
 #define ANY (-1)                        /* it goes on without, whatever the error */
 
-#define THREAD (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS)
+#define THREAD \
+        (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | \
+         CLONE_SYSVSEM | CLONE_SETTLS)
 #define CARRIER (THREAD | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID)
 #define PROPER (THREAD | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
 

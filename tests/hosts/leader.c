@@ -1,4 +1,5 @@
-/* A program whose first thread has ended, by pthread_exit: leader THREADS. The others burn in Lua, each in a VM of its own. */
+/* A program whose first thread has ended, by pthread_exit: leader THREADS. The others burn in Lua,
+ * each in a VM of its own. */
 #include "tests/hosts/host.h"
 
 #include <pthread.h>

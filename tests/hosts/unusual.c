@@ -1,9 +1,12 @@
-/* A program in which all is set to something unusual that a program can set, and that tells what it finds: unusual FIFO [THREADS]
- * [sandbox] [lock] [rwx] [trap]. Threads (default 2, and the first) burn in Lua. sandbox: with a seccomp filter; lock: all memory is locked;
- * rwx: memory is mapped executable, too (READ_IMPLIES_EXEC); trap: SIGTRAP has a handler, and is blocked. For each line that is written to FIFO it prints what the process
- * and each thread have: dispositions of all signals, masks, pending signals, alternate stacks, robust lists, rseq, limits, timers,
- * umask, securebits, seccomp, prctl's, scheduling, floating-point modes, the environment; then "told". tests/integration/attach
- * compares it before, during and after attachments. */
+/* A program in which all is set to something unusual that a program can set, and that tells what it
+ * finds: unusual FIFO [THREADS] [sandbox] [lock] [closed] [rwx] [trap]. Threads (default 2, and the
+ * first) burn in Lua. sandbox: with a seccomp filter; lock: all memory is locked; closed: thread 1
+ * has a filter that kills for getpid; rwx: memory is mapped executable, too (READ_IMPLIES_EXEC);
+ * trap: SIGTRAP has a handler, and is blocked. For each line that is written to FIFO it prints what
+ * the process and each thread have: dispositions of all signals, masks, pending signals, alternate
+ * stacks, robust lists, rseq, limits, timers, umask, securebits, seccomp, prctl's, scheduling,
+ * floating-point modes, the environment; then "told". tests/integration/attach compares it before,
+ * during and after attachments. */
 #include "tests/hosts/host.h"
 
 #include <dlfcn.h>
@@ -35,7 +38,7 @@ extern char **environ;
 static atomic_uint asked, told[THREADS_MOST + 1];       /* rounds */
 static char lines[THREADS_MOST + 1][LINE];
 static unsigned threads = 2;
-static int trap;
+static int trap, closed;
 static atomic_ulong handled;
 
 static void on_signal(int signal, siginfo_t *info, void *context)
@@ -58,9 +61,11 @@ static void set_handlers(void)
         for (int s = 1; s <= NSIG_ALL; s++) {
                 struct sigaction a = { .sa_sigaction = on_signal };
 
-                if (s == SIGKILL || s == SIGSTOP || (s == SIGTRAP && !trap) || (s > 31 && s < SIGRTMIN))
+                if (s == SIGKILL || s == SIGSTOP || (s == SIGTRAP && !trap) ||
+                    (s > 31 && s < SIGRTMIN))
                         continue;
-                a.sa_flags = SA_SIGINFO | (s % 2 ? SA_RESTART : 0) | (s % 3 ? SA_ONSTACK : 0) | (s % 5 ? 0 : SA_NODEFER);
+                a.sa_flags = SA_SIGINFO | (s % 2 ? SA_RESTART : 0) | (s % 3 ? SA_ONSTACK : 0) |
+                             (s % 5 ? 0 : SA_NODEFER);
                 sigemptyset(&a.sa_mask);
                 sigaddset(&a.sa_mask, 1 + (s * 7) % 31);
                 check("sigaction", sigaction(s, &a, NULL));
@@ -68,8 +73,9 @@ static void set_handlers(void)
 }
 
 static const struct { __rlimit_resource_t resource; rlim_t soft; } limits[] = {
-        { RLIMIT_CORE, 12345 }, { RLIMIT_NOFILE, 321 }, { RLIMIT_STACK, 5 << 20 }, { RLIMIT_FSIZE, (rlim_t)7 << 30 },
-        { RLIMIT_SIGPENDING, 77 }, { RLIMIT_MSGQUEUE, 4321 }, { RLIMIT_NICE, 11 }, { RLIMIT_RTPRIO, 3 },
+        { RLIMIT_CORE, 12345 }, { RLIMIT_NOFILE, 321 }, { RLIMIT_STACK, 5 << 20 },
+        { RLIMIT_FSIZE, (rlim_t)7 << 30 }, { RLIMIT_SIGPENDING, 77 }, { RLIMIT_MSGQUEUE, 4321 },
+        { RLIMIT_NICE, 11 }, { RLIMIT_RTPRIO, 3 },
 };
 
 static void set_process(int rwx)
@@ -93,8 +99,8 @@ static void set_process(int rwx)
         check("personality", personality(rwx ? READ_IMPLIES_EXEC : UNAME26 | WHOLE_SECONDS));
         check("subreaper", prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
         check("keepcaps", prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0));
-        if (!geteuid())
-                check("securebits", prctl(PR_SET_SECUREBITS, 0xb2, 0, 0, 0));   /* a bit, and locks of others */
+        if (!geteuid())                                         /* a bit, and locks of others */
+                check("securebits", prctl(PR_SET_SECUREBITS, 0xb2, 0, 0, 0));
         check("setenv", setenv("UNUSUAL", "1", 1));
         check("dup2", dup2(1, 300));
         check("fcntl", fcntl(300, F_SETFL, O_APPEND));
@@ -130,19 +136,19 @@ static void set_thread(unsigned n)
         __asm__ volatile("fldcw %0" : : "m"(control));
 }
 
-/* All system calls are allowed but one that nobody makes. */
-static void set_sandbox(void)
+/* All system calls are allowed but one, by all threads or by the calling one. */
+static void set_sandbox(int nr, unsigned flags)
 {
         struct sock_filter code[] = {
                 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_acct, 0, 1),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)nr, 0, 1),
                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         };
         struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
 
         check("no_new_privs", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-        check("seccomp", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program));
+        check("seccomp", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program));
 }
 
 struct kernel_action {
@@ -164,17 +170,20 @@ static void tell_process(void)
 
                 syscall(SYS_rt_sigaction, s, NULL, &a, 8);
                 if (s != 33)            /* the C library's, since it has a second thread */
-                        printf("signal %d: %lx %lx %lx\n", s, (unsigned long)a.handler, a.flags, (unsigned long)a.mask);
+                        printf("signal %d: %lx %lx %lx\n", s, (unsigned long)a.handler, a.flags,
+                               (unsigned long)a.mask);
         }
         for (int i = 0; i < RLIM_NLIMITS; i++) {
                 getrlimit((__rlimit_resource_t)i, &r);
-                printf("limit %d: %lx %lx\n", i, (unsigned long)r.rlim_cur, (unsigned long)r.rlim_max);
+                printf("limit %d: %lx %lx\n", i, (unsigned long)r.rlim_cur,
+                       (unsigned long)r.rlim_max);
         }
         for (int which = ITIMER_REAL; which <= ITIMER_PROF; which++) {
                 getitimer((__itimer_which_t)which, &timer);
                 printf("itimer %d: %ld\n", which, timer.it_interval.tv_sec);
         }
-        printf("umask %o, personality %x, handled %lu\n", mask, (unsigned)personality(0xffffffff), atomic_load(&handled));
+        printf("umask %o, personality %x, handled %lu\n", mask, (unsigned)personality(0xffffffff),
+               atomic_load(&handled));
         for (char **e = environ; *e; e++)
                 printf("environment %p: %s\n", (void *)*e, *e);
         printf("environ %p, flags of 300: %x\n", (void *)environ, fcntl(300, F_GETFL));
@@ -183,8 +192,10 @@ static void tell_process(void)
 static void tell_thread(unsigned n)
 {
         static const int options[] = { PR_GET_PDEATHSIG, PR_GET_CHILD_SUBREAPER, PR_GET_TSC };
-        static const int values[] = { PR_GET_DUMPABLE, PR_GET_KEEPCAPS, PR_GET_SECUREBITS, PR_GET_TIMERSLACK, PR_GET_NO_NEW_PRIVS,
-                                      PR_GET_SECCOMP, PR_GET_THP_DISABLE, PR_MCE_KILL_GET };
+        static const int values[] = {
+                PR_GET_DUMPABLE, PR_GET_KEEPCAPS, PR_GET_SECUREBITS, PR_GET_TIMERSLACK,
+                PR_GET_NO_NEW_PRIVS, PR_GET_SECCOMP, PR_GET_THP_DISABLE, PR_MCE_KILL_GET,
+        };
         const ptrdiff_t *rseq_at = dlsym(RTLD_DEFAULT, "__rseq_offset");
         const char *rseq = rseq_at ? (const char *)__builtin_thread_pointer() + *rseq_at : NULL;
         uint64_t mask = 0, pending = 0, robust = 0;
@@ -201,12 +212,13 @@ static void tell_thread(unsigned n)
         prctl(PR_GET_NAME, name, 0, 0, 0);
         __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
         __asm__ volatile("fnstcw %0" : "=m"(control));
-        p += sprintf(p, "thread %u: mask %lx, pending %lx, robust %lx %zx, stack %p %x %zx, name %s, mxcsr %x, x87 %x", n,
-                     (unsigned long)mask, (unsigned long)pending, (unsigned long)robust, robust_size, stack.ss_sp, stack.ss_flags,
-                     stack.ss_size, name, mxcsr & ~0x3fu, control);
+        p += sprintf(p, "thread %u: mask %lx, pending %lx, robust %lx %zx, stack %p %x %zx, "
+                     "name %s, mxcsr %x, x87 %x", n, (unsigned long)mask, (unsigned long)pending,
+                     (unsigned long)robust, robust_size, stack.ss_sp, stack.ss_flags, stack.ss_size,
+                     name, mxcsr & ~0x3fu, control);
         if (rseq)                       /* its signature, size and place; not the processor */
-                p += sprintf(p, ", rseq %p flags %x section %lx", (const void *)rseq, *(const unsigned *)(rseq + 16),
-                             *(const unsigned long *)(rseq + 8));
+                p += sprintf(p, ", rseq %p flags %x section %lx", (const void *)rseq,
+                             *(const unsigned *)(rseq + 16), *(const unsigned long *)(rseq + 8));
         for (unsigned i = 0; i < sizeof(options) / sizeof(*options); i++) {
                 int value = -1;
 
@@ -243,6 +255,8 @@ static void burn(unsigned n)
 static void *run(void *arg)
 {
         set_thread((unsigned)(uintptr_t)arg);
+        if (closed && (uintptr_t)arg == 1)
+                set_sandbox(SYS_getpid, 0);
         burn((unsigned)(uintptr_t)arg);
         return NULL;
 }
@@ -282,13 +296,15 @@ int main(int argc, char **argv)
         for (int i = 2; i < argc; i++) {
                 sandbox |= !strcmp(argv[i], "sandbox");
                 lock |= !strcmp(argv[i], "lock");
+                closed |= !strcmp(argv[i], "closed");
                 rwx |= !strcmp(argv[i], "rwx");
                 trap |= !strcmp(argv[i], "trap");
                 if (argv[i][0] >= '1' && argv[i][0] <= '9')
                         threads = (unsigned)atoi(argv[i]);
         }
         if (argc < 2 || threads > THREADS_MOST) {
-                fprintf(stderr, "usage: unusual FIFO [THREADS] [sandbox] [lock] [rwx] [trap]\n");
+                fprintf(stderr, "usage: unusual FIFO [THREADS] [sandbox] [lock] [closed] [rwx] "
+                        "[trap]\n");
                 return 129;
         }
         set_handlers();
@@ -297,7 +313,7 @@ int main(int argc, char **argv)
         if (lock)
                 check("mlockall", mlockall(MCL_CURRENT | MCL_FUTURE));
         if (sandbox)
-                set_sandbox();
+                set_sandbox(SYS_acct, SECCOMP_FILTER_FLAG_TSYNC);
         for (unsigned i = 1; i <= threads; i++)
                 check("thread", -pthread_create(&t, NULL, run, (void *)(uintptr_t)i));
         printf("begin\n");

@@ -112,6 +112,14 @@ def add_to(suite):
         same(before, p.p.pid)
         end(p)
 
+    @test("sandbox-thread", "a filter that one thread has, not the first")
+    def _():
+        need_root()
+        u = Unusual("closed")
+        u.tell()
+        refused_for(u.pid, "seccomp filter kills it at getpid")
+        end(u.p)
+
     @test("sandbox-unreadable", "a user cannot read filters: refused, and attached to with --force")
     def _():
         need_root()
