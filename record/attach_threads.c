@@ -180,9 +180,9 @@ static unsigned list(pid_t pid, struct candidate c[LS_THREADS_TRIED])
         snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
         dir = opendir(path);
         while (dir && n < LS_THREADS_TRIED && (e = readdir(dir))) {
-                if (!isdigit((unsigned char)e->d_name[0]) || ls_thread_has_ended(pid, (pid_t)strtol(e->d_name, NULL, 10)))
-                        continue;
                 c[n].tid = (pid_t)strtol(e->d_name, NULL, 10);
+                if (c[n].tid <= 0 || (c[n].tid == pid && ls_thread_has_ended(pid, pid)))
+                        continue;
                 c[n].ease = read_file(pid, c[n].tid, "syscall", line, sizeof(line)) == 0 ? ease_of(line) : 1;
                 n++;
         }

@@ -107,7 +107,8 @@ static int list_threads(struct ls_stop *s)
         while ((e = readdir(d))) {
                 pid_t tid = (pid_t)atoi(e->d_name);
 
-                if (!isdigit((unsigned char)*e->d_name) || tid == s->except || is_listed(s, tid) || ls_thread_has_ended(s->pid, tid))
+                if (!isdigit((unsigned char)*e->d_name) || tid == s->except || is_listed(s, tid) ||
+                    (tid == s->pid && ls_thread_has_ended(s->pid, tid)))
                         continue;
                 if (s->n == s->most)
                         s->more++;
