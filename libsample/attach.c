@@ -269,6 +269,7 @@ static void end(void)
         ls_engine_give_up_handler();
         ls_attach_exec_end();
         ls_vm_library_leave();
+        ls_threads_stop();              /* CPU-time timers are the process's own, and tick until now */
         ls_signals_end();
         wait_for_calls();               /* of VMs that were made or closed meanwhile */
         ls_attach_threads_end();

@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 
 from support import Skip, tmpfile
 
@@ -28,6 +29,7 @@ class Watched:
     """A program whose calls are counted in seen, {(number, args)}, from begin() on."""
     def __init__(self, cmd):
         self.seen, self.on = collections.Counter(), False
+        self.slow_after, self.slow = None, 0    # a call, from which on those of its thread take 20 ms
         self.out = tmpfile(".out")
         ours, its = socket.socketpair()
 
@@ -50,9 +52,14 @@ class Watched:
             request = bytearray(80)
             try:
                 fcntl.ioctl(self.fd, RECEIVE, request)
-                number, nr = struct.unpack_from("Q8xi", request)
+                number, tid, _, nr = struct.unpack_from("QIIi", request)
+                args = struct.unpack_from("6Q", request, 32)
                 if self.on:
-                    self.seen[nr, struct.unpack_from("6Q", request, 32)] += 1
+                    self.seen[nr, args] += 1
+                if tid == self.slow:
+                    time.sleep(0.02)
+                elif self.slow_after and self.slow_after(nr, args):
+                    self.slow = tid
                 fcntl.ioctl(self.fd, ANSWER, struct.pack("QqiI", number, 0, 0, 1))
             except FileNotFoundError:           # its thread has ended
                 if self.p_ended():

@@ -67,6 +67,20 @@ def add_to(suite):
             check(len(made) > 20, "only %r" % made)
             check(made <= table, "not in the table: %r" % sorted(made - table))
 
+    @test("late-tick", "an agent that is slow when it gives the tick's signal back: no CPU-time timer ticks then")
+    def _():
+        need_root()
+        number = calls.numbers()["rt_sigaction"]
+        w = calls.Watched([luajit().program, LOOP, "60"])
+        w.wait_for_begin()
+        w.slow_after = lambda nr, args: nr == number and args[0] == 16 and args[1]
+        for _ in range(3):
+            w.slow = 0
+            r = attach(w.p.pid, "--force", "--timer", "cputime", duration="300ms")
+            check(w.p.poll() is None, "it ended with %r: %s" % (w.p.poll(), r.err))
+            check(w.slow, "no disposition was set")
+        w.end()
+
     @test("sandbox-allows", "a filter that allows what is in the table, and kills for all else, is known to: attached to")
     def _():
         need_root()
