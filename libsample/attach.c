@@ -42,7 +42,7 @@ static size_t old_size;
 
 int ls_attach_is_way_of(const char *library)
 {
-        return !strncmp(library, "/proc/self/", 11);
+        return !strncmp(library, LS_ATTACH_WAY, strlen(LS_ATTACH_WAY));
 }
 
 void ls_attach_after_fork_child(void)
@@ -270,6 +270,7 @@ static void end(void)
         ls_engine_give_up_handler();
         ls_attach_exec_end();
         ls_vm_library_leave();
+        ls_threads_stop();              /* CPU-time timers are the process's own, and tick until now */
         ls_signals_end();
         wait_for_calls();               /* of VMs that were made or closed meanwhile */
         ls_attach_threads_end();

@@ -159,7 +159,6 @@ void ls_attach_threads_end(void)
         struct ls_thread *t;
         sigset_t mask;
 
-        ls_threads_stop();
         wait_for_handlers();
         ls_lock(&ls_threads_lock, &mask);
         for (unsigned i = 0; i < LS_THREADS_MOST; i++) {

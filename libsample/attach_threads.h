@@ -5,7 +5,7 @@
 
 /* Gives a ring to each thread that has none and takes it from those that have ended. */
 void ls_attach_threads_refresh(void);
-/* Ends all, with the tick's signal gone: waits until no handler runs. The calling thread's own ring is left. */
+/* Ends all, with the ticks stopped and their signal gone: waits until no handler runs. The calling thread's own ring is left. */
 void ls_attach_threads_end(void);
 /* At the first tick of a thread: finds what was made for it. For ls_tick_newcomer. */
 struct ls_thread *ls_attach_threads_newcomer(const void *context);

@@ -1,4 +1,4 @@
-/* See find_vms.h, and vm_search.h for what is looked for. Memory is read through /proc/self/mem, which fails where a mapping was
+/* See find_vms.h, and vm_search.h for what is looked for. Memory is read through /proc/thread-self/mem, which fails where a mapping was
  * taken away meanwhile, and only where pages are present: nothing is brought in from swap, and no page is made. */
 #include "libsample/find_vms.h"
 
@@ -83,7 +83,7 @@ static void search_line(struct search *s, const char *line)
                 return;
         end = hex(&line);
         name = line + strcspn(line, "/[\n");
-        if (memcmp(line, " rw-p", 5) || *name == '/' || !strncmp(name, "[stack", 6) || !strncmp(name, "[v", 2) ||
+        if (memcmp(line, " rw", 3) || line[4] != 'p' || *name == '/' || !strncmp(name, "[stack", 6) || !strncmp(name, "[v", 2) ||
             start % PAGE || end % PAGE)
                 return;
         search_mapping(s, start, end);
@@ -116,10 +116,10 @@ void ls_find_vms(void (*found)(lua_State *L))
 {
         struct search s = { .found = found };
         char *buf = ls_pages_new(LINES);
-        int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+        int maps = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
 
-        s.mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-        s.pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+        s.mem = open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
+        s.pagemap = open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
         s.words = ls_pages_new(CHUNK);
         if (buf && s.words && maps >= 0 && s.mem >= 0)
                 search_all(&s, maps, buf);

@@ -155,7 +155,7 @@ static int open_its(const struct ls_subject *t, int fd)
         char path[64];
         int seen, own;
 
-        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)t->pid, fd);
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)t->living, fd);
         seen = open(path, O_PATH | O_CLOEXEC);
         if (seen < 0)
                 return -errno;
@@ -213,7 +213,7 @@ static int fill_agent(struct ls_subject *t, const char *agent_path)
         if (err < 0)
                 return say(t, err, "the agent cannot be copied into it");
         /* The loader knows objects by their paths: another for each. */
-        p += sprintf(p, "/proc/self/");
+        p += sprintf(p, LS_ATTACH_WAY);
         for (unsigned i = 0; i < t->agents % 4; i++)
                 *p++ = '/';
         sprintf(p, "fd/%d", a->fd_agent);

@@ -272,7 +272,7 @@ static int open_schedstat(pid_t pid, pid_t tid)
 
 static pid_t late[LATE_MOST];           /* threads that were to stop and have not yet; 0 = free */
 
-static void note_late(pid_t tid)
+void ls_inject_note_late(pid_t tid)
 {
         for (unsigned i = 0; i < LATE_MOST; i++)
                 if (!late[i]) {
@@ -310,7 +310,7 @@ static int stop_and_use(struct ls_inject *in, pid_t tid, uint64_t gadget, const 
                 ls_stop_hurry(0);
                 if (status != -EAGAIN)
                         return status;
-                note_late(tid);         /* it is in the kernel for long, and will stop when it comes out */
+                ls_inject_note_late(tid);         /* it is in the kernel for long, and will stop when it comes out */
                 return -ETIMEDOUT;
         }
         if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP)

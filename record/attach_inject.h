@@ -21,5 +21,7 @@ struct ls_inject {
 int ls_inject_begin(struct ls_inject *in);
 /* Now and then: threads that came out of the kernel too late for that, and stopped then, go on. */
 void ls_inject_let_go(void);
+/* This one was asked to stop, and has not yet. */
+void ls_inject_note_late(pid_t tid);
 
 #endif

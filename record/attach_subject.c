@@ -45,14 +45,15 @@ static void four(const struct facts *f, const char *key, long ret[4])
                 ret[i] = p ? strtol(p, &p, 10) : 0;
 }
 
-static int read_facts(pid_t pid, struct facts *f)
+/* Of a thread of the process that lives; uids, limits and memory are those of all. */
+static int read_facts(pid_t tid, struct facts *f)
 {
         const char *state;
         char path[64];
         size_t n;
         FILE *file;
 
-        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+        snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
         file = fopen(path, "re");
         if (!file)
                 return -errno;
@@ -136,7 +137,7 @@ static int check_process(const struct ls_subject *t, const struct facts *f)
                 ls_error("%d is a thread of process %ld (%s): try -p %ld", pid, f->tgid, t->name, f->tgid);
                 return -EINVAL;
         }
-        if (strchr("ZX", f->state)) {
+        if (!t->living || strchr("ZX", f->state)) {
                 ls_error("%d (%s) has ended", pid, t->name);
                 return -ESRCH;
         }
@@ -164,6 +165,24 @@ static int check_process(const struct ls_subject *t, const struct facts *f)
         return 0;
 }
 
+static int has_file(const struct ls_subject *t, const char *part)
+{
+        for (unsigned i = 0; i < t->modules.n; i++)
+                if (strstr(t->modules.m[i].path, part))
+                        return 1;
+        return 0;
+}
+
+/* Whether its parts are found that attach_inject.c uses. */
+static int knows_library(const struct ls_subject *t)
+{
+        const struct ls_module *libc = ls_modules_find(&t->modules, "gnu_get_libc_version", NULL);
+        struct ls_thread_data data;
+
+        return libc && ls_module_symbol(&t->modules, libc, "syscall", NULL) &&
+               ls_module_thread_data(&t->modules, libc, &data) == 0;
+}
+
 /* What kind of program it is. */
 static int check_image(const struct ls_subject *t)
 {
@@ -173,7 +192,7 @@ static int check_image(const struct ls_subject *t)
         struct stat st;
         int fd;
 
-        snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->pid);
+        snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->living);
         fd = ls_open_regular(path, &st);
         if (fd < 0) {
                 if (fd == -EACCES || fd == -EPERM)
@@ -186,11 +205,13 @@ static int check_image(const struct ls_subject *t)
                 why = "is for another processor: only x86-64 programs can be attached to";
         else if (elf.bits32)
                 why = "is a 32-bit program: only 64-bit ones can be attached to";
-        else if (strstr(elf.interpreter, "ld-musl"))
+        else if (strstr(elf.interpreter, "ld-musl") || has_file(t, "ld-musl-"))
                 why = "is linked with musl: only programs of the GNU C library can be attached to";
         else if (!ls_modules_find(&t->modules, "gnu_get_libc_version", NULL))
                 why = *elf.interpreter ? "has not loaded the GNU C library: it cannot be attached to"
                       : "is statically linked, so the agent cannot be loaded into it";
+        else if (!knows_library(t))
+                why = "has a C library that is not known: only the GNU C library, as its project makes it, can be attached to";
         close(fd);
         if (why)
                 ls_error("%d (%s) %s", (int)t->pid, t->name, why);
@@ -204,7 +225,7 @@ static int hides_luajit(const struct ls_subject *t)
         struct stat st;
         int fd, found;
 
-        snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->pid);
+        snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->living);
         fd = ls_open_regular(path, &st);
         if (fd < 0)
                 return 0;
@@ -219,7 +240,7 @@ static int check_proc(const struct ls_subject *t)
         char path[64];
         struct stat st;
 
-        snprintf(path, sizeof(path), "/proc/%d/root/proc/self", (int)t->pid);
+        snprintf(path, sizeof(path), "/proc/%d/root/proc/self", (int)t->living);
         if (lstat(path, &st) == 0)
                 return 0;
         ls_error("cannot attach to %d (%s): no /proc is mounted in the directory that is its root, by way of which the agent is "
@@ -321,7 +342,28 @@ static int check_agents(struct ls_subject *t, const char *agent_path)
         return 0;
 }
 
-int ls_subject_open(struct ls_subject *t, pid_t pid, const char *agent_path)
+/* What is read of its memory. */
+static int check_inside(struct ls_subject *t, const char *agent_path, const char *status, uint64_t memory, unsigned how)
+{
+        static int (*const checks[])(const struct ls_subject *t) = { check_image, check_lua, check_proc };
+        int err = 0, r;
+
+        for (unsigned i = 0; i < sizeof(checks) / sizeof(*checks) && (!err || how & LS_SUBJECT_ALL); i++) {
+                r = checks[i](t);
+                err = err ? err : r;
+        }
+        if (!err || how & LS_SUBJECT_ALL) {
+                r = check_agents(t, agent_path);
+                err = err ? err : r;
+        }
+        if ((!err || how & LS_SUBJECT_ALL) && !(how & LS_SUBJECT_OWN)) {        /* last: a look at filters stops its threads */
+                r = ls_risks_check(t, status, memory, how);
+                err = err ? err : r;
+        }
+        return err;
+}
+
+int ls_subject_open(struct ls_subject *t, pid_t pid, const char *agent_path, uint64_t memory, unsigned how)
 {
         static struct facts f;          /* 8 KiB */
         int err;
@@ -329,7 +371,8 @@ int ls_subject_open(struct ls_subject *t, pid_t pid, const char *agent_path)
         memset(t, 0, sizeof(*t));
         t->pid = pid;
         t->modules.mem_fd = -1;
-        if (read_facts(pid, &f) < 0) {
+        t->living = ls_thread_living(pid);
+        if (read_facts(t->living ? t->living : pid, &f) < 0) {
                 ls_error("there is no process %d", (int)pid);
                 return -ESRCH;
         }
@@ -338,7 +381,7 @@ int ls_subject_open(struct ls_subject *t, pid_t pid, const char *agent_path)
         err = check_process(t, &f);
         if (err < 0)
                 return err;
-        err = ls_modules_open(&t->modules, pid);
+        err = ls_modules_open(&t->modules, t->living);
         if (err < 0) {
                 if (err == -EACCES || err == -EPERM)
                         ls_subject_not_permitted(t);
@@ -347,12 +390,7 @@ int ls_subject_open(struct ls_subject *t, pid_t pid, const char *agent_path)
                 return err;
         }
         t->inner_pid = ls_thread_inner_id(pid, pid);
-        err = check_image(t);
-        if (err == 0)
-                err = check_lua(t);
-        if (err == 0)
-                err = check_proc(t);
-        return err < 0 ? err : check_agents(t, agent_path);
+        return check_inside(t, agent_path, f.text, memory, how);
 }
 
 void ls_subject_done(struct ls_subject *t)

@@ -103,6 +103,36 @@ uint64_t ls_thread_asleep_ns(pid_t pid, pid_t tid)
         return since > 0 && now > since ? (uint64_t)((now - since) * 1e6) : 0;
 }
 
+int ls_thread_has_ended(pid_t pid, pid_t tid)
+{
+        char text[512], *state;
+
+        return read_file(pid, tid, "stat", text, sizeof(text)) < 0 || !(state = strrchr(text, ')')) || !state[1] ||
+               strchr("ZX", state[2]);
+}
+
+pid_t ls_thread_living(pid_t pid)
+{
+        struct dirent *e;
+        pid_t found = 0;
+        char path[64];
+        DIR *dir;
+
+        if (!ls_thread_has_ended(pid, pid))
+                return pid;
+        snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+        dir = opendir(path);
+        while (dir && !found && (e = readdir(dir))) {
+                pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
+
+                if (tid > 0 && tid != pid && !ls_thread_has_ended(pid, tid))
+                        found = tid;
+        }
+        if (dir)
+                closedir(dir);
+        return found;
+}
+
 static int has_limit_ms(long nr)
 {
         return nr == SYS_epoll_wait || nr == SYS_epoll_pwait;
@@ -150,9 +180,9 @@ static unsigned list(pid_t pid, struct candidate c[LS_THREADS_TRIED])
         snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
         dir = opendir(path);
         while (dir && n < LS_THREADS_TRIED && (e = readdir(dir))) {
-                if (!isdigit((unsigned char)e->d_name[0]))
-                        continue;
                 c[n].tid = (pid_t)strtol(e->d_name, NULL, 10);
+                if (c[n].tid <= 0 || (c[n].tid == pid && ls_thread_has_ended(pid, pid)))
+                        continue;
                 c[n].ease = read_file(pid, c[n].tid, "syscall", line, sizeof(line)) == 0 ? ease_of(line) : 1;
                 n++;
         }

@@ -14,6 +14,11 @@
 /* Threads, those first that a stop disturbs least. Returns how many. A thread that waits with a time limit in a system call
  * that cannot go on after a stop is waited for, up to a second. */
 unsigned ls_threads_by_ease(pid_t pid, pid_t ret[LS_THREADS_TRIED]);
+/* 1 when the thread has ended, and is listed still: a first thread that did so (pthread_exit) stays while others run. */
+int ls_thread_has_ended(pid_t pid, pid_t tid);
+/* A thread of the process that lives: the first, or else another. What /proc/PID says of memory, files and program holds for
+ * the first thread only, so it is read as /proc/THREAD. 0 = all have ended. */
+pid_t ls_thread_living(pid_t pid);
 /* How long the thread sleeps already, ns; 0 = it does not, or this kernel does not tell. */
 uint64_t ls_thread_asleep_ns(pid_t pid, pid_t tid);
 /* regs: of a stopped thread, which slept so long before. A system call that ended with EINTR because of the stop alone is begun

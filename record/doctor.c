@@ -1,5 +1,7 @@
-/* The command `luasample doctor`: what is permitted here, which timer follows from it, and how to gain more. */
+/* The command `luasample doctor`: what is permitted here, which timer follows from it, and how to gain more; whether a program can
+ * be recorded, and a process that runs attached to. */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +13,13 @@
 #include <yajl/yajl_gen.h>
 
 #include "formats/escape.h"
+#include "record/agent_path.h"
+#include "record/attach.h"
 #include "record/commands.h"
 #include "record/options.h"
 #include "record/probes.h"
 
-#define PROGRAMS_MAX 32
+#define PROGRAMS_MAX 128                /* rows of programs and processes */
 
 enum { OPT_JSON = 1000 };
 
@@ -24,9 +28,12 @@ static const struct poptOption doctor_options[] = {
         POPT_TABLEEND
 };
 
+enum kind { CHECK, PROGRAM, PROCESS };
+
 struct row {
         const char *name, *title;
-        int needed, is_program;
+        enum kind kind;
+        int needed;
         struct ls_probe_result result;
 };
 
@@ -34,6 +41,7 @@ struct findings {
         struct row rows[16 + PROGRAMS_MAX];
         unsigned n;
         int can_record;
+        int can_attach;                 /* to each process that was named */
         enum ls_timer timer;
 };
 
@@ -61,36 +69,90 @@ static void end_child(pid_t pid)
 static int is_ok(const struct findings *f, const char *name)
 {
         for (unsigned i = 0; i < f->n; i++)
-                if (!f->rows[i].is_program && !strcmp(f->rows[i].name, name))
+                if (f->rows[i].kind == CHECK && !strcmp(f->rows[i].name, name))
                         return f->rows[i].result.status == LS_PROBE_OK;
         return 0;
+}
+
+static struct row *new_row(struct findings *f, enum kind kind, const char *name, const char *title)
+{
+        struct row *row = f->n < sizeof(f->rows) / sizeof(*f->rows) ? &f->rows[f->n++] : NULL;
+
+        if (row)
+                *row = (struct row){ .kind = kind, .name = name, .title = title };
+        return row;
+}
+
+/* A number of a process; 0 = it is the name of a program. */
+static pid_t as_pid(const char *text)
+{
+        char *end;
+        long pid = strtol(text, &end, 10);
+
+        return *text >= '1' && *text <= '9' && !*end && pid <= INT_MAX ? (pid_t)pid : 0;
+}
+
+struct refusals {
+        struct findings *f;
+        const char *name;
+        unsigned n;
+};
+
+static void add_refusal(void *ctx, const char *text)
+{
+        struct refusals *r = ctx;
+        struct row *row = new_row(r->f, PROCESS, r->name, r->name);
+
+        r->n++;
+        if (!row)
+                return;
+        row->result.status = LS_PROBE_FAIL;
+        snprintf(row->result.text, sizeof(row->result.text), "%s", text);
+}
+
+/* A row for each reason for which it cannot be attached to, or one that says that it can. */
+static void look_at_process(struct findings *f, const char *name, pid_t pid)
+{
+        const struct ls_record_options usual = { .ring_size = LS_DEFAULT_RING };
+        struct refusals refusals = { f, name, 0 };
+        char agent[PATH_MAX] = "";
+        struct ls_subject subject;
+        struct row *row;
+        int err;
+
+        ls_agent_path(agent, sizeof(agent));
+        ls_error_to(add_refusal, &refusals);
+        err = ls_subject_open(&subject, pid, agent, ls_memory_size(&usual), LS_SUBJECT_ALL);
+        ls_error_to(NULL, NULL);
+        f->can_attach &= err == 0;
+        if (err == 0 && !refusals.n && (row = new_row(f, PROCESS, name, name)))
+                snprintf(row->result.text, sizeof(row->result.text), "%s (%s) can be attached to", name, subject.name);
+        ls_subject_done(&subject);
 }
 
 static int find_out(struct findings *f, const char **programs)
 {
         static const char *const usual[] = { "luajit", NULL };
         pid_t child = start_child();
+        struct row *row;
 
         if (child < 0)
                 return -errno;
-        f->can_record = 1;
-        for (unsigned i = 0; i < ls_n_probes; i++) {
-                struct row *row = &f->rows[f->n++];
-
-                row->name = ls_probes[i].name;
-                row->title = ls_probes[i].title;
+        f->can_record = f->can_attach = 1;
+        for (unsigned i = 0; i < ls_n_probes && (row = new_row(f, CHECK, ls_probes[i].name, ls_probes[i].title)); i++) {
                 row->needed = ls_probes[i].needed;
                 ls_probes[i].run(child, &row->result);
                 if (row->needed && row->result.status == LS_PROBE_FAIL)
                         f->can_record = 0;
         }
         end_child(child);
-        for (const char *const *p = programs && *programs ? programs : usual; *p && f->n < 16 + PROGRAMS_MAX; p++) {
-                struct row *row = &f->rows[f->n++];
+        for (const char *const *p = programs && *programs ? programs : usual; *p; p++) {
+                pid_t pid = as_pid(*p);
 
-                row->name = row->title = *p;
-                row->is_program = 1;
-                ls_probe_program(*p, &row->result);
+                if (pid)
+                        look_at_process(f, *p, pid);
+                else if ((row = new_row(f, PROGRAM, *p, *p)))
+                        ls_probe_program(*p, &row->result);
         }
         f->timer = is_ok(f, "perf") ? LS_TIMER_PERF : is_ok(f, "helper") ? LS_TIMER_HELPER : LS_TIMER_CPUTIME;
         if (f->timer == LS_TIMER_CPUTIME && !is_ok(f, "cputime"))
@@ -119,6 +181,8 @@ static void print_text(const struct findings *f)
                 printf("\nRecording is possible; timer: %s.\n", ls_timer_names[f->timer]);
         else
                 printf("\nRecording is not possible: see the rows that start with \"fail\".\n");
+        if (!f->can_attach)
+                printf("record -p is not possible: see the rows that start with \"fail\".\n");
         for (unsigned i = 0; i < f->n; i++)
                 if (*f->rows[i].result.hint) {
                         fputs(hints++ ? "  " : "To gain more:\n  ", stdout);
@@ -144,14 +208,14 @@ static void put_pair(yajl_gen g, const char *key, const char *value)
         put_str(g, value);
 }
 
-static void put_rows(yajl_gen g, const struct findings *f, const char *key, int programs)
+static void put_rows(yajl_gen g, const struct findings *f, const char *key, enum kind kind)
 {
         put_str(g, key);
         yajl_gen_array_open(g);
         for (unsigned i = 0; i < f->n; i++) {
                 const struct row *r = &f->rows[i];
 
-                if (r->is_program != programs)
+                if (r->kind != kind)
                         continue;
                 yajl_gen_map_open(g);
                 put_pair(g, "name", r->name);
@@ -178,8 +242,9 @@ static int print_json(const struct findings *f)
         put_str(g, "can_record");
         yajl_gen_bool(g, f->can_record);
         put_pair(g, "timer", ls_timer_names[f->timer]);
-        put_rows(g, f, "checks", 0);
-        put_rows(g, f, "programs", 1);
+        put_rows(g, f, "checks", CHECK);
+        put_rows(g, f, "programs", PROGRAM);
+        put_rows(g, f, "processes", PROCESS);
         yajl_gen_map_close(g);
         if (yajl_gen_get_buf(g, &text, &len) == yajl_gen_status_ok)
                 fwrite(text, 1, len, stdout);
@@ -209,13 +274,13 @@ static int doctor_run(int argc, const char **argv)
         else
                 print_text(&findings);
         poptFreeContext(ctx);
-        return err == 0 && findings.can_record ? 0 : LS_EXIT_FAIL;
+        return err == 0 && findings.can_record && findings.can_attach ? 0 : LS_EXIT_FAIL;
 }
 
 const struct ls_command ls_cmd_doctor = {
         .name = "doctor",
         .summary = "show what is permitted here for recording, and how to gain more",
-        .usage = "[OPTION...] [PROGRAM...]",
+        .usage = "[OPTION...] [PROGRAM|PID...]",
         .options = doctor_options,
         .run = doctor_run,
 };

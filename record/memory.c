@@ -60,6 +60,14 @@ static void set_sizes(struct ls_memory *m, const struct ls_record_options *o, ui
         m->watchers_size = (m->ring_count - rings) * m->ring_stride + m->ring_size - m->small_size;
 }
 
+size_t ls_memory_size(const struct ls_record_options *o)
+{
+        struct ls_memory m;
+
+        set_sizes(&m, o, LS_RINGS);
+        return m.size;
+}
+
 /* Takes fd. Sealed: a program that shrank it would make the recorder die of SIGBUS. What cannot be sealed is left as it is. */
 static int share_file(int fd, size_t size, void **ret_map)
 {

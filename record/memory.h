@@ -30,6 +30,8 @@ struct ls_memory {
 int ls_memory_share(size_t size, void **ret_map);
 /* Not 0, and not to be guessed. */
 uint64_t ls_memory_generation(void);
+/* Bytes of a memory that ls_memory_init_in would make. */
+size_t ls_memory_size(const struct ls_record_options *o);
 /* Makes and fills the memory. Returns 0 or -errno. */
 int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o);
 /* The same in a file that the process to be recorded has made (memfd_create with sealing allowed): takes fd. */

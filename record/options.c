@@ -17,7 +17,7 @@ const char *const ls_jit_leaf_names[3] = { "map", "check", "root" };
 
 enum { OPT_EVENT = 999, OPT_INTERVAL = 1000, OPT_FREQ, OPT_OUTPUT, OPT_DURATION, OPT_DEPTH, OPT_SCOPE, OPT_TIMER, OPT_QUIET, OPT_RING,
        OPT_ENGINE, OPT_JIT_LEAF, OPT_NATIVE, OPT_NO_NATIVE, OPT_NO_ARGS, OPT_NO_SOURCE, OPT_NO_CHILDREN,
-       OPT_NO_WAIT, OPT_BARE_TICK, OPT_NO_TICKS, OPT_PID, OPT_NAME, OPT_CGROUP, OPT_DELAY, OPT_CONTROL, OPT_SWITCH,
+       OPT_NO_WAIT, OPT_BARE_TICK, OPT_NO_TICKS, OPT_PID, OPT_NAME, OPT_CGROUP, OPT_FORCE, OPT_DELAY, OPT_CONTROL, OPT_SWITCH,
        OPT_KEEP, OPT_LAST, OPT_LAST_CPU, OPT_LAST_MARK,
        OPT_PARENT };
 
@@ -42,6 +42,8 @@ const struct poptOption ls_record_option_table[] = {
         { "pid", 'p', POPT_ARG_STRING, NULL, OPT_PID, "record processes that run already, in place of CMD", "PIDS" },
         { "name", '\0', POPT_ARG_STRING, NULL, OPT_NAME, "record all processes of this name that run already", "NAME" },
         { "cgroup", '\0', POPT_ARG_STRING, NULL, OPT_CGROUP, "record the processes of a control group that run already", "PATH" },
+        { "force", '\0', POPT_ARG_NONE, NULL, OPT_FORCE,
+          "with -p: attach also where the program could be harmed by it; doctor PID says by what", NULL },
         { "delay", 'D', POPT_ARG_STRING, NULL, OPT_DELAY,
           "take no samples for TIME after the start; -1: until --control enables them", "TIME" },
         { "control", '\0', POPT_ARG_STRING, NULL, OPT_CONTROL,
@@ -358,7 +360,7 @@ static int set_cgroup(struct ls_record_options *o, const char *text)
 
 static int set_parent(struct ls_record_options *o, const char *text)
 {
-        (void)o;
+        o->own = 1;
         return ls_parent_meet(text);
 }
 
@@ -371,6 +373,7 @@ static int set_flag(struct ls_record_options *o, int opt)
         case OPT_NO_SOURCE: o->no_source = 1; break;
         case OPT_NO_CHILDREN: o->no_children = 1; break;
         case OPT_NO_WAIT: o->no_wait = 1; break;
+        case OPT_FORCE: o->force = 1; break;
         case OPT_BARE_TICK: o->bare_tick = 1; break;
         case OPT_NO_TICKS: o->bare_tick = 2; break;
         }
@@ -465,6 +468,10 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
         }
         if (ret->keep && !ret->switch_ns && !ret->switch_bytes) {
                 ls_error("--keep: there is one file only; give --switch-output with it");
+                return LS_EXIT_USAGE;
+        }
+        if (ret->force && !ls_record_attaches(ret)) {
+                ls_error("--force: is for processes that run already; give -p, --name or --cgroup with it");
                 return LS_EXIT_USAGE;
         }
         ret->command = poptGetArgs(ret->popt);

@@ -55,6 +55,8 @@ struct ls_record_options {
         int quiet, no_args, no_source;
         int no_children;                /* follow none */
         int no_wait;                    /* end with the program, also when children go on */
+        int force;                      /* attach where that is a risk to the program */
+        int own;                        /* the program itself has begun us */
         uint8_t bare_tick;              /* see shm.h */
         const char *attach_pids, *attach_name, *attach_cgroup;  /* processes that run already; NULL = none are meant by it */
         const char **command;           /* the program and its arguments, NULL-terminated, never empty */

@@ -130,11 +130,12 @@ static void say_attached(const struct attached *a)
 /* Returns 0 or -errno after a line. */
 static int attach_one(struct ls_session *s, struct attached *a, pid_t pid, const char *agent)
 {
-        int err = ls_subject_open(&a->subject, pid, agent);
+        unsigned how = s->o->own ? LS_SUBJECT_OWN : s->o->force ? LS_SUBJECT_FORCE : 0;
+        int err = ls_subject_open(&a->subject, pid, agent, ls_memory_size(s->o), how);
         pid_t first = s->recording ? s->pid : pid;
 
         *a = (struct attached){ .s = s, .subject = a->subject };
-        s->pid = pid;
+        s->pid = a->subject.living;
         if (err == 0)
                 err = ls_session_choose_timer(s);
         s->pid = first;

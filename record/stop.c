@@ -6,15 +6,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "record/attach_inject.h"
 #include "record/attach_threads.h"
+
+#define STOP_MS 1000                    /* for a thread to stop */
 
 static ssize_t read_file(pid_t pid, pid_t tid, const char *name, char *buf, size_t size)
 {
@@ -102,7 +107,8 @@ static int list_threads(struct ls_stop *s)
         while ((e = readdir(d))) {
                 pid_t tid = (pid_t)atoi(e->d_name);
 
-                if (!isdigit((unsigned char)*e->d_name) || tid == s->except || is_listed(s, tid))
+                if (!isdigit((unsigned char)*e->d_name) || tid == s->except || is_listed(s, tid) ||
+                    (tid == s->pid && ls_thread_has_ended(s->pid, tid)))
                         continue;
                 if (s->n == s->most)
                         s->more++;
@@ -218,18 +224,43 @@ int ls_stop_begin(struct ls_stop *s, pid_t pid, unsigned most, pid_t except)
         return err;
 }
 
-void ls_stop_end_one(struct ls_stop *s, unsigned i)
+void ls_stop_one_end(pid_t pid, struct ls_stopped *t)
 {
-        struct ls_stopped *t = &s->threads[i];
         struct user_regs_struct regs = t->regs;
 
         if (!t->traced)
                 return;
-        /* it ran when it was to be stopped: it has not slept for long */
-        if (!t->signal && ls_thread_call_again(s->pid, t->tid, 0, &regs))
+        if (!t->signal && ls_thread_call_again(pid, t->tid, t->asleep_ns, &regs))
                 ptrace(PTRACE_SETREGS, t->tid, NULL, &regs);
         ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(intptr_t)t->signal);
         t->traced = 0;
+}
+
+/* It ran when it was to be stopped: it has not slept for long. */
+void ls_stop_end_one(struct ls_stop *s, unsigned i)
+{
+        ls_stop_one_end(s->pid, &s->threads[i]);
+}
+
+int ls_stop_one(pid_t pid, struct ls_stopped *t)
+{
+        const struct timespec moment = { 0, 1000000 };
+        sigset_t child;
+        int err;
+
+        sigemptyset(&child);
+        sigaddset(&child, SIGCHLD);     /* blocked, when we record */
+        t->asleep_ns = ls_thread_asleep_ns(pid, t->tid);
+        err = interrupt(t);
+        if (err < 0)
+                return err;
+        for (int i = 0; (err = wait_for_it(t, WNOHANG)) == -EAGAIN && i < STOP_MS; i++)
+                sigtimedwait(&child, NULL, &moment);
+        if (err == -EAGAIN) {
+                ls_inject_note_late(t->tid);
+                err = -ETIMEDOUT;
+        }
+        return err;
 }
 
 void ls_stop_end(struct ls_stop *s)

@@ -1,9 +1,10 @@
 /* Stops the threads of another process for a moment, by ptrace, so that its memory can be read as of one instant. A thread that
  * is blocked in the kernel is left alone: it stands still by itself, and a stop would end some system calls with EINTR. Called by
- * stack.c and attach_hold.c. */
+ * stack.c, attach_hold.c and seccomp.c. */
 #ifndef LS_RECORD_STOP_H
 #define LS_RECORD_STOP_H
 
+#include <stdint.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
@@ -14,6 +15,7 @@ struct ls_stopped {
         int blocked;                    /* not stopped: it waits in the kernel at ip and sp */
         int traced;                     /* stopped by us */
         int signal;                     /* it was about to get this one: it gets it when it goes on */
+        uint64_t asleep_ns;             /* of ls_stop_one: how long it had slept */
         struct user_regs_struct regs;   /* blocked: rip and rsp only */
 };
 
@@ -40,6 +42,11 @@ int ls_stop_list(struct ls_stop *s, pid_t pid, unsigned most, pid_t except);
 int ls_stop_ask(struct ls_stop *s, unsigned i);
 int ls_stop_stands(struct ls_stop *s, unsigned i, int wait);
 void ls_stop_end_one(struct ls_stop *s, unsigned i);
+
+/* One thread (tid), which may be blocked, stands still from the first to the second. What it slept in begins again for the rest of its
+ * time. Returns 0; -ETIMEDOUT: it is in the kernel for long, and goes on by ls_inject_let_go; or -errno. */
+int ls_stop_one(pid_t pid, struct ls_stopped *t);
+void ls_stop_one_end(pid_t pid, struct ls_stopped *t);
 
 /* While threads of a program are stopped nobody should keep us from going on, if we may have that. 0: the scheduling class is what
  * it was. By one thread. */

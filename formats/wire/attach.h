@@ -11,6 +11,7 @@
 #define LS_ATTACH_ENTRY   "luasample_attach"
 #define LS_ATTACH_STATUS  "luasample_attach_status"
 #define LS_ATTACH_MEMFD   "luasample"
+#define LS_ATTACH_WAY     "/proc/thread-self/"  /* begins the agent's path: /proc/self has no files when the first thread has ended */
 
 /* state, written in the program */
 #define LS_ATTACH_BEGUN     0u
@@ -40,7 +41,7 @@ struct ls_attach {
         uint32_t looks;                 /* left before it gives up */
         uint32_t mxcsr;
         char name[16];                  /* of the memory files */
-        char path[32];                  /* "/proc/self/fd/N", the agent's */
+        char path[32];                  /* LS_ATTACH_WAY "fd/N", the agent's */
         char symbol[32];                /* LS_ATTACH_ENTRY */
         uint64_t carrier_tid;           /* address of a word that the kernel clears when the first thread has ended */
         uint64_t region, region_size;   /* all of it, for munmap */

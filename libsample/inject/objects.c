@@ -18,7 +18,7 @@ static const char *main_path(void)
 {
         static char path[PATH_MAX];
 
-        if (!path[0] && readlink("/proc/self/exe", path, sizeof path - 1) < 0)
+        if (!path[0] && readlink("/proc/thread-self/exe", path, sizeof path - 1) < 0)
                 path[0] = '?';
         return path;
 }

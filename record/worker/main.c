@@ -55,7 +55,7 @@ enum { IMAGE = 3, AGENT = 4, ANSWER = 5, PROBE_ROOT = 6 };
 static int probe_program(void)
 {
         char *argv[] = { "/proc/self/fd/3", NULL };
-        char *env[] = { "LD_PRELOAD=/proc/thread-self/fd/4", "LUASAMPLE_PROBE=5", NULL };
+        char *env[] = { "LD_PRELOAD=/proc/self/fd/4", "LUASAMPLE_PROBE=5", NULL };
 
         return execve(argv[0], argv, env);
 }
@@ -67,7 +67,7 @@ static int probe_library(void)
 
         if (!dlopen("/proc/self/fd/3", RTLD_NOW | RTLD_GLOBAL))
                 return 1;
-        lib = dlopen("/proc/thread-self/fd/4", RTLD_NOW);
+        lib = dlopen("/proc/self/fd/4", RTLD_NOW);
         probe = lib ? (int (*)(int))dlsym(lib, "luasample_probe") : NULL;
         return probe && probe(ANSWER) == 0 ? 0 : 1;
 }

@@ -213,7 +213,7 @@ def add_to(suite):
             check(now == (policy, priority), "class and priority are %s, were %s" % (now, (policy, priority)))
         end(p)
 
-    @test("locked", "a program that locks all of its memory, and what it will have, gets none of the agent's locked")
+    @test("locked-all", "a program that locks all of its memory, and what it will have, gets none of the agent's locked")
     def _():
         def kib(key):
             return int(re.search(key + r":\s+(\d+)", process.read(p.p.pid, "status")).group(1))

@@ -46,14 +46,59 @@ def code(pid):
     return found
 
 
-def state(pid):
-    return {"descriptors": descriptors(pid), "threads": sorted(os.listdir("/proc/%d/task" % pid)), "signals": signals(pid),
-            "timers": read(pid, "timers"), "code": code(pid), "comm": read(pid, "comm"),
-            "environment": read(pid, "environ")}
+def status(pid):
+    """What else the kernel has of the process and its threads, but for what passes by itself. Locked memory: whether any is."""
+    lines = read(pid, "limits").splitlines()
+    for tid in sorted(os.listdir("/proc/%d/task" % pid)):
+        for line in read(pid, "task/%s/status" % tid).splitlines():
+            key, value = line.split(":", 1)
+            if re.match("(Umask|Uid|Gid|Groups|TracerPid|NStgid|Cap|NoNewPrivs|Seccomp|Speculation|Cpus_allowed|Name)", key):
+                lines.append(tid + line)
+            elif key == "VmLck":
+                lines.append("%slocked %d" % (tid, value != "\t       0 kB"))
+    return lines + [read(pid, "oom_score_adj"), read(pid, "personality") if os.geteuid() == 0 else ""]
+
+
+def mappings(pid):
+    """[(start, end, permissions, path)] of files and the stack, pieces that lie together as one; the stack's end alone."""
+    found = []
+    for line in read(pid, "maps").splitlines():
+        m = re.match(r"([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(/.*|\[(?:stack|vdso|vvar.*|vsyscall)\])$", line)
+        if not m or "luasample" in m.group(4):
+            continue
+        start, end, perms, path = int(m.group(1), 16), int(m.group(2), 16), m.group(3), m.group(4)
+        if found and found[-1][1:] == (start, perms, path):
+            start = found.pop()[0]
+        found.append((0 if path == "[stack]" else start, end, perms, path))
+    return found
+
+
+def resident_kib(pid, key="VmRSS"):
+    return int(re.search(key + r":\s+(\d+)", read(pid, "status")).group(1))
+
+
+PARTS = {"status": status, "mappings": mappings, "descriptors": descriptors,
+         "threads": lambda pid: sorted(os.listdir("/proc/%d/task" % pid)), "signals": signals,
+         "timers": lambda pid: read(pid, "timers"), "code": code, "comm": lambda pid: read(pid, "comm"),
+         "environment": lambda pid: read(pid, "environ")}
+
+
+def state(pid, parts=PARTS):
+    return {part: PARTS[part](pid) for part in parts}
 
 
 def differences(before, after):
-    bad = ["%s: %r, was %r" % (key, after[key], before[key]) for key in before if before[key] != after[key] and key != "code"]
+    bad = []
+    for key in before:
+        if before[key] == after[key] or key == "code":
+            continue
+        if isinstance(before[key], list):
+            bad.append("%s: %r, was %r" % (key, [x for x in after[key] if x not in before[key]],
+                                           [x for x in before[key] if x not in after[key]]))
+        else:
+            bad.append("%s: %r, was %r" % (key, after[key], before[key]))
+    if "code" not in before:
+        return bad
     pages = [page for page in before["code"].items() if after["code"].get(page[0]) != page[1]]
     if pages or len(after["code"]) != len(before["code"]):
         bad.append("code: %d pages of %d, now %d: %r" % (len(pages), len(before["code"]), len(after["code"]), pages[:2]))

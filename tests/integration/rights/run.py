@@ -151,6 +151,8 @@ BURN = "int burn(int n); int burn(int n) { volatile int x = 0; for (int i = 0; i
 BURNS = """
 local ffi = require "ffi"
 ffi.cdef "int burn(int n);"
+local large = arg[2] and ffi.new("char[?]", tonumber(arg[2]))
+if large then ffi.fill(large, tonumber(arg[2]), 1) end
 local lib = ffi.load(arg[1])
 io.write("up\\n") io.flush()
 while true do lib.burn(100000) end
@@ -158,14 +160,14 @@ while true do lib.burn(100000) end
 
 
 @contextlib.contextmanager
-def burning(where):
-    """A program of nobody's that is in a library of its own most of the time."""
+def burning(where, *args):
+    """A program of nobody's that is in a library of its own most of the time. args: bytes of memory that it uses."""
     source, lib, script = (os.path.join(where, n) for n in ("burn.c", "libburn.so", "burn.lua"))
     for path, text in ((source, BURN), (script, BURNS)):
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
     s.run([s.need("gcc"), "-O1", "-g", "-shared", "-fPIC", "-o", lib, source]).ok()
-    with nobodys([s.luajit().program, script, lib]) as p:
+    with nobodys([s.luajit().program, script, lib, *args]) as p:
         yield p, lib
 
 
@@ -240,7 +242,7 @@ def watcher():
 @suite.test("reader", "stack PID: what reads the memory of a process has its rights")
 def reader():
     need_root()
-    with shared_dir() as where, burning(where) as (p, lib):
+    with shared_dir() as where, burning(where, "600000000") as (p, lib):         # the search for VMs takes some time
         end = time.monotonic() + 60
         seen = 0
         while not seen and time.monotonic() < end:
