@@ -31,6 +31,7 @@
 #define LOOK_NS UINT64_C(50000000)      /* between two looks at threads and libraries */
 #define HOLD_NS UINT64_C(3000000000)    /* for the recorder to stop threads */
 #define SILENT_NS UINT64_C(2000000000)  /* without a heartbeat the recorder is gone */
+#define READ_NS UINT64_C(1000000000)    /* for the recorder to read why there is no agent */
 
 LS_EXPORT struct ls_attach_status luasample_attach_status = { LS_ATTACH_MAGIC, LS_ATTACH_VERSION, 0, 0, 0 };
 LS_EXPORT void *luasample_attach(struct ls_attach *page);
@@ -147,6 +148,20 @@ static void leave_region(const struct ls_attach *a)
         while (*tid)
                 pause_ns(20000);
         munmap((void *)(uintptr_t)a->region, (size_t)a->region_size);
+}
+
+static void refuse(struct ls_attach *page, int err)
+{
+        const struct ls_attach a = *page;
+        uint64_t start = ls_now_ns();
+
+        page->go = 0;
+        page->result = err;
+        atomic_thread_fence(memory_order_seq_cst);
+        page->state = LS_ATTACH_REFUSED;
+        while (!page->go && ls_now_ns() - start < READ_NS)
+                pause_ns(100000);
+        leave_region(&a);
 }
 
 static void found(lua_State *L)
@@ -302,8 +317,7 @@ void *luasample_attach(struct ls_attach *page)
         err = begin(&a);
         close(a.fd_memory);
         if (err < 0) {
-                page->result = err;
-                page->state = LS_ATTACH_REFUSED;
+                refuse(page, err);
                 return NULL;
         }
         leave_descriptors();

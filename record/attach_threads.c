@@ -227,6 +227,18 @@ int ls_thread_in_rseq(pid_t tid, const struct ls_modules *ms, uint64_t ip)
         return ip - section.start < section.length;
 }
 
+int ls_thread_seize_error(pid_t pid, pid_t tid, int err)
+{
+        char text[4096], *p;
+
+        if (err != -EPERM || read_file(pid, tid, "status", text, sizeof(text)) < 0)
+                return err;
+        if ((p = strstr(text, "\nState:\t")) && strchr("ZX", p[8]))
+                return -ESRCH;
+        p = strstr(text, "\nTracerPid:");
+        return p && atoi(p + 11) ? -EBUSY : err;
+}
+
 pid_t ls_thread_inner_id(pid_t pid, pid_t tid)
 {
         char text[4096], *p, *end;
