@@ -44,8 +44,6 @@
 #define OTHERS_NS 1000000000ull         /* for another recorder to be through with the program */
 #define LEAVE_NS 200000000ull           /* for the first thread of ours to have gone */
 #define LATE_MOST 256u
-#define PER_THREAD_FLAG_AT 0x18u        /* in thread data: there is more than one thread */
-#define GLOBAL_FLAG_SINCE 236u          /* version of the C library that has it in one place for all */
 
 struct victim {
         struct ls_inject *in;
@@ -282,16 +280,6 @@ static void unmap_region(struct victim *v)
                 v->region = 0;
 }
 
-/* Until 2.36 the C library knows in each thread whether there are others: it locks nothing where there are none. */
-static void tell_of_threads(const struct victim *v)
-{
-        uint32_t alone, several = 1;
-
-        memcpy(&alone, v->own + PER_THREAD_FLAG_AT, sizeof(alone));
-        if (v->in->libc_version && v->in->libc_version < GLOBAL_FLAG_SINCE && alone == 0)
-                ls_remote_write(v->in->modules, v->saved.fs_base + PER_THREAD_FLAG_AT, &several, sizeof(several));
-}
-
 /* The thread is stopped. What it was comes back in an order in which it is whole after each step: the kernel, which begins an
  * interrupted system call again, looks at that only when it looks for signals. */
 static void give_back(struct victim *v)
@@ -337,7 +325,7 @@ static int begin_thread(struct victim *v)
         }
         v->in->region = v->region;
         v->in->page_at = v->region + PAGE;
-        tell_of_threads(v);
+        ls_thread_has_company(v->in->modules, v->saved.fs_base, v->in->libc_version);
         return tid;
 }
 
