@@ -2,20 +2,22 @@
 program is stopped, runs another in its place, ends, gets a signal, meets a debugger, or the recorder is killed. Afterwards
 the program is what it was. A run takes each step once, with another disturbance each time: LUASAMPLE_STEPS=all takes all of
 them, LUASAMPLE_STEPS=SEED one choice again."""
+import ctypes
 import os
 import random
 import re
-import signal
+import resource
 import time
 
 import process
 import support
 from basic import attach, end, until_threads
-from support import Fail, Started, check, host, run, tmpfile
+from support import Fail, Skip, Started, check, host, luajit, need, run, tmpfile
 
 ACTIONS = ("stop", "exec", "exit", "signal", "debugger", "kill")
 AT_ONCE = 4
 PTRACE = 101
+ENDLESS = "print('begin') io.stdout:flush() while true do end"
 REGION = 1138688                                # bytes that an attachment maps, until the agent is there
 CALLS = {0: "read", 1: "write", 3: "close", 8: "lseek", 9: "mmap", 11: "munmap", 14: "sigprocmask", 17: "pread", 18: "pwrite",
          32: "dup", 61: "wait4", 62: "kill", 72: "fcntl", 77: "ftruncate", 89: "readlink", 101: "ptrace", 144: "sched_setscheduler",
@@ -171,3 +173,36 @@ def add_to(suite):
             check(not bad, "%s: %d of %d: %s" % (how, len(bad), len(left), "\n".join(bad)[:3000]))
             check(done > 0.8 * len(left) > 40, "%d of %d steps came about" % (done, len(left)))
             print("     %d disturbances, %s" % (done, how))
+
+    @suite.test("no-more-threads", "a program at its limit of processes: said once, after one stop, and nothing is left")
+    def _():
+        own = [] if os.geteuid() else [need("setpriv"), "--reuid=54321", "--regid=54321", "--clear-groups"]
+        p = Started([*own, luajit().program, "-e", ENDLESS], then=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (1, 1)))
+        p.wait_for("begin")
+        before, maps = process.state(p.p.pid), mappings(p.p.pid)
+        r = run([support.luasample(), "record", "-p", str(p.p.pid), "-d", "50ms", "-o", tmpfile(".data")], timeout=60)
+        bad = process.differences(before, process.state(p.p.pid))
+        now = mappings(p.p.pid)
+        end(p)
+        check(r.status == 1 and "may have no more threads" in r.err and "RLIMIT_NPROC" in r.err, r.err)
+        check(not bad and now == maps, "%r; memory %r, was %r" % (bad, now, maps))
+
+    @suite.test("no-new-code", "a program that may not make memory executable: said, and nothing is left")
+    def _():
+        def deny():
+            if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):         # PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN
+                os._exit(77)
+        p = Started([luajit().program, "-joff", "-e", ENDLESS], then=deny)
+        try:
+            p.wait_for("begin")
+        except Fail:
+            if p.p.poll() == 77:
+                raise Skip("this kernel cannot refuse it (PR_SET_MDWE)")
+            raise
+        before, maps = process.state(p.p.pid), mappings(p.p.pid)
+        r = run([support.luasample(), "record", "-p", str(p.p.pid), "-d", "50ms", "-o", tmpfile(".data")], timeout=60)
+        bad = process.differences(before, process.state(p.p.pid))
+        now = mappings(p.p.pid)
+        end(p)
+        check(r.status == 1 and "memory may not be made executable" in r.err, r.err)
+        check(not bad and now == maps, "%r; memory %r, was %r" % (bad, now, maps))
