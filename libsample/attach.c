@@ -215,8 +215,9 @@ static const char *hold(const struct ls_patch *patches, size_t n)
 
         for (size_t i = 0; i < n && ranges < LS_HOLD_RANGES; i++)
                 if (patches[i].target && patches[i].moved)
-                        shm->hold_ranges[ranges++] = (struct ls_hold_range){ (uintptr_t)patches[i].target, (uint32_t)patches[i].moved,
-                                                                               (uint32_t)patches[i].closed };
+                        shm->hold_ranges[ranges++] = (struct ls_hold_range){
+                                (uintptr_t)patches[i].target, (uint32_t)patches[i].moved, patches[i].closed != 0,
+                                { patches[i].saved[0], patches[i].saved[1] }, 0 };
         shm->n_hold = ranges;
         if (!atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_ASKED))
                 return not_held;

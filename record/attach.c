@@ -227,7 +227,7 @@ static int wait_for_agent(struct ls_subject *t, const struct ls_memory *m)
 
         while (now_ns() < until) {
                 atomic_store(&m->shm->heartbeat_ns, now_ns());
-                ls_attach_hold(t, m->shm);
+                ls_attach_hold(t, m);
                 if (atomic_load(&m->shm->attach_looks))
                         return 0;
                 if (!atomic_load(&m->shm->agent_state) && read_page(t, &a) == 0) {
