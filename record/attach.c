@@ -23,7 +23,7 @@
 #define FILES_NS 2000000000ull          /* for it to begin */
 #define LOAD_NS 20000000000ull          /* for the agent to be there: the loader may be at work, the machine slow */
 #define LEAVE_NS 5000000000ull
-#define GIVE_UP_LOOKS 400               /* of the thread at go, from LOOK_NS to 50 ms apart, 3 s: when the recorder dies */
+#define GIVE_UP_LOOKS 450               /* of the thread at go, from LOOK_NS to 0.1 s apart, 7 s: when the recorder dies */
 
 static uint64_t now_ns(void)
 {
@@ -105,6 +105,19 @@ static void fill_page(struct ls_subject *t)
         strcpy(a->symbol, LS_ATTACH_ENTRY);
 }
 
+/* The page is no longer there. */
+static int say_gone(const struct ls_subject *t)
+{
+        uint8_t byte;
+
+        if (ls_remote_read(&t->modules, t->modules.m[0].base, &byte, 1) == 0)
+                ls_error("cannot attach to %d (%s): the thread made in it has waited for luasample in vain; this machine is too busy, try "
+                         "again later", (int)t->pid, t->name);
+        else
+                ls_error("cannot attach to %d (%s): it has ended", (int)t->pid, t->name);
+        return -ESRCH;
+}
+
 static int say(const struct ls_subject *t, int err, const char *what)
 {
         if (err == -EPERM || err == -EACCES)
@@ -122,7 +135,7 @@ static int wait_for_files(struct ls_subject *t)
 
         do {
                 if (read_page(t, a) < 0)
-                        return say(t, -ESRCH, "it has ended");
+                        return say_gone(t);
                 if (a->state == LS_ATTACH_FILES)
                         return a->fd_memory < 0 ? say(t, a->fd_memory, "it may make no memory file (memfd_create)") :
                                a->fd_agent < 0 && !t->entry ? say(t, a->fd_agent, "it may make no memory file (memfd_create)") : 0;
@@ -318,7 +331,7 @@ static int hand_over(struct ls_subject *t, const char *agent_path, struct ls_mem
         if (err < 0)
                 return err;
         a->go = 1;
-        return ls_remote_write(&t->modules, t->inject.page_at, a, sizeof(*a)) < 0 ? say(t, -ESRCH, "it has ended") : 0;
+        return ls_remote_write(&t->modules, t->inject.page_at, a, sizeof(*a)) < 0 ? say_gone(t) : 0;
 }
 
 int ls_attach_begin(struct ls_subject *t, const char *agent_path, struct ls_memory *m, const struct ls_record_options *o,

@@ -421,14 +421,11 @@ static int stop_and_use(struct victim *v, int schedstat)
 
         v->inner_tid = ls_thread_inner_id(in->pid, v->tid);
         v->asleep_ns = ls_thread_asleep_ns(in->pid, v->tid);
-        ls_stop_hurry(1);
         status = ptrace(PTRACE_INTERRUPT, v->tid, NULL, NULL) < 0 ? -errno : wait_stop(v->tid, now_ns() + STOP_NS);
         start = now_ns();
         queued = queued_ns(schedstat);
-        if (status < 0) {
-                ls_stop_hurry(0);
+        if (status < 0)
                 return stop_later(v, status);
-        }
         if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP)
                 err = use(v);
         else if (status >> 16 == PTRACE_EVENT_STOP)
@@ -440,7 +437,6 @@ static int stop_and_use(struct victim *v, int schedstat)
         queued = queued_ns(schedstat) - queued;
         ptrace(PTRACE_DETACH, v->tid, NULL, (void *)(intptr_t)v->signal);
         in->stopped_ns = now_ns() - start;
-        ls_stop_hurry(0);
         in->queued_ns = queued < in->stopped_ns ? queued : in->stopped_ns;
         in->stopped_ns -= in->queued_ns;
         return err;
@@ -451,6 +447,7 @@ static int try_thread(struct ls_inject *in, pid_t tid, const struct ls_thread_da
         struct victim v = { .in = in, .tid = tid, .data = data };
         int schedstat = open_schedstat(in->pid, tid), err;
 
+        ls_stop_hurry(1);
         if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACESYSGOOD) < 0)
                 err = ls_thread_seize_error(in->pid, tid, -errno);
         else
@@ -459,10 +456,14 @@ static int try_thread(struct ls_inject *in, pid_t tid, const struct ls_thread_da
                 close(schedstat);
         if (v.region && !in->region)
                 in->way.at = 0;         /* the thread may be on it */
-        if (err < 0)
-                return err;
-        in->carrier = ls_thread_outer_id(in->pid, (pid_t)err);
-        return fill_region(&v, (uint32_t)err);
+        if (err >= 0) {
+                pid_t carrier = (pid_t)err;
+
+                err = fill_region(&v, (uint32_t)carrier);
+                in->carrier = ls_thread_outer_id(in->pid, carrier);
+        }
+        ls_stop_hurry(0);
+        return err;
 }
 
 /* One recorder at a time: the place in its code is for one. The kernel gives all the same file, and ends the lock with the one

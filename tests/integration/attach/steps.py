@@ -85,7 +85,7 @@ class Subject:
 
     def settle(self, what, killed=False):
         """The agent of a recorder that is gone leaves in some seconds."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while True:
             bad = self.wrong(killed)
             if not bad:
