@@ -111,8 +111,8 @@ static int say_gone(const struct ls_subject *t)
         uint8_t byte;
 
         if (ls_remote_read(&t->modules, t->modules.m[0].base, &byte, 1) == 0)
-                ls_error("cannot attach to %d (%s): the thread made in it has waited for luasample in vain; this machine is too busy, try "
-                         "again later", (int)t->pid, t->name);
+                ls_error("cannot attach to %d (%s): the thread made in it has waited for luasample in vain; this machine is "
+                         "too busy, try again later", (int)t->pid, t->name);
         else
                 ls_error("cannot attach to %d (%s): it has ended", (int)t->pid, t->name);
         return -ESRCH;
@@ -264,8 +264,8 @@ static int say_refused(const struct ls_subject *t)
         int err = in->refused_error;
 
         if (!strcmp(in->refused, "clone") && err == -EAGAIN)
-                ls_error("cannot attach to %d (%s): it may have no more threads: raise its limit of processes (RLIMIT_NPROC) or that of "
-                         "its control group (pids.max)", (int)t->pid, t->name);
+                ls_error("cannot attach to %d (%s): it may have no more threads: raise its limit of processes (RLIMIT_NPROC) or "
+                         "that of its control group (pids.max)", (int)t->pid, t->name);
         else
                 ls_error("cannot attach to %d (%s): its system call %s is refused: %s", (int)t->pid, t->name, in->refused,
                          strerror(-err));

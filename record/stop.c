@@ -171,9 +171,18 @@ int ls_stop_stands(struct ls_stop *s, unsigned i, int wait)
 
 void ls_stop_hurry(int on)
 {
-        struct sched_param param = { .sched_priority = on };
+        static struct sched_param own;
+        static int policy = -1;         /* the user's; -1 = it is in force */
+        const struct sched_param hurry = { .sched_priority = 1 };
 
-        sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &param);
+        if (on && policy < 0) {
+                policy = sched_getparam(0, &own) < 0 ? -1 : sched_getscheduler(0);
+                if (policy < 0 || sched_setscheduler(0, SCHED_FIFO, &hurry) < 0)
+                        policy = -1;
+        } else if (!on && policy >= 0) {
+                sched_setscheduler(0, policy, &own);
+                policy = -1;
+        }
 }
 
 int ls_stop_list(struct ls_stop *s, pid_t pid, unsigned most, pid_t except)

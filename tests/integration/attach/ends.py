@@ -20,9 +20,9 @@ def lua(*text):
     return path
 
 
-def started(pid, *opts):
+def started(pid, *opts, then=None):
     """A recorder that is attached."""
-    r = Started([support.luasample(), "record", "-p", str(pid), "-o", tmpfile(".data"), *opts])
+    r = Started([support.luasample(), "record", "-p", str(pid), "-o", tmpfile(".data"), *opts], then=then)
     r.trace = r.p.args[r.p.args.index("-o") + 1]
     deadline = time.monotonic() + 30
     while "attached to" not in r.read(r.err):
@@ -115,6 +115,16 @@ def add_to(suite):
                 out = p.read(p.out)
                 check("new image" in out and "failed 2" in out, "%s: it printed %r" % (timer, out))
                 check(r.wait() == 0, "record: %s" % r.read(r.err))
+
+    @test("scheduling", "the recorder keeps the scheduling class that it was given, but for the moments in which threads are stopped")
+    def _():
+        p = begun(LOOP, "60")
+        r = started(p.p.pid, then=lambda: os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0)))
+        seen = [os.sched_getscheduler(int(tid)) for tid in os.listdir("/proc/%d/task" % r.p.pid)]
+        r.signal(signal.SIGINT)
+        check(r.wait() == 0, r.read(r.err))
+        end(p)
+        check(set(seen) == {os.SCHED_BATCH}, "classes of its threads: %r" % seen)
 
     @test("raw-children", "children that are made by a bare system call while entries are closed run what they should")
     def _():

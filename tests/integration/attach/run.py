@@ -2,8 +2,9 @@
 """Integration tests of `luasample record -p`: run.py [--quick] [--list] [NAME...]
 
 basic.py attaches to programs that run and compares them before and after; ends.py ends attachments in all ways; namespaces.py
-has programs in containers, refusals.py a process for each reason not to attach; steps.py disturbs attachments at each step. Needs the build directory in LUASAMPLE_BUILD (default build/).
-LUASAMPLE_ATTACHMENTS is how often `again` attaches (default 20)."""
+has programs in containers, refusals.py a process for each reason not to attach; steps.py disturbs attachments at each step.
+Needs the build directory in LUASAMPLE_BUILD (default build/). LUASAMPLE_ATTACHMENTS is how often `again` attaches (default 20),
+LUASAMPLE_STEPS which disturbances steps.py makes."""
 import os
 import sys
 

@@ -16,6 +16,7 @@ from support import Fail, Skip, Started, check, host, luajit, need, run, tmpfile
 
 ACTIONS = ("stop", "exec", "exit", "signal", "debugger", "kill")
 AT_ONCE = 4
+SETTLE_S = 60                                   # for the agent of a killed recorder to leave, on a busy machine
 PTRACE = 101
 ENDLESS = "print('begin') io.stdout:flush() while true do end"
 REGION = 1138688                                # bytes that an attachment maps, until the agent is there
@@ -85,7 +86,7 @@ class Subject:
 
     def settle(self, what, killed=False):
         """The agent of a recorder that is gone leaves in some seconds."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + SETTLE_S
         while True:
             bad = self.wrong(killed)
             if not bad:
@@ -100,9 +101,13 @@ class Subject:
             what, status, self.p.read(self.p.out)[-80:]))
 
 
+def stepper(subject, step, action, *opts):
+    return [host("stepper"), str(step), action, str(subject.pid), support.luasample(), "record", "-p", str(subject.pid), "-d", "10ms",
+            "-i", "1s", "-o", tmpfile(".data"), *opts]          # no tick comes
+
+
 def disturbed(subject, step, action):
-    return Started([host("stepper"), str(step), action, str(subject.pid), support.luasample(), "record", "--quiet", "-p", str(subject.pid), "-d",
-                    "10ms", "-i", "1s", "-o", tmpfile(".data")])
+    return Started(stepper(subject, step, action, "--quiet"))
 
 
 def looked_at(subject, r, step, action):
@@ -126,8 +131,7 @@ def looked_at(subject, r, step, action):
 def steps_of(kind):
     """The system calls of an undisturbed attachment."""
     s = Subject(kind)
-    r = run([host("stepper"), "-1", "none", str(s.pid), support.luasample(), "record", "-p", str(s.pid), "-d", "10ms", "-i", "1s", "-o",
-             tmpfile(".data")], timeout=60).ok()
+    r = run(stepper(s, -1, "none"), timeout=60).ok()
     end(s.p)
     calls = [int(nr) for nr in re.findall(r"step \d+ (\d+)", r.out)]
     check(len(calls) > 40 and calls.count(PTRACE) > 8, "steps: %r" % calls)
@@ -135,14 +139,16 @@ def steps_of(kind):
 
 
 def chosen(kind):
-    """Pairs of a step and what is done there: each step until the thread of ours waits by itself, and a third of those that follow."""
+    """Pairs of a step and what is done there: all before the first, when the program was looked at and is not traced yet, one at
+    each until the thread of ours waits by itself, and at a third of those that follow."""
     wanted, calls = os.environ.get("LUASAMPLE_STEPS", ""), steps_of(kind)
     if wanted == "all":
         return "all", [(step, action) for step in range(len(calls)) for action in ACTIONS]
     seed = int(wanted) if wanted else random.randrange(1000)
     alone = len(calls) - calls[::-1].index(PTRACE) + 10
-    steps = list(range(alone)) + list(range(alone + seed % 3, len(calls), 3))
-    return "LUASAMPLE_STEPS=%d" % seed, [(step, ACTIONS[(i + seed) % len(ACTIONS)]) for i, step in enumerate(steps)]
+    steps = list(range(1, alone)) + list(range(alone + seed % 3, len(calls), 3))
+    pairs = [(step, ACTIONS[(i + seed) % len(ACTIONS)]) for i, step in enumerate(steps)]
+    return "LUASAMPLE_STEPS=%d" % seed, [(0, action) for action in ACTIONS] + pairs
 
 
 def next_subject(kind, free):
