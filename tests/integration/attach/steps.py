@@ -17,7 +17,7 @@ from support import Fail, Skip, Started, check, host, luajit, need, run, tmpfile
 ACTIONS = ("stop", "exec", "exit", "signal", "debugger", "kill")
 AT_ONCE = 4
 SETTLE_S = 60                                   # for the agent of a killed recorder to leave, on a busy machine
-PTRACE = 101
+PTRACE, GAP = 101, 8
 ENDLESS = "print('begin') io.stdout:flush() while true do end"
 REGION = 1138688                                # bytes that an attachment maps, until the agent is there
 CALLS = {0: "read", 1: "write", 3: "close", 8: "lseek", 9: "mmap", 11: "munmap", 14: "sigprocmask", 17: "pread", 18: "pwrite",
@@ -145,7 +145,9 @@ def chosen(kind):
     if wanted == "all":
         return "all", [(step, action) for step in range(len(calls)) for action in ACTIONS]
     seed = int(wanted) if wanted else random.randrange(1000)
-    alone = len(calls) - calls[::-1].index(PTRACE) + 10
+    traced = [i for i, nr in enumerate(calls) if nr == PTRACE]
+    last = next(a for a, b in zip(traced, traced[1:] + [len(calls) + GAP]) if b - a > GAP)     # later ones are for closed entries
+    alone = last + 12
     steps = list(range(1, alone)) + list(range(alone + seed % 3, len(calls), 3))
     pairs = [(step, ACTIONS[(i + seed) % len(ACTIONS)]) for i, step in enumerate(steps)]
     return "LUASAMPLE_STEPS=%d" % seed, [(0, action) for action in ACTIONS] + pairs
