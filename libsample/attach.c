@@ -32,6 +32,7 @@
 #define LOOK_NS UINT64_C(50000000)      /* between two looks at threads and libraries */
 #define HOLD_NS UINT64_C(3000000000)    /* for the recorder to stop threads */
 #define SILENT_NS UINT64_C(2000000000)  /* without a heartbeat the recorder is gone */
+#define READ_NS UINT64_C(1000000000)    /* for the recorder to read why there is no agent */
 
 LS_EXPORT struct ls_attach_status luasample_attach_status = { LS_ATTACH_MAGIC, LS_ATTACH_VERSION, 0, 0, 0 };
 LS_EXPORT void *luasample_attach(struct ls_attach *page);
@@ -150,6 +151,20 @@ static void leave_region(const struct ls_attach *a)
         munmap((void *)(uintptr_t)a->region, (size_t)a->region_size);
 }
 
+static void refuse(struct ls_attach *page, int err)
+{
+        const struct ls_attach a = *page;
+        uint64_t start = ls_now_ns();
+
+        page->go = 0;
+        page->result = err;
+        atomic_thread_fence(memory_order_seq_cst);
+        page->state = LS_ATTACH_REFUSED;
+        while (!page->go && ls_now_ns() - start < READ_NS)
+                pause_ns(100000);
+        leave_region(&a);
+}
+
 static void found(lua_State *L)
 {
         ls_engine_vm_adopt(L);
@@ -201,8 +216,9 @@ static const char *hold(const struct ls_patch *patches, size_t n)
 
         for (size_t i = 0; i < n && ranges < LS_HOLD_RANGES; i++)
                 if (patches[i].target && patches[i].moved)
-                        shm->hold_ranges[ranges++] = (struct ls_hold_range){ (uintptr_t)patches[i].target, (uint32_t)patches[i].moved,
-                                                                               (uint32_t)patches[i].closed };
+                        shm->hold_ranges[ranges++] = (struct ls_hold_range){
+                                (uintptr_t)patches[i].target, (uint32_t)patches[i].moved, patches[i].closed != 0,
+                                { patches[i].saved[0], patches[i].saved[1] }, 0 };
         shm->n_hold = ranges;
         if (!atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_ASKED))
                 return not_held;
@@ -305,8 +321,7 @@ void *luasample_attach(struct ls_attach *page)
         err = begin(&a);
         close(a.fd_memory);
         if (err < 0) {
-                page->result = err;
-                page->state = LS_ATTACH_REFUSED;
+                refuse(page, err);
                 return NULL;
         }
         leave_descriptors();

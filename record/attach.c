@@ -25,7 +25,7 @@
 #define FILES_NS 2000000000ull          /* for it to begin */
 #define LOAD_NS 20000000000ull          /* for the agent to be there: the loader may be at work, the machine slow */
 #define LEAVE_NS 5000000000ull
-#define GIVE_UP_LOOKS 20000             /* of the thread at go, each LOOK_NS: when the recorder dies */
+#define GIVE_UP_LOOKS 450               /* of the thread at go, from LOOK_NS to 0.1 s apart, 7 s: when the recorder dies */
 
 static uint64_t now_ns(void)
 {
@@ -47,8 +47,13 @@ static int read_page(struct ls_subject *t, struct ls_attach *ret)
         return ls_remote_read(&t->modules, t->inject.page_at, ret, sizeof(*ret));
 }
 
+/* Unless it has left meanwhile: then the memory may be another's. */
 static int write_go(struct ls_subject *t, uint32_t go)
 {
+        struct ls_attach a;
+
+        if (read_page(t, &a) < 0 || a.magic != LS_ATTACH_MAGIC || a.region != t->inject.region)
+                return -ESRCH;
         return ls_remote_write(&t->modules, t->inject.page_at, &go, sizeof(go));
 }
 
@@ -70,6 +75,7 @@ static int find_functions(struct ls_subject *t)
                 { "dlopen", "_dlfcn_hook", offsetof(struct ls_attach, dlopen) },
                 { "dlsym", "_dlfcn_hook", offsetof(struct ls_attach, dlsym) },
                 { "dlerror", "_dlfcn_hook", offsetof(struct ls_attach, dlerror) },
+                { "munmap", "gnu_get_libc_version", offsetof(struct ls_attach, munmap) },
         };
         const struct ls_module *libc = ls_modules_find(&t->modules, "gnu_get_libc_version", NULL);
 
@@ -107,6 +113,19 @@ static void fill_page(struct ls_subject *t)
         strcpy(a->symbol, LS_ATTACH_ENTRY);
 }
 
+/* The page is no longer there. */
+static int say_gone(const struct ls_subject *t)
+{
+        uint8_t byte;
+
+        if (ls_remote_read(&t->modules, t->modules.m[0].base, &byte, 1) == 0)
+                ls_error("cannot attach to %d (%s): the thread made in it has waited for luasample in vain; this machine is "
+                         "too busy, try again later", (int)t->pid, t->name);
+        else
+                ls_error("cannot attach to %d (%s): it has ended", (int)t->pid, t->name);
+        return -ESRCH;
+}
+
 static int say(const struct ls_subject *t, int err, const char *what)
 {
         if (err == -EPERM || err == -EACCES)
@@ -124,10 +143,12 @@ static int wait_for_files(struct ls_subject *t)
 
         do {
                 if (read_page(t, a) < 0)
-                        return say(t, -ESRCH, "it has ended");
+                        return say_gone(t);
                 if (a->state == LS_ATTACH_FILES)
                         return a->fd_memory < 0 ? say(t, a->fd_memory, "it may make no memory file (memfd_create)") :
                                a->fd_agent < 0 && !t->entry ? say(t, a->fd_agent, "it may make no memory file (memfd_create)") : 0;
+                if (a->result)
+                        return say(t, -ENOMEM, "memory may not be made executable in it");
                 if (a->created > 0)
                         return say(t, -a->created, "no thread can be made in it");
                 moment();
@@ -226,7 +247,6 @@ static int say_load_failed(struct ls_subject *t, const struct ls_attach *a)
 
         if (a->state == LS_ATTACH_NO_LOAD && a->error_text)
                 ls_remote_string(&t->modules, a->error_text, text, sizeof(text));
-        write_go(t, 3);
         if (*text)
                 shown = ls_visible(text, strlen(text));
         ls_error("cannot attach to %d (%s): its loader refuses the agent: %s", (int)t->pid, t->name,
@@ -235,32 +255,78 @@ static int say_load_failed(struct ls_subject *t, const struct ls_attach *a)
         return -ELIBACC;
 }
 
+/* Returns 0 unless the thread has come to an end without the agent. */
+static int say_state(struct ls_subject *t, const struct ls_attach *a)
+{
+        if (a->state == LS_ATTACH_NO_LOAD || a->state == LS_ATTACH_NO_ENTRY)
+                return say_load_failed(t, a);
+        if (a->state == LS_ATTACH_REFUSED && a->result == -EALREADY) {
+                ls_error("%d (%s) is recorded by another luasample already", (int)t->pid, t->name);
+                return -EALREADY;
+        }
+        return a->state == LS_ATTACH_REFUSED ? say(t, a->result, "the agent cannot begin") : 0;
+}
+
 /* Until the agent has come up and looked around. Its page vanishes meanwhile. */
 static int wait_for_agent(struct ls_subject *t, const struct ls_memory *m)
 {
         uint64_t until = now_ns() + LOAD_NS;
         struct ls_attach a;
+        int err;
 
         while (now_ns() < until) {
                 atomic_store(&m->shm->heartbeat_ns, now_ns());
-                ls_attach_hold(t, m->shm);
+                ls_attach_hold(t, m);
                 if (atomic_load(&m->shm->attach_looks))
                         return 0;
                 if (!atomic_load(&m->shm->agent_state) && read_page(t, &a) == 0) {
-                        if (a.state == LS_ATTACH_NO_LOAD || a.state == LS_ATTACH_NO_ENTRY)
-                                return say_load_failed(t, &a);
-                        if (a.state == LS_ATTACH_REFUSED && a.result == -EALREADY) {
-                                ls_error("%d (%s) is recorded by another luasample already", (int)t->pid, t->name);
-                                return -EALREADY;
+                        err = say_state(t, &a);
+                        if (err < 0) {
+                                write_go(t, 3);
+                                return err;
                         }
-                        if (a.state == LS_ATTACH_REFUSED)
-                                return say(t, a.result, "the agent cannot begin");
                 }
                 if (ls_remote_read(&t->modules, t->modules.m[0].base, &a, 4) < 0)
                         return say(t, -ESRCH, "it has ended");
                 moment();
         }
         return say(t, -ETIMEDOUT, "the agent does not come up");
+}
+
+/* What the program's kernel said to the system call that was to begin a thread. */
+static int say_refused(const struct ls_subject *t)
+{
+        const struct ls_inject *in = &t->inject;
+        int err = in->refused_error;
+
+        if (!strcmp(in->refused, "clone") && err == -EAGAIN)
+                ls_error("cannot attach to %d (%s): it may have no more threads: raise its limit of processes (RLIMIT_NPROC) or "
+                         "that of its control group (pids.max)", (int)t->pid, t->name);
+        else
+                ls_error("cannot attach to %d (%s): its system call %s is refused: %s", (int)t->pid, t->name, in->refused,
+                         strerror(-err));
+        return err;
+}
+
+static int say_not_begun(const struct ls_subject *t, int err)
+{
+        int pid = (int)t->pid;
+
+        if (err == -EREMOTEIO)
+                return say_refused(t);
+        if (err == -EALREADY)
+                ls_error("%d (%s) is stopped: continue it first (kill -CONT %d)", pid, t->name, pid);
+        else if (err == -EBUSY)
+                ls_error("%d (%s) is traced by another process: end that first", pid, t->name);
+        else if (err == -ETIMEDOUT)
+                ls_error("cannot attach to %d (%s): its thread does not leave the kernel; try again later", pid, t->name);
+        else if (err == -ESTALE)
+                ls_error("cannot attach to %d (%s): it has begun another program", pid, t->name);
+        else if (err == -ESRCH)
+                ls_error("cannot attach to %d (%s): it has ended", pid, t->name);
+        else
+                say(t, err, "no thread can be begun in it");
+        return err == -ESTALE ? -ESRCH : err;
 }
 
 static int begin_thread(struct ls_subject *t)
@@ -274,13 +340,11 @@ static int begin_thread(struct ls_subject *t)
                 return err;
         fill_page(t);
         err = ls_inject_begin(&t->inject);
-        if (err == -EALREADY)
-                ls_error("%d (%s) is stopped: continue it first (kill -CONT %d)", (int)t->pid, t->name, (int)t->pid);
-        else if (err == -ETIMEDOUT)
-                ls_error("cannot attach to %d (%s): its thread does not leave the kernel; try again later", (int)t->pid, t->name);
-        else if (err < 0)
-                say(t, err, "no thread can be begun in it");
-        return err < 0 ? err : wait_for_files(t);
+        if (err < 0)
+                return say_not_begun(t, err);
+        err = wait_for_files(t);
+        ls_inject_end(&t->inject, err < 0);
+        return err;
 }
 
 static int hand_over(struct ls_subject *t, const char *agent_path, struct ls_memory *m, const struct ls_record_options *o,
@@ -305,7 +369,7 @@ static int hand_over(struct ls_subject *t, const char *agent_path, struct ls_mem
         if (err < 0)
                 return err;
         a->go = 1;
-        return ls_remote_write(&t->modules, t->inject.page_at, a, sizeof(*a)) < 0 ? say(t, -ESRCH, "it has ended") : 0;
+        return ls_remote_write(&t->modules, t->inject.page_at, a, sizeof(*a)) < 0 ? say_gone(t) : 0;
 }
 
 int ls_attach_begin(struct ls_subject *t, const char *agent_path, struct ls_memory *m, const struct ls_record_options *o,

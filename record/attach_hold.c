@@ -4,14 +4,19 @@
  * will go on is known; with such an entry one that wakes up within the us of the last look is not seen. */
 #include "record/attach_hold.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "record/attach_threads.h"
+#include "record/member.h"
 #include "record/stop.h"
 
 #define TRIES 500                       /* a ms each: a thread leaves some instructions when it gets a processor */
@@ -20,6 +25,8 @@
 #define CLAIM_NS 200000000ull           /* to see that threads are stopped */
 #define STORE_NS 5000000000ull          /* for its stores; it needs some us unless it gets no processor */
 #define PASSES 20
+#define CHILD_NS 10000000ull            /* for a child that was being made */
+#define DEPTH 3u                        /* of children's children */
 
 static uint64_t now_ns(void)
 {
@@ -178,8 +185,63 @@ static int is_asked(struct ls_shm *shm)
         return atomic_load(&shm->hold) == LS_HOLD_ASKED;
 }
 
-void ls_attach_hold(struct ls_subject *t, struct ls_shm *shm)
+/* Makes the closed entries what they were in a process that has them as its parent had. */
+static void open_in(pid_t pid, int memory_fd, const struct ranges *ranges)
 {
+        static const uint8_t loop[2] = { 0xeb, 0xfe };
+        uint8_t now[2];
+        char path[64];
+        int fd, known = 0;
+
+        snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+        fd = open(path, O_RDWR | O_CLOEXEC);
+        for (unsigned k = 0; fd >= 0 && k < ranges->n; k++) {
+                const struct ls_hold_range *r = &ranges->r[k];
+
+                if (!r->closed || r->at > INT64_MAX || pread(fd, now, 2, (off_t)r->at) != 2 || memcmp(now, loop, 2))
+                        continue;
+                if (!known && !ls_member_has(pid, memory_fd))
+                        break;
+                known = 1;
+                if (pwrite(fd, r->first, 2, (off_t)r->at) != 2)
+                        break;
+        }
+        if (fd >= 0)
+                close(fd);
+}
+
+/* A child that a thread has made in the meantime by a bare system call, around the C library's fork and its handlers, would wait at
+ * a closed entry for ever: there is no agent in it. It is made between two looks at the latest, unless that takes long. */
+static void open_in_children(pid_t pid, int memory_fd, const struct ranges *ranges, unsigned depth)
+{
+        char path[sizeof(((struct dirent *)0)->d_name) + 64];
+        struct dirent *e;
+        DIR *dir;
+
+        snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+        dir = opendir(path);
+        while (dir && (e = readdir(dir))) {
+                FILE *f;
+                int child;
+
+                snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)pid, e->d_name);
+                f = *e->d_name == '.' ? NULL : fopen(path, "re");
+                while (f && fscanf(f, "%d", &child) == 1) {
+                        open_in((pid_t)child, memory_fd, ranges);
+                        if (depth < DEPTH)
+                                open_in_children((pid_t)child, memory_fd, ranges, depth + 1);
+                }
+                if (f)
+                        fclose(f);
+        }
+        if (dir)
+                closedir(dir);
+}
+
+void ls_attach_hold(struct ls_subject *t, const struct ls_memory *m)
+{
+        const struct timespec later = { 0, CHILD_NS };
+        struct ls_shm *shm = m->shm;
         static struct ls_stop stop;     /* 250 KiB */
         struct ranges ranges = { 0 };
         uint64_t start;
@@ -200,6 +262,9 @@ void ls_attach_hold(struct ls_subject *t, struct ls_shm *shm)
                 return;
         wait_for_stores(shm);
         ls_stop_end(&stop);
+        open_in_children(t->pid, m->fd, &ranges, 0);
+        nanosleep(&later, NULL);
+        open_in_children(t->pid, m->fd, &ranges, 0);
         if (!all_closed(&ranges))
                 t->held_ns = now_ns() - start;
 }

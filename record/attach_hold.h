@@ -5,7 +5,7 @@
 
 #include "record/attach.h"
 
-/* Does what the agent asks for, if it does. Takes some 0.1 ms, 2 s at most. t->held_ns: how long threads were stopped. */
-void ls_attach_hold(struct ls_subject *t, struct ls_shm *shm);
+/* Does what the agent asks for, if it does. Takes some 10 ms, 2 s at most. t->held_ns: how long threads were stopped. */
+void ls_attach_hold(struct ls_subject *t, const struct ls_memory *m);
 
 #endif

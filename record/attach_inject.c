@@ -1,9 +1,10 @@
 /* See attach_inject.h.
  *
  * A thread may be stopped at any instruction, holding any lock, so it calls no function of the program's: it makes system
- * calls only, of which none touches what the stopped one was doing. Its registers and signal mask are put back, and a system
- * call that the stop has interrupted begins again: the kernel does that for most; for those that end with EINTR after
- * any stop the instruction is set back to the system call. */
+ * calls only, of which none touches what the stopped one was doing, and no single steps, which would need its SIGTRAP. Its
+ * registers and signal mask are put back, and a system call that the stop has interrupted begins again: the kernel does that
+ * for most; for those that end with EINTR after any stop the instruction is set back to the system call. At each moment its
+ * registers lead back to where it was, should we be killed: see attach_way.h. */
 #include "record/attach_inject.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -25,6 +27,7 @@
 
 #include "record/attach_stub.h"
 #include "record/attach_threads.h"
+#include "record/attach_way.h"
 #include "record/stop.h"
 
 #define PAGE 4096u
@@ -38,6 +41,8 @@
 #define TID_FROM 0x40u                  /* where its thread id is looked for */
 #define TID_TO 0x800u
 #define STOP_NS 1000000000ull           /* for a thread to stop */
+#define OTHERS_NS 1000000000ull         /* for another recorder to be through with the program */
+#define LEAVE_NS 200000000ull           /* for the first thread of ours to have gone */
 #define LATE_MOST 256u
 
 struct victim {
@@ -45,9 +50,13 @@ struct victim {
         pid_t tid, inner_tid;           /* here, and as the program knows it */
         uint64_t asleep_ns;             /* how long it slept when it was stopped */
         int signal;                     /* it was about to get this one: it gets it when it goes on; 0 = none */
+        int stopped;                    /* the program was stopped meanwhile, as by SIGSTOP: it stays so */
+        int in_way;                     /* its registers lead through the way */
         struct user_regs_struct saved;
         uint64_t mask;
-        uint64_t gadget;                /* address of a system call instruction */
+        uint64_t region;                /* it has mapped; 0 = none */
+        unsigned tid_offset;            /* in thread data: of the thread's id */
+        uint8_t own[TID_TO];            /* its thread data */
         const struct ls_thread_data *data;
 };
 
@@ -57,23 +66,6 @@ static uint64_t now_ns(void)
 
         clock_gettime(CLOCK_MONOTONIC, &t);
         return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* The C library's own function syscall has one. */
-static uint64_t find_gadget(const struct ls_modules *ms)
-{
-        uint64_t size = 0, at = 0;
-        uint8_t code[256];
-        const struct ls_module *m = ls_modules_find(ms, "gnu_get_libc_version", NULL);
-
-        if (m)
-                at = ls_module_symbol(ms, m, "syscall", &size);
-        if (!at || size > sizeof(code) || ls_remote_read(ms, at, code, size) < 0)
-                return 0;
-        for (uint64_t i = 0; i + 1 < size; i++)
-                if (code[i] == 0x0f && code[i + 1] == 0x05)
-                        return at + i;
-        return 0;
 }
 
 /* Waits until the thread stops. Returns the wait status, or -errno. */
@@ -98,28 +90,69 @@ static int wait_stop(pid_t tid, uint64_t until_ns)
         }
 }
 
-/* One step of the thread with these registers. Returns 0 with what they became, or -errno. */
-static int step(struct victim *v, struct user_regs_struct *regs)
+/* The results with which the kernel asks for the same system call again. */
+static int is_again(int64_t result)
 {
-        int status;
-
-        if (ptrace(PTRACE_SETREGS, v->tid, NULL, regs) < 0 || ptrace(PTRACE_SINGLESTEP, v->tid, NULL, NULL) < 0)
-                return -errno;
-        /* However long it waits for a processor: with these registers it must not go on. */
-        status = wait_stop(v->tid, UINT64_MAX);
-        if (status < 0)
-                return status;
-        if (WSTOPSIG(status) != SIGTRAP) {      /* one of the C library's two signals, or the program is stopped */
-                v->signal = status >> 16 ? v->signal : WSTOPSIG(status);
-                return -EAGAIN;
-        }
-        return ptrace(PTRACE_GETREGS, v->tid, NULL, regs) < 0 ? -errno : 0;
+        return result <= -512 && result >= -516;
 }
 
-/* Has the thread make a system call at the instruction at, with rbx = data. Returns its result, or -errno. */
-static int64_t call_kernel(struct victim *v, uint64_t at, uint64_t data, long nr, const uint64_t args[6])
+/* Has the thread go on until it has made a system call. Returns 0 with its result, or -errno: -EAGAIN: it is to get a signal. */
+static int run_to_exit(struct victim *v, int64_t *ret)
+{
+        struct user_regs_struct regs;
+        int status, signal = 0, inside = 0;
+
+        for (;;) {
+                if (ptrace(PTRACE_SYSCALL, v->tid, NULL, (void *)(intptr_t)signal) < 0)
+                        return -errno;
+                /* However long it waits for a processor: with these registers it must not go on. */
+                status = wait_stop(v->tid, UINT64_MAX);
+                if (status < 0)
+                        return status;
+                signal = 0;
+                if (status >> 16 == PTRACE_EVENT_STOP) {
+                        v->stopped |= WSTOPSIG(status) != SIGTRAP;
+                } else if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
+                        inside = !inside;
+                        if (ptrace(PTRACE_GETREGS, v->tid, NULL, &regs) < 0)
+                                return -errno;
+                        *ret = (int64_t)regs.rax;
+                        if (!inside && !is_again(*ret))
+                                return 0;
+                } else if (WSTOPSIG(status) == SIGSTOP) {
+                        signal = SIGSTOP;       /* no mask keeps it away: the kernel stops all threads, and this one again soon */
+                } else {
+                        v->signal = WSTOPSIG(status);
+                        return -EAGAIN;
+                }
+        }
+}
+
+/* A filter that traps a system call leaves its number in the place of its result, and a signal behind it. */
+static int is_trapped(struct victim *v)
+{
+        int64_t next;
+
+        return run_to_exit(v, &next) == -EAGAIN && v->signal == SIGSYS;
+}
+
+/* Signals that our code could only get by its own fault, or by a filter of system calls, are not blocked: the kernel resets the
+ * disposition of a fault that is. */
+static uint64_t mask_of_all(void)
+{
+        static const int faults[] = { SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGSYS };
+        uint64_t all = ~0ull;
+
+        for (unsigned i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+                all &= ~(1ull << (faults[i] - 1));
+        return all;
+}
+
+/* Has the thread make a system call at this place of the way, with rbx = data. Returns 0 with its result, or -errno. */
+static int call_kernel(struct victim *v, uint64_t at, uint64_t data, long nr, const uint64_t args[6], int64_t *ret)
 {
         struct user_regs_struct r = v->saved;
+        uint64_t all = mask_of_all();
         int err;
 
         r.rip = at;
@@ -132,106 +165,174 @@ static int64_t call_kernel(struct victim *v, uint64_t at, uint64_t data, long nr
         r.r10 = args[3];
         r.r8 = args[4];
         r.r9 = args[5];
-        r.eflags &= ~0x400ull;          /* direction */
-        err = step(v, &r);
-        return err < 0 ? err : (int64_t)r.rax;
+        if (ptrace(PTRACE_SETREGS, v->tid, NULL, &r) < 0)
+                return -errno;
+        /* not before: alone, with its signals blocked, it would not find back */
+        if (!v->in_way && ptrace(PTRACE_SETSIGMASK, v->tid, sizeof(all), &all) < 0)
+                return -errno;
+        v->in_way = 1;
+        err = run_to_exit(v, ret);
+        if (err == 0 && *ret == nr && is_trapped(v))
+                err = -EAGAIN;
+        return err;
 }
 
 /* Thread data for the first thread: what the C library gives each for its own use, what it copies from a parent and compares
  * with, and zeros. */
-static int make_tcb(struct victim *v, uint64_t tcb, uint64_t *ret_tid_at)
+static int make_tcb(const struct victim *v, uint64_t tcb)
 {
-        uint32_t tid, inner = (uint32_t)v->inner_tid;
+        const struct ls_modules *ms = v->in->modules;
         uint64_t head[TCB_HEAD / 8];
-        uint8_t own[4096];
+        uint8_t image[4096];
 
-        if (ls_remote_read(v->in->modules, v->saved.fs_base, own, TID_TO) < 0)
-                return -EFAULT;
-        *ret_tid_at = 0;
-        for (unsigned i = TID_FROM; i < TID_TO && !*ret_tid_at; i += 4) {
-                memcpy(&tid, own + i, 4);
-                if (tid == inner)
-                        *ret_tid_at = tcb + i;
-        }
-        if (!*ret_tid_at)
-                return -ENOEXEC;
         memset(head, 0, sizeof(head));
-        memcpy(head + 4, own + 0x20, sizeof(head) - 0x20);
+        memcpy(head + 4, v->own + 0x20, sizeof(head) - 0x20);
         head[0] = head[2] = tcb;        /* itself */
         head[1] = tcb + 0x3000;         /* an empty vector of dynamic thread data; its length stands before it */
         head[3] = 1;                    /* more than one thread */
-        if (ls_remote_read(v->in->modules, v->data->image, own, v->data->size) < 0 ||
-            ls_remote_write(v->in->modules, tcb + (uint64_t)v->data->offset, own, v->data->size) < 0)
+        if (ls_remote_read(ms, v->data->image, image, v->data->size) < 0 ||
+            ls_remote_write(ms, tcb + (uint64_t)v->data->offset, image, v->data->size) < 0)
                 return -EFAULT;
-        return ls_remote_write(v->in->modules, tcb, head, sizeof(head));
+        return ls_remote_write(ms, tcb, head, sizeof(head));
 }
 
-/* Each call lets the thread run once more, for which it has to wait its turn: where memory may be writable and executable one is
- * saved. The region is gone in some milliseconds. */
-static int64_t map_region(struct victim *v)
+/* Where in thread data the thread's id is, 0 = it is not found. */
+static unsigned find_tid(const struct victim *v)
 {
-        uint64_t map[6] = { 0, REGION_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                            ~0ull, 0 };
-        int64_t at = call_kernel(v, v->gadget, v->saved.rbx, SYS_mmap, map);
+        uint32_t tid;
 
-        if (at != -EACCES && at != -EPERM)
-                return at;
-        map[2] = PROT_READ | PROT_WRITE;
-        at = call_kernel(v, v->gadget, v->saved.rbx, SYS_mmap, map);
-        if (at < 0 && at > -4096)
-                return at;
-        map[0] = (uint64_t)at;
-        map[1] = PAGE;
-        map[2] = PROT_READ | PROT_EXEC;
-        return call_kernel(v, v->gadget, v->saved.rbx, SYS_mprotect, map) == 0 ? at : -EACCES;
+        for (unsigned i = TID_FROM; i < TID_TO; i += 4) {
+                memcpy(&tid, v->own + i, 4);
+                if (tid == (uint32_t)v->inner_tid)
+                        return i;
+        }
+        return 0;
 }
 
-static int fill_region(struct victim *v, uint64_t *ret_tid_at)
+/* The first thread waits for this, while the program runs on. carrier: its id, as it knows itself. */
+static int fill_region(struct victim *v, uint32_t carrier)
 {
         struct ls_inject *in = v->in;
-        int err = make_tcb(v, in->region + TCB_AT, ret_tid_at);
+        const struct ls_modules *ms = in->modules;
+        const uint64_t tid_at = in->region + TCB_AT + v->tid_offset;
+        uint32_t begin = 1;
+        int err;
 
-        in->page_at = in->region + PAGE;
         in->page.region = in->region;
         in->page.region_size = REGION_SIZE;
-        in->page.carrier_tid = *ret_tid_at;
+        in->page.carrier_tid = tid_at;
+        in->page.refused = ls_way_refused(&in->way);
+        err = make_tcb(v, in->region + TCB_AT);
         if (err == 0)
-                err = ls_remote_write(in->modules, in->region, ls_attach_stub, (size_t)(ls_attach_stub_end - ls_attach_stub));
+                err = ls_remote_write(ms, tid_at, &carrier, sizeof(carrier));
         if (err == 0)
-                err = ls_remote_write(in->modules, in->page_at, &in->page, sizeof(in->page));
+                err = ls_remote_write(ms, in->region, ls_attach_stub, (size_t)(ls_attach_stub_end - ls_attach_stub));
+        if (err == 0)
+                err = ls_remote_write(ms, in->page_at, &in->page, sizeof(in->page));
+        if (err == 0)
+                err = ls_remote_write(ms, in->page_at + offsetof(struct ls_attach, begin), &begin, sizeof(begin));
         return err;
+}
+
+/* What the program's kernel said to one of our system calls. */
+static int refused(struct victim *v, const char *call, int64_t result)
+{
+        v->in->refused = call;
+        v->in->refused_error = (int)result;
+        return -EREMOTEIO;
+}
+
+static int map_region(struct victim *v)
+{
+        const uint64_t map[6] = { 0, REGION_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, ~0ull, 0 };
+        int64_t at;
+        int err = call_kernel(v, ls_way_map(&v->in->way), v->saved.rbx, SYS_mmap, map, &at);
+
+        if (err < 0)
+                return err;
+        if (at < 0 && at > -4096)
+                return refused(v, "mmap", at);
+        v->region = (uint64_t)at;
+        return 0;
+}
+
+/* Begins the first thread. Returns its id as it knows itself, or -errno. */
+static int clone_thread(struct victim *v)
+{
+        const uint64_t flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+                               CLONE_SETTLS | CLONE_CHILD_CLEARTID;
+        const uint64_t tcb = v->region + TCB_AT;
+        const uint64_t clone[6] = { flags, v->region + STACK_AT + STACK_SIZE - 64, 0, tcb + v->tid_offset, tcb };
+        int64_t tid;
+        int err = call_kernel(v, ls_way_clone(&v->in->way), v->region + PAGE, SYS_clone, clone, &tid);
+
+        if (err < 0)
+                return err;
+        return tid < 0 ? refused(v, "clone", tid) : (int)tid;
+}
+
+static void unmap_region(struct victim *v)
+{
+        const uint64_t unmap[6] = { v->region, REGION_SIZE };
+        int64_t r;
+
+        if (call_kernel(v, ls_way_unmap(&v->in->way), v->saved.rbx, SYS_munmap, unmap, &r) == 0 && r == 0)
+                v->region = 0;
+}
+
+/* The thread is stopped. What it was comes back in an order in which it is whole after each step: the kernel, which begins an
+ * interrupted system call again, looks at that only when it looks for signals. */
+static void give_back(struct victim *v)
+{
+        if (!v->in_way)
+                return;
+        ptrace(PTRACE_INTERRUPT, v->tid, NULL, NULL);
+        ptrace(PTRACE_SETSIGMASK, v->tid, sizeof(v->mask), &v->mask);
+        if (v->region && !v->in->region) {      /* it could not be unmapped: the way does it */
+                struct user_regs_struct r = v->saved;
+
+                r.rip = ls_way_unmap(&v->in->way);
+                r.rdi = v->region;
+                r.orig_rax = ~0ull;
+                ptrace(PTRACE_SETREGS, v->tid, NULL, &r);
+        } else
+                ptrace(PTRACE_SETREGS, v->tid, NULL, &v->saved);
+}
+
+/* A signal that our own step has made is not the program's. */
+static void drop_own_fault(struct victim *v)
+{
+        siginfo_t si;
+
+        if (v->signal && v->in_way && ptrace(PTRACE_GETSIGINFO, v->tid, NULL, &si) == 0 && si.si_code > 0) {
+                refused(v, v->region ? "clone" : "mmap", -EPERM);
+                v->signal = 0;
+        }
 }
 
 static int begin_thread(struct victim *v)
 {
-        struct ls_inject *in = v->in;
-        uint64_t tid_at = 0;
-        int64_t r = map_region(v);
+        int err = map_region(v), tid = err;
 
-        if (r < 0 && r > -4096)
-                return (int)r;
-        in->region = (uint64_t)r;
-        r = fill_region(v, &tid_at);
-        if (r == 0) {
-                const uint64_t flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
-                                       CLONE_SETTLS | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
-                const uint64_t clone[6] = { flags, in->region + STACK_AT + STACK_SIZE - 64, 0, tid_at, in->region + TCB_AT };
-
-                r = call_kernel(v, in->region, in->page_at, SYS_clone, clone);
+        if (err == 0)
+                tid = v->stopped ? -EALREADY : clone_thread(v);
+        if (tid < 0) {
+                if (v->signal)
+                        drop_own_fault(v);
+                else if (v->region)
+                        unmap_region(v);
+                return v->in->refused ? -EREMOTEIO : tid;
         }
-        if (r < 0) {
-                const uint64_t unmap[6] = { in->region, REGION_SIZE };
-
-                call_kernel(v, v->gadget, v->saved.rbx, SYS_munmap, unmap);
-        }
-        return r < 0 ? (int)r : 0;
+        v->in->region = v->region;
+        v->in->page_at = v->region + PAGE;
+        ls_thread_has_company(v->in->modules, v->saved.fs_base, v->in->libc_version);
+        return tid;
 }
 
-/* The thread is stopped. Its registers and its signal mask are as before when this returns. */
+/* The thread is stopped. Its registers and its signal mask are as before when this returns. Returns the id of our thread as it
+ * knows itself, or -errno. */
 static int use(struct victim *v)
 {
-        /* All but the two with which the C library reaches each thread (cancellation, setuid). */
-        uint64_t all = ~(3ull << 31);
         struct iovec iov = { &v->saved, sizeof(v->saved) };
         int err;
 
@@ -242,12 +343,15 @@ static int use(struct victim *v)
         if (ls_thread_in_rseq(v->tid, v->in->modules, v->saved.rip))
                 return -EAGAIN;
         ls_thread_call_again(v->in->pid, v->tid, v->asleep_ns, &v->saved);
-        if (ptrace(PTRACE_GETSIGMASK, v->tid, sizeof(v->mask), &v->mask) < 0 ||
-            ptrace(PTRACE_SETSIGMASK, v->tid, sizeof(all), &all) < 0)
+        if (ptrace(PTRACE_GETSIGMASK, v->tid, sizeof(v->mask), &v->mask) < 0)
                 return -errno;
+        err = ls_way_write(&v->in->way, v->tid, &v->saved, v->mask, REGION_SIZE);
+        if (err < 0)
+                return err;
+        if (ls_remote_read(v->in->modules, v->saved.fs_base, v->own, sizeof(v->own)) < 0 || !(v->tid_offset = find_tid(v)))
+                return -ENOEXEC;
         err = begin_thread(v);
-        ptrace(PTRACE_SETREGS, v->tid, NULL, &v->saved);
-        ptrace(PTRACE_SETSIGMASK, v->tid, sizeof(v->mask), &v->mask);
+        give_back(v);
         return err;
 }
 
@@ -270,13 +374,14 @@ static int open_schedstat(pid_t pid, pid_t tid)
         return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static pid_t late[LATE_MOST];           /* threads that were to stop and have not yet; 0 = free */
+static struct { pid_t pid, tid; } late[LATE_MOST];      /* threads that were to stop and have not yet; 0 = free */
 
-void ls_inject_note_late(pid_t tid)
+void ls_inject_note_late(pid_t pid, pid_t tid)
 {
         for (unsigned i = 0; i < LATE_MOST; i++)
-                if (!late[i]) {
-                        late[i] = tid;
+                if (!late[i].tid) {
+                        late[i].pid = pid;
+                        late[i].tid = tid;
                         return;
                 }
 }
@@ -285,71 +390,102 @@ void ls_inject_let_go(void)
 {
         for (unsigned i = 0; i < LATE_MOST; i++) {
                 int status;
-                pid_t r = late[i] ? waitpid(late[i], &status, __WALL | WNOHANG) : 0;
+                pid_t r = late[i].tid ? waitpid(late[i].tid, &status, __WALL | WNOHANG) : 0;
 
-                if (r == late[i] && r && WIFSTOPPED(status))
+                if (r < 0 && late[i].tid != late[i].pid) {      /* one that has begun another program is its first thread */
+                        late[i].tid = late[i].pid;
+                        r = waitpid(late[i].tid, &status, __WALL | WNOHANG);
+                }
+                if (r == late[i].tid && r && WIFSTOPPED(status))
                         ptrace(PTRACE_DETACH, r, NULL, (void *)(intptr_t)(status >> 16 ? 0 : WSTOPSIG(status)));
                 if (r)
-                        late[i] = 0;
+                        late[i].tid = 0;
         }
 }
 
-static int stop_and_use(struct ls_inject *in, pid_t tid, uint64_t gadget, const struct ls_thread_data *data, int schedstat)
+/* It did not stop in time: it is in the kernel for long, and will when it comes out, or it has begun another program. */
+static int stop_later(struct victim *v, int err)
 {
-        struct victim v = { .in = in, .tid = tid, .gadget = gadget, .data = data };
+        if (err != -EAGAIN && err != -ECHILD)
+                return err;
+        ls_inject_note_late(v->in->pid, v->tid);
+        return err == -EAGAIN ? -ETIMEDOUT : -ESTALE;
+}
+
+/* Returns the id of our thread as it knows itself, or -errno. */
+static int stop_and_use(struct victim *v, int schedstat)
+{
+        struct ls_inject *in = v->in;
         uint64_t start, queued;
         int status, err;
 
-        v.inner_tid = ls_thread_inner_id(in->pid, tid);
-        v.asleep_ns = ls_thread_asleep_ns(in->pid, tid);
-        ls_stop_hurry(1);
-        status = ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 ? -errno : wait_stop(tid, now_ns() + STOP_NS);
+        v->inner_tid = ls_thread_inner_id(in->pid, v->tid);
+        v->asleep_ns = ls_thread_asleep_ns(in->pid, v->tid);
+        status = ptrace(PTRACE_INTERRUPT, v->tid, NULL, NULL) < 0 ? -errno : wait_stop(v->tid, now_ns() + STOP_NS);
         start = now_ns();
         queued = queued_ns(schedstat);
-        if (status < 0) {
-                ls_stop_hurry(0);
-                if (status != -EAGAIN)
-                        return status;
-                ls_inject_note_late(tid);         /* it is in the kernel for long, and will stop when it comes out */
-                return -ETIMEDOUT;
-        }
+        if (status < 0)
+                return stop_later(v, status);
         if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP)
-                err = use(&v);
+                err = use(v);
         else if (status >> 16 == PTRACE_EVENT_STOP)
                 err = -EALREADY;        /* the program is stopped */
         else {
-                v.signal = WSTOPSIG(status);
+                v->signal = WSTOPSIG(status);
                 err = -EAGAIN;
         }
         queued = queued_ns(schedstat) - queued;
-        ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)v.signal);
+        ptrace(PTRACE_DETACH, v->tid, NULL, (void *)(intptr_t)v->signal);
         in->stopped_ns = now_ns() - start;
-        ls_stop_hurry(0);
         in->queued_ns = queued < in->stopped_ns ? queued : in->stopped_ns;
         in->stopped_ns -= in->queued_ns;
         return err;
 }
 
-static int try_thread(struct ls_inject *in, pid_t tid, uint64_t gadget, const struct ls_thread_data *data)
+static int try_thread(struct ls_inject *in, pid_t tid, const struct ls_thread_data *data)
 {
+        struct victim v = { .in = in, .tid = tid, .data = data };
         int schedstat = open_schedstat(in->pid, tid), err;
 
-        err = ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0 ? -errno : stop_and_use(in, tid, gadget, data, schedstat);
+        ls_stop_hurry(1);
+        if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACESYSGOOD) < 0)
+                err = ls_thread_seize_error(in->pid, tid, -errno);
+        else
+                err = stop_and_use(&v, schedstat);
         if (schedstat >= 0)
                 close(schedstat);
+        if (v.region && !in->region)
+                in->way.at = 0;         /* the thread may be on it */
+        if (err >= 0) {
+                pid_t carrier = (pid_t)err;
+
+                err = fill_region(&v, (uint32_t)carrier);
+                in->carrier = ls_thread_outer_id(in->pid, carrier);
+        }
+        ls_stop_hurry(0);
         return err;
 }
 
-int ls_inject_begin(struct ls_inject *in)
+/* One recorder at a time: the place in its code is for one. The kernel gives all the same file, and ends the lock with the one
+ * that has it. */
+static int lock(const struct ls_inject *in)
 {
-        uint64_t gadget = find_gadget(in->modules);
-        const struct ls_module *libc = ls_modules_find(in->modules, "gnu_get_libc_version", NULL);
+        const struct timespec moment = { 0, 5000000 };
+        uint64_t start = now_ns();
+
+        while (flock(in->modules->mem_fd, LOCK_EX | LOCK_NB) < 0) {
+                if (errno != EWOULDBLOCK || now_ns() - start > OTHERS_NS)
+                        return errno == EWOULDBLOCK ? -EBUSY : -errno;
+                nanosleep(&moment, NULL);
+        }
+        return 0;
+}
+
+static int try_threads(struct ls_inject *in, const struct ls_thread_data *data)
+{
         pid_t tids[LS_THREADS_TRIED];
-        struct ls_thread_data data;
         int err = -EAGAIN;
 
-        if (!gadget || !libc || ls_module_thread_data(in->modules, libc, &data) < 0)
-                return -ENOEXEC;
         for (int round = 0; round < 50 && err == -EAGAIN; round++) {
                 const struct timespec moment = { 0, 10000000 };
                 unsigned n = ls_threads_by_ease(in->pid, tids);
@@ -359,10 +495,57 @@ int ls_inject_begin(struct ls_inject *in)
                 if (!n)
                         return -ESRCH;
                 for (unsigned i = 0; i < n && err == -EAGAIN; i++) {
-                        err = try_thread(in, tids[i], gadget, &data);
+                        err = try_thread(in, tids[i], data);
                         if (err == -ESRCH)      /* it ended meanwhile, as the agent's of the time before may */
                                 err = -EAGAIN;
                 }
         }
         return err;
+}
+
+int ls_inject_begin(struct ls_inject *in)
+{
+        const struct ls_module *libc = ls_modules_find(in->modules, "gnu_get_libc_version", NULL);
+        struct ls_thread_data data;
+        int err = lock(in);
+
+        if (err < 0)
+                return err;
+        in->region = in->page_at = 0;
+        in->refused = NULL;
+        if (!libc || ls_module_thread_data(in->modules, libc, &data) < 0 || ls_way_find(&in->way, in->modules) < 0)
+                err = -ENOEXEC;
+        else {
+                in->libc_version = ls_module_libc_version(in->modules, libc);
+                err = try_threads(in, &data);
+        }
+        if (err < 0)
+                ls_inject_end(in, 1);
+        return err;
+}
+
+static int carrier_is_there(const struct ls_inject *in)
+{
+        char path[64];
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)in->pid, (int)in->carrier);
+        return in->carrier && access(path, F_OK) == 0;
+}
+
+void ls_inject_end(struct ls_inject *in, int failed)
+{
+        const struct timespec moment = { 0, 100000 };
+        uint64_t start = now_ns();
+        uint32_t leave = 2;
+
+        if (failed && in->region) {
+                ls_remote_write(in->modules, in->page_at, &leave, sizeof(leave));       /* go */
+                ls_remote_write(in->modules, in->page_at + offsetof(struct ls_attach, begin), &leave, sizeof(leave));
+                while (carrier_is_there(in) && now_ns() - start < LEAVE_NS)
+                        nanosleep(&moment, NULL);
+                if (carrier_is_there(in))
+                        in->way.at = 0;         /* it has not come out: these bytes stay */
+        }
+        ls_way_erase(&in->way);
+        flock(in->modules->mem_fd, LOCK_UN);
 }

@@ -263,6 +263,39 @@ int ls_module_thread_data(const struct ls_modules *ms, const struct ls_module *l
         return -ENOENT;
 }
 
+uint64_t ls_module_code_end(const struct ls_modules *ms, const struct ls_module *m)
+{
+        Elf64_Phdr ph[PHDRS_MOST];
+        unsigned n = read_phdrs(ms, m, ph);
+        uint64_t bias = bias_of(m, ph, n);
+
+        for (unsigned i = 0; i < n; i++)
+                if (ph[i].p_type == PT_LOAD && (ph[i].p_flags & PF_X))
+                        return bias + ph[i].p_vaddr + ph[i].p_memsz;
+        return 0;
+}
+
+/* gnu_get_libc_version does nothing but to load the address of the text. */
+unsigned ls_module_libc_version(const struct ls_modules *ms, const struct ls_module *libc)
+{
+        static const uint8_t load[] = { 0x48, 0x8d, 0x05 };     /* lea text(%rip), %rax */
+        uint64_t at = ls_module_symbol(ms, libc, "gnu_get_libc_version", NULL);
+        unsigned major, minor;
+        int32_t distance;
+        uint8_t code[16];
+        char text[16];
+
+        if (!at || ls_remote_read(ms, at, code, sizeof(code)) < 0)
+                return 0;
+        for (unsigned i = 0; i + 7 <= sizeof(code); i++)
+                if (!memcmp(code + i, load, sizeof(load))) {
+                        memcpy(&distance, code + i + 3, 4);
+                        ls_remote_string(ms, at + i + 7 + (uint64_t)(int64_t)distance, text, sizeof(text));
+                        return sscanf(text, "%u.%u", &major, &minor) == 2 && minor < 100 ? 100 * major + minor : 0;
+                }
+        return 0;
+}
+
 size_t ls_module_build_id(const struct ls_modules *ms, const struct ls_module *m, uint8_t ret_id[64])
 {
         Elf64_Phdr ph[PHDRS_MOST];

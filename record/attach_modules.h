@@ -37,6 +37,10 @@ const struct ls_module *ls_modules_find(const struct ls_modules *ms, const char 
  * pointer. Found by way of errno, which is among them. Returns 0, or -ENOENT. */
 struct ls_thread_data { uint64_t image, size; int64_t offset; };
 int ls_module_thread_data(const struct ls_modules *ms, const struct ls_module *libc, struct ls_thread_data *ret);
+/* Behind the last byte of its code in memory, 0 = it has none. */
+uint64_t ls_module_code_end(const struct ls_modules *ms, const struct ls_module *m);
+/* The version of the GNU C library, as 100 * 2 + 36; 0 = not known. */
+unsigned ls_module_libc_version(const struct ls_modules *ms, const struct ls_module *libc);
 /* The GNU build id. Returns its length, 0 = it has none. */
 size_t ls_module_build_id(const struct ls_modules *ms, const struct ls_module *m, uint8_t ret_id[64]);
 

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #define WAIT_NS 1000000000ull
+#define SEVERAL_AT 0x18u                /* in a TCB: int, 1 = there are several threads */
+#define SEVERAL_GLOBAL 236u             /* version of the C library since which it is in one place for all */
 
 /* System calls that signal(7) lists as interrupted by stops. limit: which argument is a time limit; what means none: -1 as an
  * int, or a null pointer; 0 = never with one that would begin anew. */
@@ -255,6 +257,28 @@ int ls_thread_in_rseq(pid_t tid, const struct ls_modules *ms, uint64_t ip)
             ls_remote_read(ms, at, &section, sizeof(section)) < 0)
                 return 0;
         return ip - section.start < section.length;
+}
+
+void ls_thread_has_company(const struct ls_modules *ms, uint64_t tcb, unsigned version)
+{
+        uint32_t several;
+
+        if (!version || version >= SEVERAL_GLOBAL || ls_remote_read(ms, tcb + SEVERAL_AT, &several, sizeof(several)) < 0 || several)
+                return;
+        several = 1;
+        ls_remote_write(ms, tcb + SEVERAL_AT, &several, sizeof(several));
+}
+
+int ls_thread_seize_error(pid_t pid, pid_t tid, int err)
+{
+        char text[4096], *p;
+
+        if (err != -EPERM || read_file(pid, tid, "status", text, sizeof(text)) < 0)
+                return err;
+        if ((p = strstr(text, "\nState:\t")) && strchr("ZX", p[8]))
+                return -ESRCH;
+        p = strstr(text, "\nTracerPid:");
+        return p && atoi(p + 11) ? -EBUSY : err;
 }
 
 pid_t ls_thread_inner_id(pid_t pid, pid_t tid)

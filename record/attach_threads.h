@@ -27,6 +27,11 @@ uint64_t ls_thread_asleep_ns(pid_t pid, pid_t tid);
 int ls_thread_call_again(pid_t pid, pid_t tid, uint64_t asleep_ns, struct user_regs_struct *regs);
 /* 1 when the stopped thread is in a restartable sequence (rseq), which may not be left for other code and then resumed. */
 int ls_thread_in_rseq(pid_t tid, const struct ls_modules *ms, uint64_t ip);
+/* Tells the stopped thread with this thread data (address of its TCB) that it is not the only one any more, as pthread_create would:
+ * a C library before 2.36 asks in each thread whether it has to lock. version: see ls_module_libc_version. */
+void ls_thread_has_company(const struct ls_modules *ms, uint64_t tcb, unsigned version);
+/* Why a thread may not be traced, for the error of the attempt: -EBUSY another traces it, -ESRCH it has ended, or err. */
+int ls_thread_seize_error(pid_t pid, pid_t tid, int err);
 /* The id of a thread or process as it knows itself, in its own pid namespace. 0 = it is gone. */
 pid_t ls_thread_inner_id(pid_t pid, pid_t tid);
 /* The thread of the process that knows itself by this id, 0 = there is none. */

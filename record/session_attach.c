@@ -177,7 +177,7 @@ static int count_there(const struct ls_session *s)
                 if (!a->there)
                         continue;
                 if (ls_attach_is_there(&a->subject))
-                        ls_attach_hold(&a->subject, a->target->memory.shm);
+                        ls_attach_hold(&a->subject, &a->target->memory);
                 else if (!child_comes(s, a, now)) {
                         a->there = 0;
                         a->target->ended = 1;

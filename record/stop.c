@@ -119,18 +119,6 @@ static int list_threads(struct ls_stop *s)
         return 0;
 }
 
-static int traced_by_another(pid_t pid, pid_t tid)
-{
-        char buf[4096], *p;
-
-        return read_file(pid, tid, "status", buf, sizeof(buf)) > 0 && (p = strstr(buf, "TracerPid:")) && atoi(p + 10) != 0;
-}
-
-static int traced_error(const struct ls_stop *s, const struct ls_stopped *t, int err)
-{
-        return err == -EPERM && traced_by_another(s->pid, t->tid) ? -EBUSY : err;
-}
-
 /* Interrupts those from first on that run, then waits until they stand. Returns how many, or -errno. Those that have ended meanwhile
  * are taken out; all others have not. */
 static int stop_these(struct ls_stop *s, unsigned first)
@@ -144,7 +132,7 @@ static int stop_these(struct ls_stop *s, unsigned first)
                 if (t->traced || read_blocked(s->pid, t))
                         continue;
                 t->blocked = 0;
-                err = traced_error(s, t, interrupt(t));
+                err = ls_thread_seize_error(s->pid, t->tid, interrupt(t));
                 asked[i] = t->traced || err == -ESRCH;
         }
         for (unsigned i = s->n; i-- > first;) {
@@ -176,7 +164,7 @@ int ls_stop_ask(struct ls_stop *s, unsigned i)
         if (t->traced || read_blocked(s->pid, t))
                 return 0;
         t->blocked = 0;
-        return traced_error(s, t, interrupt(t));
+        return ls_thread_seize_error(s->pid, t->tid, interrupt(t));
 }
 
 int ls_stop_stands(struct ls_stop *s, unsigned i, int wait)
@@ -257,7 +245,7 @@ int ls_stop_one(pid_t pid, struct ls_stopped *t)
         for (int i = 0; (err = wait_for_it(t, WNOHANG)) == -EAGAIN && i < STOP_MS; i++)
                 sigtimedwait(&child, NULL, &moment);
         if (err == -EAGAIN) {
-                ls_inject_note_late(t->tid);
+                ls_inject_note_late(pid, t->tid);
                 err = -ETIMEDOUT;
         }
         return err;

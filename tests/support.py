@@ -372,10 +372,14 @@ def stop_started():
 class Started:
     """A command started and not waited for; kill and wait are by its pid alone. It is a process group of its own in our
     session, as a shell's job is: in an orphaned group the kernel drops stop signals."""
-    def __init__(self, cmd, **kw):
+    def __init__(self, cmd, then=None, **kw):
+        def setup():
+            os.setpgid(0, 0)
+            if then:
+                then()
         self.out, self.err = tmpfile(".out"), tmpfile(".err")
         self.p = subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=open(self.out, "wb"),
-                                  stderr=open(self.err, "wb"), preexec_fn=plain_signals(lambda: os.setpgid(0, 0)), **kw)
+                                  stderr=open(self.err, "wb"), preexec_fn=plain_signals(setup), **kw)
         _started.append(self.p)
 
     def wait(self, timeout=60):

@@ -50,7 +50,9 @@ enum ls_hold { LS_HOLD_NONE, LS_HOLD_WANTED, LS_HOLD_READY, LS_HOLD_ASKED, LS_HO
 #define LS_HOLD_RANGES 8u
 struct ls_hold_range {                  /* no thread may be behind at, and before its end */
         uint64_t at;
-        uint32_t size, closed;          /* closed: none can get there any more */
+        uint32_t size;
+        uint8_t closed;                 /* 1 = none can get there any more: at is a jump to itself */
+        uint8_t first[2], pad;          /* that it has replaced */
 };
 
 #define LS_FORK_SLOTS 32u

@@ -75,7 +75,7 @@ static const char *hold(const struct ls_patch *patches, size_t n)
 
         assert_int_equal(n, 1);
         shm->hold_ranges[0] = (struct ls_hold_range){ (uintptr_t)patches->target, (uint32_t)patches->moved,
-                                                      (uint32_t)patches->closed };
+                                                      patches->closed != 0, { patches->saved[0], patches->saved[1] }, 0 };
         shm->n_hold = 1;
         if (!atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_ASKED))
                 return "given up";
@@ -130,6 +130,7 @@ static void patch_often(const char *code, size_t size, int held)
 static int run(unsigned function, int held)
 {
         const struct timespec moment = { 0, 100000 };
+        struct ls_memory memory = { .fd = -1, .shm = shm };
         struct ls_subject subject = { 0 };
         int status;
         pid_t pid;
@@ -144,7 +145,7 @@ static int run(unsigned function, int held)
         subject.pid = pid;
         atomic_store(&shm->agent_tid, (uint32_t)pid);
         while (waitpid(pid, &status, WNOHANG) == 0) {
-                ls_attach_hold(&subject, shm);
+                ls_attach_hold(&subject, &memory);
                 nanosleep(&moment, NULL);
         }
         return status;

@@ -7,7 +7,7 @@ import time
 import process
 import support
 from basic import LOOP, attach, attach_until, begun, end, same, shares
-from support import Started, check, info, json_of, luajit, need, rows, tmpfile
+from support import Started, check, host, info, json_of, luajit, need, rows, tmpfile
 
 
 BURN = "local function burn(s) local e = os.clock() + s repeat until os.clock() >= e end\n"
@@ -21,9 +21,9 @@ def lua(*text):
     return path
 
 
-def started(pid, *opts):
+def started(pid, *opts, then=None):
     """A recorder that is attached."""
-    r = Started([support.luasample(), "record", "-p", str(pid), "-o", tmpfile(".data"), *opts])
+    r = Started([support.luasample(), "record", "-p", str(pid), "-o", tmpfile(".data"), *opts], then=then)
     r.trace = r.p.args[r.p.args.index("-o") + 1]
     deadline = time.monotonic() + 30
     while "attached to" not in r.read(r.err):
@@ -116,6 +116,28 @@ def add_to(suite):
                 out = p.read(p.out)
                 check("new image" in out and "failed 2" in out, "%s: it printed %r" % (timer, out))
                 check(r.wait() == 0, "record: %s" % r.read(r.err))
+
+    @test("scheduling", "the recorder keeps the scheduling class that it was given, but for the moments in which threads are stopped")
+    def _():
+        p = begun(LOOP, "60")
+        r = started(p.p.pid, then=lambda: os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0)))
+        seen = [os.sched_getscheduler(int(tid)) for tid in os.listdir("/proc/%d/task" % r.p.pid)]
+        r.signal(signal.SIGINT)
+        check(r.wait() == 0, r.read(r.err))
+        end(p)
+        check(set(seen) == {os.SCHED_BATCH}, "classes of its threads: %r" % seen)
+
+    @test("raw-children", "children that are made by a bare system call while entries are closed run what they should")
+    def _():
+        p = Started([host("rawfork")])
+        p.wait_for("begin")
+        for i in range(30):
+            attach(p.p.pid, "-i", "1s", duration="1ms")         # no tick comes
+            check(p.p.poll() is None, "it ended with %s after %d attachments: %s" % (p.p.poll(), i + 1, p.read(p.out)))
+        p.signal(signal.SIGTERM)
+        status = p.wait()
+        said = p.read(p.out).split("\n")[1]
+        check(status == 0 and int(said.split()[0]) > 300, "status %d, it said %r" % (status, said))
 
     @test("children", "children of an attached program by fork, popen and exec run as they should")
     def _():

@@ -47,7 +47,7 @@ def compare(what, before, after, but=()):
 def add_to(suite):
     test = suite.test
 
-    for name, opts in (("", ()), ("-sandbox", ("sandbox",)), ("-locked", ("lock",))):
+    for name, opts in (("", ()), ("-sandbox", ("sandbox",)), ("-locked", ("lock",)), ("-trap", ("trap",))):
         @test("unusual" + name, "handlers of all signals, masks, stacks, limits and more: as before, during and after")
         def _(opts=opts):
             if "sandbox" in opts and os.geteuid():
