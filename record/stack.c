@@ -27,7 +27,9 @@
 #include "record/translate.h"
 
 #define SEARCH_NS   3000000ull          /* of the stop, for the search for coroutines */
-#define LOOK_MS     250                 /* the reader is given up then: the process must go on */
+#define LOOK_NS     150000000ull        /* for all stacks of one that runs, */
+#define CORE_NS     10000000000ull      /* or of one that has ended */
+#define LOOK_MS     300                 /* the reader is given up then: the process must go on */
 #define PREPARE_MS  30000
 
 static struct { char *output, *core; int json, no_native; } raw;
@@ -115,6 +117,10 @@ static int say(const struct stack *s, int err)
                 ls_error("stack: %s, the LuaJIT of process %d, cannot be loaded here to see how it lays out its VMs", s->image.path,
                          pid);
                 break;
+        case -ETIME:
+                ls_error("stack: what is in the memory of process %d (%s) takes longer to read than a process may be stopped: try "
+                         "again", pid, s->name);
+                break;
         case -EPIPE:
                 ls_error("stack: what is in the memory of process %d (%s) makes no sense", pid, s->name);
                 break;
@@ -169,7 +175,7 @@ static void __attribute__((noreturn)) read_process(struct stack *s)
         setpriority(PRIO_PROCESS, 0, -20);      /* where it is allowed: the process waits for us */
         ls_now_prepare(s->now);
         if (write(s->done[1], &word, 1) == 1 && !s->now->error && read(s->go[0], &word, 1) == 1) {
-                ls_now_look(s->now, SEARCH_NS);
+                ls_now_look(s->now, SEARCH_NS, s->pid ? LOOK_NS : CORE_NS);
                 if (write(s->done[1], &word, 1) != 1)
                         _exit(1);
         }

@@ -75,7 +75,7 @@ LS_HANDLER size_t ls_native_measure(struct ls_thread *t, const struct ls_regs *r
                 const uint64_t *now = (const uint64_t *)high, *old = (const uint64_t *)(const void *)(c->bytes + c->most);
 
                 low = sp > c->low ? sp : c->low;
-                while ((uintptr_t)(now - 1) >= low && now[-1] == old[-1]) {
+                while ((uintptr_t)(now - 1) >= low && LS_GET(now[-1]) == old[-1]) {
                         now--;
                         old--;
                 }
@@ -129,7 +129,7 @@ LS_HANDLER void ls_native_write(struct ls_thread *t, const struct ls_regs *r, co
         if (c->foreign)
                 head->cut |= copy_foreign(cf, c->low, c->next);
         else
-                copy_stack(cf, c->low, c->next);
+                copy_stack(cf, (uintptr_t)ls_at((const void *)c->low, c->next), c->next);
         memcpy(c->bytes + c->most - (c->high - c->low), cf, c->next);
 }
 
