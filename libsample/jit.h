@@ -53,7 +53,8 @@ int ls_jit_in_running(struct ls_guard *guard, const char *global, uintptr_t ip);
 /* Watches a VM that runs already: nothing is called in it, and its traces are found as they run (handler/jit_find.c). Sets
  * vm->jit, where a map can be made and is wanted. Normal context, any thread; before the handler finds the VM. */
 void ls_jit_open_running(struct ls_vm *vm, const char *global);
-/* Adds the trace that is interrupted at ip to those that ls_jit_locate finds, when it is not known yet. Signal handler. */
-void ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *guard, const char *global, uintptr_t ip);
+/* Adds the trace that is interrupted at ip to those that ls_jit_locate finds, when it is not known yet. Signal handler. Returns
+ * 1; from outside, where nothing is added, 0 when ls_jit_locate would find what had its number before. */
+int ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *guard, const char *global, uintptr_t ip);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "libsample/jit.h"
+#include "libsample/seen.h"
 
 /* Byte offsets in a GCtrace, a snapshot and an IR instruction; the same in all builds of 2.1 for x86-64 with GC64, and
  * compared with jit.util's answers by the probe. jit_State begins with a GCtrace: the one being recorded. */
@@ -131,9 +132,20 @@ static inline struct ls_jit_entry *ls_jit_entry(const struct ls_jit *jit, uint32
 
         if (number >= LS_JIT_CHUNK * LS_JIT_CHUNKS)
                 return NULL;
-        chunk = atomic_load_explicit(&jit->chunks[number / LS_JIT_CHUNK], memory_order_acquire);
+        chunk = LS_LOAD(jit, chunks[number / LS_JIT_CHUNK], memory_order_acquire);
         return chunk ? chunk + number % LS_JIT_CHUNK : NULL;
 }
+/* handler/jit_locate.c. Any context; what they read is guarded. */
+
+/* The trace of this number in the VM, NULL = none, or it cannot be read. */
+const char *ls_jit_trace_of(struct ls_guard *g, const char *global, uint32_t number);
+/* 1 when ip is in its machine code. */
+int ls_jit_is_at(const char *trace, uintptr_t ip);
+/* 1 when the table has it as it is now. */
+int ls_jit_is_known(const struct ls_jit *jit, const char *trace);
+
+/* handler/jit_traces.c again. */
+
 /* Adds a trace (a GCtrace), in place of one with its number; jit_id 0 = only that one goes. Returns 0 or -ENOMEM:
  * then it is not there. */
 int ls_jit_add(struct ls_jit *jit, uint32_t number, uint32_t jit_id, const char *trace);

@@ -30,7 +30,7 @@ static inline uint64_t ls_tab_get(const char *t, const char *key, size_t len)
                 if (ls_node_val(ls_tab_node(t, i)) == LS_NIL || !ls_istype(k, LS_T_STR))
                         continue;
                 if (ls_str_len(ls_gcptr(k)) == len &&
-                    !memcmp(ls_str_data(ls_gcptr(k)), key, len))
+                    !memcmp(ls_at(ls_str_data(ls_gcptr(k)), len), key, len))
                         return ls_node_val(ls_tab_node(t, i));
         }
         return LS_NIL;

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "libsample/seen.h"
+
 typedef struct lua_State lua_State;
 
 /* Byte offsets. */
@@ -37,8 +39,6 @@ enum { LS_FRAME_LUA = 0, LS_FRAME_C = 1, LS_FRAME_CONT = 2, LS_FRAME_VARG = 3, L
 
 #define LS_FFID_LUA 0
 #define LS_FFID_C   1
-
-#define LS_READ(type, p, offset) (*(type const *)((const char *)(p) + (offset)))
 
 static inline const char *ls_gcptr(uint64_t tv)
 {

@@ -23,11 +23,11 @@ static inline int ls_vm_search_is_main(const struct ls_vm_search *s, uint64_t L)
 
         if (!s->read(s->ctx, L, state, sizeof state) || !s->read(s->ctx, global + ls_vm_facts.main_offset, &back, 8))
                 return 0;
-        stack = LS_READ(uint64_t, state, LS_L_STACK);
-        base = LS_READ(uint64_t, state, LS_L_BASE);
-        maxstack = LS_READ(uint64_t, state, LS_L_MAXSTACK);
-        return back == L && LS_READ(uint8_t, state, LS_GC_TYPE) == LS_T_THREAD &&
-               LS_READ(uint64_t, state, LS_L_GLREF) == global && stack && stack % 8 == 0 && base > stack && base <= maxstack &&
+        stack = LS_READ_COPY(uint64_t, state, LS_L_STACK);
+        base = LS_READ_COPY(uint64_t, state, LS_L_BASE);
+        maxstack = LS_READ_COPY(uint64_t, state, LS_L_MAXSTACK);
+        return back == L && LS_READ_COPY(uint8_t, state, LS_GC_TYPE) == LS_T_THREAD &&
+               LS_READ_COPY(uint64_t, state, LS_L_GLREF) == global && stack && stack % 8 == 0 && base > stack && base <= maxstack &&
                s->read(s->ctx, stack, &back, 8);
 }
 

@@ -30,7 +30,9 @@
 #include "record/worker/outside.h"
 
 #define SEARCH_NS   3000000ull          /* of the stop, for the search for coroutines */
-#define LOOK_MS     250                 /* the reader is given up then: the process must go on */
+#define LOOK_NS     150000000ull        /* for all stacks of one that runs, */
+#define CORE_NS     10000000000ull      /* or of one that has ended */
+#define LOOK_MS     300                 /* the reader is given up then: the process must go on */
 #define PREPARE_MS  30000
 
 static struct { char *output, *core; int json, no_native, trust; } raw;
@@ -130,6 +132,10 @@ static int say(const struct stack *s, int err)
                 ls_error("stack: %s, the LuaJIT of process %d, cannot be loaded here to see how it lays out its VMs", s->image.path,
                          pid);
                 break;
+        case -ETIME:
+                ls_error("stack: what is in the memory of process %d (%s) takes longer to read than a process may be stopped: try "
+                         "again", pid, s->name);
+                break;
         case -EPIPE:
                 ls_error("stack: what is in the memory of process %d (%s) makes no sense", pid, s->name);
                 break;
@@ -218,7 +224,8 @@ static pid_t spawn_reader(const struct stack *s, const struct ls_rights *r, int 
 /* The process that reads the memory has the rights of the one that it reads; of a core, nobody's. */
 static int start_reader(struct stack *s)
 {
-        const struct ls_look_start first = { .shm_size = s->memory.size, .search_ns = SEARCH_NS, .is_core = !s->pid };
+        const struct ls_look_start first = { .shm_size = s->memory.size, .search_ns = SEARCH_NS,
+                                              .look_ns = s->pid ? LOOK_NS : CORE_NS, .is_core = !s->pid };
         struct ls_rights rights;
         int err = 0, socket;
 

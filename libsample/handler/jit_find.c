@@ -21,36 +21,6 @@ struct protos {
         unsigned n;
 };
 
-/* The trace of this number in the VM, NULL = none, or it cannot be read. */
-static const char *trace_of(struct ls_guard *g, const char *global, uint32_t number)
-{
-        const char *place = global + ls_vm_facts.traces_offset, *slot, *trace;
-
-        if (!ls_guard_reads(g, place, 16) || number >= LS_READ(uint32_t, place, 12))
-                return NULL;
-        slot = LS_READ(const char *, place, 0) + 8 * (size_t)number;
-        if (((uintptr_t)slot & 7) || !ls_guard_reads(g, slot, 8))
-                return NULL;
-        trace = LS_READ(const char *, slot, 0);
-        if (!trace || ((uintptr_t)trace & 7) || !ls_guard_reads(g, trace, LS_TR_SIZE) ||
-            LS_READ(uint16_t, trace, LS_TR_NUMBER) != number)
-                return NULL;
-        return trace;
-}
-
-static int is_at(const char *trace, uintptr_t ip)
-{
-        return ip - LS_READ(uintptr_t, trace, LS_TR_MCODE) < LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE);
-}
-
-int ls_jit_in_running(struct ls_guard *guard, const char *global, uintptr_t ip)
-{
-        int32_t number = *(const volatile int32_t *)(global + ls_vm_facts.vmstate_offset);
-        const char *trace = ls_vm_facts.traces_offset && number > 0 ? trace_of(guard, global, (uint32_t)number) : NULL;
-
-        return trace && is_at(trace, ip);
-}
-
 /* 1 when all parts of the trace can be read, and are of a size that makes sense. */
 static int is_sound(const char *trace)
 {
@@ -141,15 +111,6 @@ static void define(struct ls_jit *jit, struct ls_thread *t, const char *trace, c
         ls_jit_add(jit, number, ls_jit_send(jit, t, trace), trace);
 }
 
-static int is_known(const struct ls_jit *jit, const char *trace)
-{
-        const struct ls_jit_entry *e = ls_jit_entry(jit, LS_READ(uint16_t, trace, LS_TR_NUMBER));
-
-        return e && e->jit_id && e->mcode == LS_READ(uintptr_t, trace, LS_TR_MCODE) &&
-               e->mcode_size == LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE) &&
-               e->start == LS_READ(uintptr_t, trace, LS_TR_STARTPC);
-}
-
 /* What stands in the place of this trace since before a flush, of which nobody has told. */
 static void drop_former(struct ls_jit *jit, const char *trace)
 {
@@ -160,7 +121,7 @@ static void drop_former(struct ls_jit *jit, const char *trace)
                 ls_jit_add(jit, number, 0, trace);
 }
 
-void ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *guard, const char *global, uintptr_t ip)
+int ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *guard, const char *global, uintptr_t ip)
 {
         const char *lineage[MOST_ANCESTORS], *trace;
         struct ls_jit *jit = vm->jit;
@@ -169,19 +130,19 @@ void ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *g
         uint32_t number;
 
         if (!jit->finds)
-                return;
+                return 1;
         number = (uint32_t)*(const volatile int32_t *)(global + ls_vm_facts.vmstate_offset);
-        trace = (int32_t)number > 0 ? trace_of(guard, global, number) : NULL;
-        if (!trace || is_known(jit, trace))
-                return;
-        if (!is_at(trace, ip)) {        /* not seen yet, and it has called out: what had its number before is gone */
+        trace = (int32_t)number > 0 ? ls_jit_trace_of(guard, global, number) : NULL;
+        if (!trace || ls_jit_is_known(jit, trace))
+                return 1;
+        if (!ls_jit_is_at(trace, ip)) {        /* not seen yet, and it has called out: what had its number before is gone */
                 drop_former(jit, trace);
-                return;
+                return 1;
         }
         while (trace && n < MOST_ANCESTORS && is_sound(trace)) {
                 lineage[n++] = trace;
                 number = LS_READ(uint16_t, ir_at(trace, LS_REF_BIAS), LS_IR_OP1);
-                trace = number ? trace_of(guard, global, number) : NULL;
+                trace = number ? ls_jit_trace_of(guard, global, number) : NULL;
         }
         for (unsigned i = n; i-- > 0;) {        /* the oldest first: a trace names the one that it leaves */
                 collect_protos(jit, lineage[i], &protos);
@@ -189,7 +150,8 @@ void ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *g
                         protos.n = 0;
                         collect_protos(jit, lineage[i], &protos);
                 }
-                if (!is_known(jit, lineage[i]))
+                if (!ls_jit_is_known(jit, lineage[i]))
                         define(jit, t, lineage[i], &protos);
         }
+        return 1;
 }

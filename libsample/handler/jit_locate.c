@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "libsample/handler/guard.h"
+#include "libsample/handler/walk.h"
 #include "libsample/jit_private.h"
 #include "libsample/vm_layout.h"
 
@@ -12,6 +13,44 @@
 #define MOST_SCAN  16384u               /* bytes of machine code that are searched for an exit's branch */
 
 #define STATE_GC   (~2)                 /* VM states of the interpreter, of C and of the collector are ~0 to ~2 */
+
+const char *ls_jit_trace_of(struct ls_guard *g, const char *global, uint32_t number)
+{
+        const char *place = global + ls_vm_facts.traces_offset, *slot, *trace;
+
+        if (!ls_guard_reads(g, place, 16) || number >= LS_READ(uint32_t, place, 12))
+                return NULL;
+        slot = LS_READ(const char *, place, 0) + 8 * (size_t)number;
+        if (((uintptr_t)slot & 7) || !ls_guard_reads(g, slot, 8))
+                return NULL;
+        trace = LS_READ(const char *, slot, 0);
+        if (!trace || ((uintptr_t)trace & 7) || !ls_guard_reads(g, trace, LS_TR_SIZE) ||
+            LS_READ(uint16_t, trace, LS_TR_NUMBER) != number)
+                return NULL;
+        return trace;
+}
+
+int ls_jit_is_at(const char *trace, uintptr_t ip)
+{
+        return ip - LS_READ(uintptr_t, trace, LS_TR_MCODE) < LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE);
+}
+
+int ls_jit_in_running(struct ls_guard *guard, const char *global, uintptr_t ip)
+{
+        int32_t number = LS_READ(const volatile int32_t, global, ls_vm_facts.vmstate_offset);
+        const char *trace = ls_vm_facts.traces_offset && number > 0 ? ls_jit_trace_of(guard, global, (uint32_t)number) : NULL;
+
+        return trace && ls_jit_is_at(trace, ip);
+}
+
+int ls_jit_is_known(const struct ls_jit *jit, const char *trace)
+{
+        const struct ls_jit_entry *e = ls_jit_entry(jit, LS_READ(uint16_t, trace, LS_TR_NUMBER));
+
+        return e && LS_LOAD(e, jit_id, memory_order_relaxed) && LS_FIELD(e, mcode) == LS_READ(uintptr_t, trace, LS_TR_MCODE) &&
+               LS_FIELD(e, mcode_size) == LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE) &&
+               LS_FIELD(e, start) == LS_READ(uintptr_t, trace, LS_TR_STARTPC);
+}
 
 struct trace {                          /* an entry as it was read */
         uint32_t number, jit_id, size, spadjust, falls_out;
@@ -26,13 +65,13 @@ static int read_trace(const struct ls_jit *jit, uint32_t number, struct trace *r
         if (!e)
                 return 0;
         ret->number = number;
-        ret->jit_id = atomic_load_explicit(&e->jit_id, memory_order_acquire);
-        ret->mcode = e->mcode;
-        ret->size = e->mcode_size;
-        ret->spadjust = e->spadjust;
-        ret->falls_out = e->falls_out;
+        ret->jit_id = LS_LOAD(e, jit_id, memory_order_acquire);
+        ret->mcode = LS_FIELD(e, mcode);
+        ret->size = LS_FIELD(e, mcode_size);
+        ret->spadjust = LS_FIELD(e, spadjust);
+        ret->falls_out = LS_FIELD(e, falls_out);
         atomic_thread_fence(memory_order_acquire);
-        return ret->jit_id && ret->jit_id == atomic_load_explicit(&e->jit_id, memory_order_relaxed);
+        return ret->jit_id && ret->jit_id == LS_LOAD(e, jit_id, memory_order_relaxed);
 }
 
 static int is_in(const struct trace *t, uintptr_t address)
@@ -43,33 +82,34 @@ static int is_in(const struct trace *t, uintptr_t address)
 /* The trace whose code an address is in. 0 = none, or the table is being changed. */
 static int find_trace(const struct ls_jit *jit, uintptr_t address, struct trace *ret)
 {
-        uint32_t before = atomic_load_explicit(&jit->changing, memory_order_acquire), low = 0, high;
+        uint32_t before = LS_LOAD(jit, changing, memory_order_acquire), low = 0, high;
+        const struct ls_jit_range *ranges;
 
         if (before & 1)
                 return 0;
-        high = jit->nranges;
-        if (!high || address < jit->ranges[0].mcode)
+        high = LS_FIELD(jit, nranges);
+        ranges = LS_FIELD(jit, ranges);
+        if (!high || address < LS_FIELD(ranges, mcode))
                 return 0;
         while (high - low > 1) {
-                uint32_t middle = (low + high) / 2;
+                uint32_t middle = low + (high - low) / 2;
 
-                if (jit->ranges[middle].mcode <= address)
+                if (LS_FIELD(ranges + middle, mcode) <= address)
                         low = middle;
                 else
                         high = middle;
         }
-        return read_trace(jit, jit->ranges[low].number, ret) && is_in(ret, address) &&
-               atomic_load_explicit(&jit->changing, memory_order_acquire) == before;
+        return read_trace(jit, LS_FIELD(ranges + low, number), ret) && is_in(ret, address) &&
+               LS_LOAD(jit, changing, memory_order_acquire) == before;
 }
 
 /* 1 when the address is behind a call in the trace's code. */
 static int is_call(const struct trace *t, uintptr_t address)
 {
-        const uint8_t *behind = (const uint8_t *)address;
-
         if (address - t->mcode < 5 || address - t->mcode > t->size)
                 return 0;
-        return behind[-5] == 0xe8 || (behind[-2] == 0xff && (behind[-1] & 0xf8) == 0xd0);
+        return LS_READ(uint8_t, address, -5) == 0xe8 ||
+               (LS_READ(uint8_t, address, -2) == 0xff && (LS_READ(uint8_t, address, -1) & 0xf8) == 0xd0);
 }
 
 static int found(const struct trace *t, uint32_t offset, uint32_t *ret_jit_id, uint32_t *ret_offset)
@@ -96,7 +136,7 @@ static int read_word(uintptr_t at, uintptr_t sp, uintptr_t *ret)
 {
         if (!in_use(at, 8, sp))
                 return 0;
-        *ret = *(const uintptr_t *)at;
+        *ret = LS_READ(uintptr_t, at, 0);
         return 1;
 }
 
@@ -107,11 +147,10 @@ static uint32_t branch_to(const struct trace *t, uintptr_t stub)
         uint32_t size = t->size < MOST_SCAN ? t->size : MOST_SCAN;
 
         for (uint32_t i = 1; i + 4 <= size; i++) {
-                int32_t rel;
+                int32_t rel = LS_READ(int32_t, code, i);
 
-                memcpy(&rel, code + i, 4);
                 if (t->mcode + i + 4 + (uintptr_t)(intptr_t)rel == stub &&
-                    (code[i - 1] == 0xe9 || (code[i - 1] & 0xf0) == 0x80))
+                    (LS_GET(code[i - 1]) == 0xe9 || (LS_GET(code[i - 1]) & 0xf0) == 0x80))
                         return i + 3;
         }
         return LS_JIT_NO_OFFSET;
@@ -123,21 +162,22 @@ static uint32_t branch_to(const struct trace *t, uintptr_t stub)
 static int leaving(const struct ls_jit *jit, const struct trace *t, const char *g, uintptr_t frame, uintptr_t ip,
                    uintptr_t sp, uint32_t *ret_offset)
 {
-        const uintptr_t *groups = (const uintptr_t *)(g + jit->at.state + jit->at.stubs);
-        uintptr_t low, high;
+        unsigned stubs = LS_FIELD(jit, at.stubs);
+        const uintptr_t *groups = (const uintptr_t *)(g + LS_FIELD(jit, at.state) + stubs);
+        uintptr_t low, high, group;
 
-        if (t->falls_out && sp >= frame && ip - jit->exit_interp < EXIT_CODE) {
+        if (t->falls_out && sp >= frame && ip - LS_FIELD(jit, exit_interp) < EXIT_CODE) {
                 *ret_offset = t->size - 1;
                 return 1;
         }
-        for (unsigned i = 0; jit->at.stubs && i < LS_STUB_GROUPS && groups[i]; i++) {
-                uintptr_t in_group = ip - groups[i];
+        for (unsigned i = 0; stubs && i < LS_STUB_GROUPS && (group = LS_GET(groups[i])); i++) {
+                uintptr_t in_group = ip - group;
 
                 if (in_group < LS_STUB_HIGH) {
-                        *ret_offset = branch_to(t, groups[i] + in_group / LS_STUB_SIZE * LS_STUB_SIZE);
+                        *ret_offset = branch_to(t, group + in_group / LS_STUB_SIZE * LS_STUB_SIZE);
                         return 1;
                 }
-                if (in_group >= LS_STUBS_SIZE && ip - jit->at.exit_handler >= EXIT_CODE)
+                if (in_group >= LS_STUBS_SIZE && ip - LS_FIELD(jit, at.exit_handler) >= EXIT_CODE)
                         continue;
                 *ret_offset = LS_JIT_NO_OFFSET;
                 if (read_word(frame - t->spadjust - 8, sp, &low)) {
@@ -146,8 +186,8 @@ static int leaving(const struct ls_jit *jit, const struct trace *t, const char *
                                 return 1;
                         if (in_group >= LS_STUBS_SIZE)
                                 high = (high & 0xff) * 256 / LS_STUBS_PER_GROUP + (low & 0xff) / LS_STUBS_PER_GROUP;
-                        if (high < LS_STUB_GROUPS && groups[high])
-                                *ret_offset = branch_to(t, groups[high] + (low & 31) * LS_STUB_SIZE);
+                        if (high < LS_STUB_GROUPS && (group = LS_GET(groups[high])))
+                                *ret_offset = branch_to(t, group + (low & 31) * LS_STUB_SIZE);
                 }
                 return 1;
         }
@@ -158,14 +198,14 @@ static int leaving(const struct ls_jit *jit, const struct trace *t, const char *
  * lowest first, which is the newest. */
 static int find_caller(const struct ls_jit *jit, uintptr_t frame, uintptr_t sp, struct trace *ret, uint32_t *ret_offset)
 {
-        uintptr_t at = frame - 8 - ((uintptr_t)jit->deepest & ~(uintptr_t)7), word;
+        uintptr_t at = frame - 8 - ((uintptr_t)LS_FIELD(jit, deepest) & ~(uintptr_t)7), word;
 
         if (at < sp)
                 at = (sp + 7) & ~(uintptr_t)7;
         if (frame <= at || frame - at > 8 * MOST_WORDS || !in_use(at, frame - at, sp))
                 return 0;
         for (; at < frame; at += 8) {
-                word = *(const uintptr_t *)at;
+                word = LS_READ(uintptr_t, at, 0);
                 if (find_trace(jit, word - 1, ret) && at == frame - ret->spadjust - 8 && is_call(ret, word)) {
                         *ret_offset = (uint32_t)(word - 1 - ret->mcode);
                         return 1;
@@ -178,7 +218,7 @@ int ls_jit_locate(const struct ls_vm *vm, const lua_State *L, uintptr_t ip, uint
                   uint32_t *ret_offset)
 {
         const struct ls_jit *jit = vm->jit;
-        const char *g = jit ? atomic_load_explicit(&jit->global, memory_order_acquire) : NULL;
+        const char *g = jit ? LS_LOAD(jit, global, memory_order_acquire) : NULL;
         uintptr_t frame, word;
         struct trace t, other;
         int32_t state;
@@ -186,7 +226,7 @@ int ls_jit_locate(const struct ls_vm *vm, const lua_State *L, uintptr_t ip, uint
 
         if (!g)
                 return 0;
-        state = LS_READ(int32_t, g, jit->at.vmstate);
+        state = LS_READ(int32_t, g, LS_FIELD(jit, at.vmstate));
         /* before a trace has stored its number, the one before it is named: the code says more */
         if (find_trace(jit, ip, &t))
                 return found(&t, (uint32_t)(ip - t.mcode), ret_jit_id, ret_offset);
@@ -200,7 +240,7 @@ int ls_jit_locate(const struct ls_vm *vm, const lua_State *L, uintptr_t ip, uint
                         return called_out(&other, offset, ret_jit_id, ret_offset);
                 return called_out(&t, LS_JIT_NO_OFFSET, ret_jit_id, ret_offset);
         }
-        if (state < 0 && state >= STATE_GC && LS_READ(uintptr_t, g, jit->at.jit_base) &&
+        if (state < 0 && state >= STATE_GC && LS_READ(uintptr_t, g, LS_FIELD(jit, at.jit_base)) &&
             find_caller(jit, frame, sp, &t, &offset))
                 return called_out(&t, offset, ret_jit_id, ret_offset);
         return LS_JIT_NOWHERE;

@@ -51,7 +51,7 @@ void ls_labels_close(struct ls_vm *vm)
 static int is_slot_of(const struct ls_vm_labels *labels, const struct ls_vm *vm, uint32_t slot, const lua_State *L,
                       struct ls_guard *g)
 {
-        uint64_t tv = ls_read_element(labels->live, slot, g);
+        uint64_t tv = ls_read_element(LS_FIELD(labels, live), slot, g);
 
         if (L == vm->main)
                 return tv != LS_NIL;
@@ -67,9 +67,9 @@ static const char *set_of(const struct ls_vm_labels *labels, const struct ls_vm 
                 uint32_t slot = ((hash + i) & (LS_LABEL_SLOTS - 1)) + 1;
                 uint64_t tv;
 
-                if ((uint32_t)labels->own[slot] != low || !is_slot_of(labels, vm, slot, L, g))
+                if ((uint32_t)LS_FIELD(labels, own[slot]) != low || !is_slot_of(labels, vm, slot, L, g))
                         continue;
-                tv = ls_read_element(labels->sets, slot, g);
+                tv = ls_read_element(LS_FIELD(labels, sets), slot, g);
                 return ls_istype(tv, LS_T_TAB) ? ls_gcptr(tv) : NULL;
         }
         return NULL;
@@ -127,7 +127,7 @@ LS_HANDLER uint32_t ls_label_id(struct ls_thread *t, const struct ls_vm *vm, con
         uint32_t id = 0;
         int by_c;
 
-        if (!labels || !labels->sets)
+        if (!labels || !LS_FIELD(labels, sets))
                 return 0;
         for (unsigned n = 0; L && n < CHAIN_MOST && (!g || ls_guard_reads(g, L, LS_L_CFRAME + 8)); n++) {
                 const char *set = set_of(labels, vm, L, g);

@@ -61,8 +61,10 @@ char (*ls_builtin_table(size_t *ret_size))[40]
 
 void ls_builtin_adopt(void)
 {
-        for (int i = 0; i < 256; i++)
+        for (int i = 0; i < 256; i++) {
+                builtin_text[i][sizeof *builtin_text - 1] = 0;  /* it may be another process's */
                 builtins[i] = builtin_text[i][0] ? builtin_text[i] : NULL;
+        }
 }
 
 static uint32_t *seen_slot(struct ls_names *search, const char *table)
@@ -126,7 +128,7 @@ static uint32_t append(char *name, uint32_t len, const char *s, uint32_t n)
                 name[len++] = '.';
         if (n > NAME_MOST - len)
                 n = NAME_MOST - len;
-        memcpy(name + len, s, n);
+        memcpy(name + len, ls_at(s, n), n);
         return len + n;
 }
 
@@ -151,7 +153,7 @@ static uint32_t path_name(const struct ls_names *search, uint32_t i, char *name)
                 return len;
         const char *key = ls_gcptr(ls_node_key(ls_tab_node(search->queue[t->parent].table, t->node)));
 
-        if (is_meta(search, t->parent) && ls_str_len(key) == 7 && !memcmp(ls_str_data(key), "__index", 7))
+        if (is_meta(search, t->parent) && ls_str_len(key) == 7 && !memcmp(ls_at(ls_str_data(key), 7), "__index", 7))
                 return len;
         return append(name, len, ls_str_data(key), ls_str_len(key));
 }
@@ -335,22 +337,23 @@ int ls_names_wanted(const struct ls_thread *t)
         return search->running || (ls_functions_unnamed(t) && ls_functions_count(t) > search->functions_at_start);
 }
 
-static void note_builtin(uint8_t ffid, const char *prefix, uint32_t prefix_len, const char *key)
+static void note_builtin(uint8_t ffid, const char *prefix, size_t prefix_len, const char *key)
 {
         char *text = builtin_text[ffid];
-        uint32_t len = ls_str_len(key);
+        size_t len = ls_str_len(key);
 
         if (builtins[ffid] || ffid <= LS_FFID_C || prefix_len + len + 2 > sizeof *builtin_text)
                 return;
+        key = ls_at(ls_str_data(key), len);
         memcpy(text, prefix, prefix_len);
         if (prefix_len)
                 text[prefix_len++] = '.';
-        memcpy(text + prefix_len, ls_str_data(key), len);
+        memcpy(text + prefix_len, key, len);
         text[prefix_len + len] = 0;
         builtins[ffid] = text;
 }
 
-static void note_library(const char *t, const char *prefix, uint32_t prefix_len)
+static void note_library(const char *t, const char *prefix, size_t prefix_len)
 {
         uint32_t n = ls_tab_nodes(t);
 
@@ -375,7 +378,7 @@ void ls_names_builtins(const lua_State *L)
                 return;
         note_library(globals, "", 0);
         for (unsigned i = 0; i < sizeof libraries / sizeof *libraries; i++) {
-                uint32_t len = (uint32_t)strlen(libraries[i]);
+                size_t len = strlen(libraries[i]);
                 uint64_t t = ls_tab_get(globals, libraries[i], len);
 
                 if (!ls_istype(t, LS_T_TAB) && loaded)

@@ -15,7 +15,8 @@ static uint32_t uleb(const uint8_t **p)
         uint8_t b;
 
         do {
-                b = *(*p)++;
+                b = LS_GET(**p);
+                ++*p;
                 v |= (uint32_t)(b & 0x7f) << shift;
                 shift += 7;
         } while (b & 0x80 && shift < 32);
@@ -31,13 +32,10 @@ static const char *local_at(const char *pt, uint32_t pos, int want_slot, const c
         int slot = 0;
         const char *found = NULL;
 
-        while (p && *p) {
-                const char *name = *p < 7 ? "" : (const char *)p;
+        while (p && LS_GET(*p)) {
+                const char *name = LS_GET(*p) < 7 ? "" : (const char *)p;
 
-                if (*p >= 7)
-                        while (*p)
-                                p++;
-                p++;
+                p += *name ? ls_text_len(name) + 1 : 1;
                 uint32_t start = last + uleb(&p);
                 uint32_t end = start + uleb(&p);
 
@@ -46,7 +44,7 @@ static const char *local_at(const char *pt, uint32_t pos, int want_slot, const c
                 last = start;
                 if (pos >= end)
                         continue;
-                if (want_name ? !strcmp(name, want_name) : slot == want_slot) {
+                if (want_name ? *name && ls_text_is(name, want_name) : slot == want_slot) {
                         found = name;
                         *ret_slot = slot;
                 }
@@ -58,7 +56,7 @@ static const char *local_at(const char *pt, uint32_t pos, int want_slot, const c
 static const char *kstr(const char *pt, uint32_t index)
 {
         const uint64_t *k = LS_READ(const uint64_t *, pt, LS_PT_K);
-        const char *o = (const char *)(uintptr_t)k[-1 - (int64_t)index];
+        const char *o = (const char *)(uintptr_t)LS_GET(k[-1 - (int64_t)index]);
 
         return LS_READ(uint8_t, o, LS_GC_TYPE) == LS_T_STR ? o : NULL;
 }
@@ -70,7 +68,7 @@ static int64_t child_index(const char *parent, const char *child)
         uint32_t n = LS_READ(uint32_t, parent, LS_PT_SIZEKGC);
 
         for (uint32_t i = 0; i < n; i++)
-                if (k[-1 - (int64_t)i] == (uint64_t)(uintptr_t)child)
+                if (LS_GET(k[-1 - (int64_t)i]) == (uint64_t)(uintptr_t)child)
                         return i;
         return -1;
 }
@@ -85,9 +83,11 @@ static const char *defined_name(const char *parent, const char *child, uint32_t 
         int slot;
 
         for (uint32_t i = 1; index >= 0 && i + 1 < n; i++) {
-                if ((bc[i] & 0xff) != ls_vm_facts.op_fnew || bc[i] >> 16 != (uint32_t)index)
+                uint32_t ins = LS_GET(bc[i]), next, a = ins >> 8 & 0xff;
+
+                if ((ins & 0xff) != ls_vm_facts.op_fnew || ins >> 16 != (uint32_t)index)
                         continue;
-                uint32_t next = bc[i + 1], a = bc[i] >> 8 & 0xff;
+                next = LS_GET(bc[i + 1]);
 
                 if ((next & 0xff) == ls_vm_facts.op_tsets && (next >> 8 & 0xff) == a)
                         name = kstr(parent, next >> 16 & 0xff);
@@ -99,7 +99,7 @@ static const char *defined_name(const char *parent, const char *child, uint32_t 
                 }
                 name = local_at(parent, i + 1, (int)a, NULL, &slot);
                 if (name)
-                        *ret_len = (uint32_t)strlen(name);
+                        *ret_len = (uint32_t)ls_text_len(name);
                 return name;
         }
         return NULL;
@@ -115,7 +115,7 @@ static uint64_t upvalue(const char *fn, int i)
 {
         const char *uv = LS_READ(const char *, fn, LS_FN_UPVALUES + 8 * (size_t)i);
 
-        return *LS_READ(const uint64_t *, uv, LS_UV_VALUE);
+        return LS_GET(*LS_READ(const uint64_t *, uv, LS_UV_VALUE));
 }
 
 static int upvalue_is(const char *caller, const char *name, const char *fn)
@@ -123,8 +123,8 @@ static int upvalue_is(const char *caller, const char *name, const char *fn)
         const char *names = LS_READ(const char *, ls_fn_proto(caller), LS_PT_UVINFO);
         int n = LS_READ(uint8_t, caller, LS_FN_NUPVALUES);
 
-        for (int i = 0; names && i < n; i++, names += strlen(names) + 1)
-                if (!strcmp(names, name) && is(upvalue(caller, i), fn))
+        for (int i = 0; names && i < n; i++, names += ls_text_len(names) + 1)
+                if (ls_text_is(names, name) && is(upvalue(caller, i), fn))
                         return 1;
         return 0;
 }
@@ -133,7 +133,7 @@ static int upvalue_is(const char *caller, const char *name, const char *fn)
 static int field_is(uint64_t t, const char *name, const char *fn)
 {
         for (int i = 0; i < 4 && ls_istype(t, LS_T_TAB); i++) {
-                if (is(ls_tab_get(ls_gcptr(t), name, strlen(name)), fn))
+                if (is(ls_tab_get(ls_gcptr(t), name, ls_text_len(name)), fn))
                         return 1;
                 const char *meta = ls_tab_meta(ls_gcptr(t));
 
@@ -160,7 +160,7 @@ static int some_local_field_is(const struct ls_wframe *caller, uint32_t pos, con
         int slot;
 
         for (int i = 0; i < 200 && local_at(ls_fn_proto(caller->fn), pos, i, NULL, &slot); i++)
-                if (field_is(caller->base[i], name, fn))
+                if (field_is(LS_GET(caller->base[i]), name, fn))
                         return 1;
         return 0;
 }
@@ -175,7 +175,7 @@ static const char *upvalue_name(const char *pt, uint32_t i)
         if (!names || i >= LS_READ(uint8_t, pt, LS_PT_SIZEUV))
                 return NULL;
         while (i--)
-                names += strlen(names) + 1;
+                names += ls_text_len(names) + 1;
         return names;
 }
 
@@ -189,20 +189,21 @@ static struct said said_at(const char *pt, uint32_t pos, uint32_t a)
         int slot;
 
         for (uint32_t i = pos; i-- > 1 && i + BACK_MOST > pos;) {
-                uint32_t op = bc[i] & 0xff;
+                uint32_t ins = LS_GET(bc[i]), op = ins & 0xff;
 
-                if ((bc[i] >> 8 & 0xff) != a)
+                if ((ins >> 8 & 0xff) != a)
                         continue;
                 if (op == ls_vm_facts.op_mov) {
-                        name = local_at(pt, i, (int)(bc[i] >> 16), NULL, &slot);
-                        return name ? (struct said){ 'l', name, (uint32_t)strlen(name) } : none;
+                        name = local_at(pt, i, (int)(ins >> 16), NULL, &slot);
+                        return name ? (struct said){ 'l', name, (uint32_t)ls_text_len(name) } : none;
                 }
                 if (op == ls_vm_facts.op_uget) {
-                        name = upvalue_name(pt, bc[i] >> 16);
-                        return name ? (struct said){ 'u', name, (uint32_t)strlen(name) } : none;
+                        name = upvalue_name(pt, ins >> 16);
+                        return name ? (struct said){ 'u', name, (uint32_t)ls_text_len(name) } : none;
                 }
-                if (op == ls_vm_facts.op_tgets && (name = kstr(pt, bc[i] >> 16 & 0xff))) {
-                        int method = i > 1 && (bc[i - 1] & 0xff) == ls_vm_facts.op_mov && (bc[i - 1] >> 8 & 0xff) == a + 2;
+                if (op == ls_vm_facts.op_tgets && (name = kstr(pt, ins >> 16 & 0xff))) {
+                        uint32_t before = LS_GET(bc[i - 1]);
+                        int method = i > 1 && (before & 0xff) == ls_vm_facts.op_mov && (before >> 8 & 0xff) == a + 2;
 
                         return (struct said){ method ? 'm' : 'f', ls_str_data(name), ls_str_len(name) };
                 }
@@ -217,17 +218,24 @@ static int name_is_true(const struct ls_wframe *caller, const struct ls_wframe *
 
         switch (said->what) {
         case 'l':
-                return local_at(pt, pos, 0, said->name, &slot) && is(caller->base[slot], callee->fn);
+                return local_at(pt, pos, 0, said->name, &slot) && is(LS_GET(caller->base[slot]), callee->fn);
         case 'u':
                 return upvalue_is(caller->fn, said->name, callee->fn);
         case 'm':
-                return ls_fn_is_lua(callee->fn) && field_is(callee->base[0], said->name, callee->fn);
+                return ls_fn_is_lua(callee->fn) && field_is(LS_GET(callee->base[0]), said->name, callee->fn);
         case 'f':
                 return some_upvalue_field_is(caller, said->name, callee->fn) ||
                        some_local_field_is(caller, pos, said->name, callee->fn);
         default:
                 return 0;               /* global: the search finds it with its path */
         }
+}
+
+/* Sends it: from the VM's memory, as a definition or a call site gave it. */
+static void give(struct ls_thread *t, struct ls_fn *fn, unsigned rank, const char *name, uint32_t len)
+{
+        len = len < LS_TEXT_MOST ? len : LS_TEXT_MOST;
+        ls_function_name(t, fn, rank, ls_at(name, len), len);
 }
 
 /* As the enclosing function defines it. */
@@ -244,7 +252,7 @@ static int definition_name(struct ls_thread *t, const struct ls_walk *walk, size
                         continue;
                 name = defined_name(ls_fn_proto(parent), pt, &len);
                 if (name) {
-                        ls_function_name(t, fn, LS_NAME_DEFINITION, name, len);
+                        give(t, fn, LS_NAME_DEFINITION, name, len);
                         return 1;
                 }
         }
@@ -266,7 +274,7 @@ void ls_names_from_stack(struct ls_thread *t, const struct ls_walk *walk, size_t
         pos = (uint32_t)((caller->pc - (ls_fn_proto(caller->fn) + LS_PT_SIZE)) / 4) - 1;
         said = said_at(ls_fn_proto(caller->fn), pos, LS_READ(uint8_t, caller->pc, -3));
         if (said.what && name_is_true(caller, callee, pos, &said))
-                ls_function_name(t, fn, LS_NAME_CALLSITE, said.name, said.len);
+                give(t, fn, LS_NAME_CALLSITE, said.name, said.len);
 }
 
 /* Those that one function defines; at most so many of its constants are looked at. Returns how many were. */
@@ -277,7 +285,7 @@ static uint32_t name_children(struct ls_thread *t, const char *parent, uint32_t 
 
         n = n < most ? n : most;
         for (uint32_t i = 0; i < n; i++) {
-                const char *child = (const char *)(uintptr_t)k[-1 - (int64_t)i], *name;
+                const char *child = (const char *)(uintptr_t)LS_GET(k[-1 - (int64_t)i]), *name;
                 uint32_t len;
                 struct ls_fn *fn;
 
@@ -286,7 +294,7 @@ static uint32_t name_children(struct ls_thread *t, const char *parent, uint32_t 
                         continue;
                 name = defined_name(parent, child, &len);
                 if (name)
-                        ls_function_name(t, fn, LS_NAME_DEFINITION, name, len);
+                        give(t, fn, LS_NAME_DEFINITION, name, len);
         }
         return n;
 }

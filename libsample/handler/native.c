@@ -75,7 +75,7 @@ LS_HANDLER size_t ls_native_measure(struct ls_thread *t, const struct ls_regs *r
                 const uint64_t *now = (const uint64_t *)high, *old = (const uint64_t *)(const void *)(c->bytes + c->most);
 
                 low = sp > c->low ? sp : c->low;
-                while ((uintptr_t)(now - 1) >= low && now[-1] == old[-1]) {
+                while ((uintptr_t)(now - 1) >= low && LS_GET(now[-1]) == old[-1]) {
                         now--;
                         old--;
                 }
@@ -95,7 +95,21 @@ static void copy_stack(void *to, uintptr_t from, size_t size)
         __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
 }
 
-/* The kernel copies, page by page, as far as it can; the rest is zeros. Returns 1 when there is a rest. */
+/* Page by page, as far as it can be read; the rest is zeros. Returns 1 when there is a rest. */
+#if !LS_ITSELF
+static uint32_t copy_foreign(void *to, uintptr_t from, size_t size)
+{
+        for (size_t at = 0, part; at < size; at += part) {
+                part = 4096 - ((from + at) & 4095);
+                part = part < size - at ? part : size - at;
+                if (ls_seen_copy((char *)to + at, from + at, part)) {
+                        memset((char *)to + at, 0, size - at);
+                        return 1;
+                }
+        }
+        return 0;
+}
+#else
 static uint32_t copy_foreign(void *to, uintptr_t from, size_t size)
 {
         struct iovec local = { to, size }, remote[32];
@@ -114,6 +128,7 @@ static uint32_t copy_foreign(void *to, uintptr_t from, size_t size)
         memset((char *)to + copied, 0, size - (size_t)copied);
         return (size_t)copied < size;
 }
+#endif
 
 LS_HANDLER void ls_native_write(struct ls_thread *t, const struct ls_regs *r, const struct ls_walk *w, void *out)
 {
@@ -129,7 +144,7 @@ LS_HANDLER void ls_native_write(struct ls_thread *t, const struct ls_regs *r, co
         if (c->foreign)
                 head->cut |= copy_foreign(cf, c->low, c->next);
         else
-                copy_stack(cf, c->low, c->next);
+                copy_stack(cf, (uintptr_t)ls_at((const void *)c->low, c->next), c->next);
         memcpy(c->bytes + c->most - (c->high - c->low), cf, c->next);
 }
 

@@ -32,6 +32,15 @@ uint64_t ls_bytes_hash(const char *s, size_t len)
         return mix(h, v);
 }
 
+uint64_t ls_text_hash(const char *s, size_t len)
+{
+        size_t end = len < BYTES_EACH_END ? len : BYTES_EACH_END;
+
+        ls_at(s, end);
+        ls_at(s + (len - end), end);
+        return ls_bytes_hash(s, len);
+}
+
 /* The compiler overwrites loop heads, function heads, returns and specialised iterator calls with its own variants
  * (numbered next to them) and puts a trace number where their operand was. Each family becomes one instruction. The
  * order of the numbers is that of all LuaJIT 2.1: ITERC ITERN VARG ISNEXT RETM RET RET0 RET1 FORI JFORI FORL IFORL
@@ -58,7 +67,7 @@ static uint64_t constant(const char *o)
 {
         switch (LS_READ(uint8_t, o, LS_GC_TYPE)) {
         case LS_T_STR:
-                return ls_bytes_hash(ls_str_data(o), ls_str_len(o) < 256 ? ls_str_len(o) : 256);
+                return ls_text_hash(ls_str_data(o), ls_str_len(o) < 256 ? ls_str_len(o) : 256);
         case LS_T_PROTO:
                 return (uint64_t)LS_READ(uint32_t, o, LS_PT_SIZEBC) << 32 | LS_READ(uint32_t, o, LS_PT_FIRSTLINE);
         default:
@@ -85,10 +94,10 @@ uint64_t ls_proto_hash(const char *pt)
         uint64_t h = n;
 
         for (uint32_t i = 0; i < n; i = next(i, n))
-                h = mix(h, normal(bc[i]));
+                h = mix(h, normal(LS_GET(bc[i])));
         for (uint32_t i = 0; i < nnum; i = next(i, nnum))
-                h = mix(h, k[i]);
+                h = mix(h, LS_GET(k[i]));
         for (uint32_t i = 0; i < ngc; i = next(i, ngc))
-                h = mix(h, constant((const char *)(uintptr_t)k[-1 - (int64_t)i]));
+                h = mix(h, constant((const char *)(uintptr_t)LS_GET(k[-1 - (int64_t)i])));
         return h ? h : 1;
 }

@@ -10,5 +10,7 @@
 uint64_t ls_proto_hash(const char *pt);
 /* Of bytes; of long ones the first and the last 128 KiB count, and the length. */
 uint64_t ls_bytes_hash(const char *s, size_t len);
+/* The same of bytes of the VM's. */
+uint64_t ls_text_hash(const char *s, size_t len);
 
 #endif

@@ -88,7 +88,7 @@ static int resolve(struct ls_thread *t, const struct ls_moment *m, struct ls_wal
                 t->sampler->builtins_ns = now;
                 ls_names_builtins(m->L);
         }
-        if (ffid == LS_FFID_LUA && !m->whole && !is_known(t, f->fn) && !proto_reads(ls_fn_proto(f->fn)))
+        if (ffid == LS_FFID_LUA && !(LS_ITSELF && m->whole) && !is_known(t, f->fn) && !proto_reads(ls_fn_proto(f->fn)))
                 return -1;
         f->func_id = ls_function_id(t, f->fn, now);
         if (!f->func_id)

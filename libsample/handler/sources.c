@@ -103,7 +103,7 @@ static uint32_t queue_text(struct ls_sources *src, uint32_t source_id, const cha
         if (!t.copy)
                 return 0;
         if (!copy)
-                memcpy(t.copy, s, len);
+                memcpy(t.copy, ls_at(s, len), len);
         src->total += len;
         src->texts[src->ntexts++] = t;
         return len;
@@ -118,11 +118,11 @@ static uint32_t source_id(struct ls_thread *t, const char *chunkname, uint32_t s
         struct source *s;
         char *body, *copy;
 
-        *ret_loaded = !(len && (name[0] == '@' || name[0] == '='));
+        *ret_loaded = !(len && (LS_GET(name[0]) == '@' || LS_GET(name[0]) == '='));
         if (make_room(src))
                 return 0;
         s = slot_of(src, chunkname, str_hash, len);
-        rec.text_hash = ls_bytes_hash(name, len);
+        rec.text_hash = ls_text_hash(name, len);
         if (s->id && s->hash == rec.text_hash) {
                 *ret_loaded = s->loaded;
                 return s->id;
@@ -134,14 +134,14 @@ static uint32_t source_id(struct ls_thread *t, const char *chunkname, uint32_t s
                 atomic_fetch_add(&ls_agent.shm->lost[LS_LOSS_DEFINITION_LOST], 1);
                 return 0;
         }
-        copy = len && name[0] == '=' ? ls_kept_text_take(name, len, &copy_len) : NULL;
+        copy = len && !*ret_loaded && LS_GET(name[0]) == '=' ? ls_kept_text_take(name, len, &copy_len) : NULL;
         if (copy)
                 rec.text_len = queue_text(src, rec.source_id, NULL, copy, copy_len);
         else if (*ret_loaded)
                 rec.text_len = queue_text(src, rec.source_id, name, NULL, len);
         *ret_loaded |= copy != NULL;
         memcpy(body, &rec, sizeof rec);
-        memcpy(body + sizeof rec, name, rec.name_len);
+        memcpy(body + sizeof rec, ls_at(name, rec.name_len), rec.name_len);
         ls_ring_commit(t->ring, body);
         src->used += !s->id;
         *s = (struct source){ chunkname, rec.text_hash, str_hash, len, ++src->next_id, *ret_loaded };

@@ -218,10 +218,10 @@ static int runs_here(const struct ls_thread *t, struct ls_guard *g, uint32_t slo
         if ((closing && closing != t) || !ls_guard_reads(g, ret->global + ls_vm_facts.main_offset - 8, 8) ||
             !ls_guard_reads(g, ret->global + ls_vm_facts.cur_L_offset, 16))
                 return 0;
-        ret->L = *(const lua_State *const volatile *)(ret->global + ls_vm_facts.cur_L_offset);
+        ret->L = LS_READ(const lua_State *const volatile, ret->global, ls_vm_facts.cur_L_offset);
         if (!ret->L || ((uintptr_t)ret->L & 7))
                 return 0;
-        if (atomic_load_explicit(&ret->vm->runner, memory_order_relaxed) != t->thread_id && !t->sampler->still &&
+        if (LS_ITSELF && atomic_load_explicit(&ret->vm->runner, memory_order_relaxed) != t->thread_id &&
             !may_run_here(t, g, sp, ret))
                 return 0;
         if (!ls_guard_reads(g, ret->L, LS_L_CFRAME + 8))
@@ -299,7 +299,7 @@ static int is_whole_blocked(const struct ls_ticks *ticks, const struct ls_top *t
         if (ticks->event != LS_EVENT_WALL || !top->exact)
                 return 0;
         return place == LS_JIT_CALLED_OUT ||
-               (state == LS_VMSTATE_C && !top->in_trace && !ls_fn_is_lua(ls_gcptr(top->base[-2])));
+               (state == LS_VMSTATE_C && !top->in_trace && !ls_fn_is_lua(ls_gcptr(LS_GET(top->base[-2]))));
 }
 
 /* Reads the stack at this instant and sends it. Returns 0, or -1 when it was not sent. */
@@ -316,32 +316,30 @@ static int walk(struct ls_thread *t, const struct running *r, const struct ls_re
         s->at_hand = *ticks;
         w->trusted = 0;
         if (ls_vm_facts.jit_base_offset)
-                jit_base = *(const uint64_t *const volatile *)(r->global + ls_vm_facts.jit_base_offset);
-        if (jit_base && r->vm->jit) {
-                ls_jit_find(r->vm, t, &w->guard, r->global, regs->ip);
+                jit_base = LS_READ(const uint64_t *const volatile, r->global, ls_vm_facts.jit_base_offset);
+        if (jit_base && r->vm->jit && ls_jit_find(r->vm, t, &w->guard, r->global, regs->ip))
                 place = ls_jit_locate(r->vm, r->L, regs->ip, regs->sp, &m.jit_id, &m.jit_offset);
-        }
         in_code = place == LS_JIT_IN_TRACE || (jit_base && !place && ls_jit_in_running(&w->guard, r->global, regs->ip));
         if (in_code)
                 top = (struct ls_top){ .base = jit_base, .exact = 1, .in_trace = 1 };
         else
                 ls_walk_top(w, r->L, jit_base, state == LS_VMSTATE_C, regs, &top);
         /* LuaJIT leaves the state at C when it has told our handler of a recorded bytecode, and goes on compiling. */
-        if (state == LS_VMSTATE_C && top.base && !top.in_asm && !top.in_trace && ls_fn_is_lua(ls_gcptr(top.base[-2])))
+        if (state == LS_VMSTATE_C && top.base && !top.in_asm && !top.in_trace && ls_fn_is_lua(ls_gcptr(LS_GET(top.base[-2]))))
                 to_jit(ticks);
         m.whole = top.in_asm || in_code || is_whole_blocked(ticks, &top, state, place);
         if (top.in_trace && (!place || m.jit_offset == LS_JIT_NO_OFFSET)) {
                 ls_lose(LS_LOSS_TRACE_UNKNOWN, ticks->sum);
                 m.flags |= LS_SAMPLE_NO_LINE;
         }
-        w->trusted = m.whole;
+        w->trusted = LS_ITSELF && m.whole;
         error = top.base ? ls_walk_from(w, r->L, &top) : -EBADMSG;
         if (error == -EBADMSG) {        /* a frame that is half made: from the last one that was saved, then */
                 w->trusted = 0;
                 top.exact = 0;
                 error = ls_walk_saved(w, r->L);
         }
-        w->trusted = m.whole;
+        w->trusted = LS_ITSELF && m.whole;
         if (error) {
                 ls_lose(LS_LOSS_BAD_STACK, ticks->sum);
                 return -1;
@@ -416,7 +414,7 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
                 atomic_store(&ls_heap_is_watched, 0);
                 ls_guard_begin(guard);
         }
-        state = vmstate_of(*(const volatile int32_t *)(r.global + ls_vm_facts.vmstate_offset));
+        state = vmstate_of(LS_READ(const volatile int32_t, r.global, ls_vm_facts.vmstate_offset));
         atomic_store_explicit(&s->last_time_ns, now, memory_order_relaxed);
         atomic_fetch_add_explicit(&t->ring->ticks, n, memory_order_relaxed);
         if (atomic_load_explicit(&ls_profiler.vm, memory_order_relaxed) == r.vm &&
@@ -451,7 +449,7 @@ int ls_tick_look(struct ls_thread *t, const struct ls_regs *regs, struct ls_tick
         }
         if (r.vm->paused)
                 return 1;
-        state = vmstate_of(*(const volatile int32_t *)(r.global + ls_vm_facts.vmstate_offset));
+        state = vmstate_of(LS_READ(const volatile int32_t, r.global, ls_vm_facts.vmstate_offset));
         ticks->weight[state] = ticks->sum;
         return walk(t, &r, regs, state, ticks);
 }

@@ -14,6 +14,10 @@ struct ls_vm_facts ls_vm_facts;
 
 /* No chain of resumers is this long: LuaJIT allows 200 nested C calls. */
 #define MAX_RESUMERS 256
+/* Nor has a chain of protected calls that are done with so many C frames. */
+#define CFRAMES_MOST 1024
+/* Frames of a walk: a coroutine's stack has room for a fourth of them. */
+#define FRAMES_MOST (1u << 17)
 
 static const char *cframe_raw(const void *cframe)
 {
@@ -40,9 +44,10 @@ static uintptr_t callee_of(struct ls_walk *w, const char *fn, const uint64_t *ba
         uintptr_t callee;
 
         if (fn == LS_WFN_RESUMED_BY_C || !ls_vm_facts.ffid_ffi_call ||
-            LS_READ(uint8_t, fn, LS_FN_FFID) != ls_vm_facts.ffid_ffi_call || !reads(w, base, 8) || !ls_istype(*base, LS_T_CDATA))
+            LS_READ(uint8_t, fn, LS_FN_FFID) != ls_vm_facts.ffid_ffi_call || !reads(w, base, 8) ||
+            !ls_istype(LS_GET(*base), LS_T_CDATA))
                 return 0;
-        cdata = ls_gcptr(*base);
+        cdata = ls_gcptr(LS_GET(*base));
         if (!reads(w, cdata, LS_CDATA_VALUE + 8))
                 return 0;
         callee = LS_READ(uintptr_t, cdata, LS_CDATA_VALUE);
@@ -51,6 +56,8 @@ static uintptr_t callee_of(struct ls_walk *w, const char *fn, const uint64_t *ba
 
 static int push(struct ls_walk *w, const char *fn, const char *pc, const uint64_t *base)
 {
+        if (w->n == FRAMES_MOST)
+                return -EBADMSG;
         if (w->n == w->room && ls_pages_grow((void **)&w->frames, &w->room, w->n + 1, sizeof *w->frames))
                 return -ENOMEM;
         w->frames[w->n] = (struct ls_wframe){ .fn = fn, .pc = pc, .base = base, .callee = callee_of(w, fn, base) };
@@ -84,10 +91,13 @@ static int frame_reads(struct ls_walk *w, const char *fn)
 /* C frames of protected calls that are done with: f is below where they began. */
 static const char *live_cframe(struct ls_walk *w, const char *cf, const uint64_t *stack, const uint64_t *f)
 {
-        while (cf && reads_wild(w, cf, LS_CF_SIZE) && LS_READ(int32_t, cf, LS_CF_NRES) < 0 &&
-               (const char *)f < (const char *)stack - LS_READ(int32_t, cf, LS_CF_NRES))
+        for (int i = 0; i < CFRAMES_MOST && cf && reads_wild(w, cf, LS_CF_SIZE); i++) {
+                if (LS_READ(int32_t, cf, LS_CF_NRES) >= 0 ||
+                    (const char *)f >= (const char *)stack - LS_READ(int32_t, cf, LS_CF_NRES))
+                        return cf;
                 cf = cframe_raw(LS_READ(const void *, cf, LS_CF_PREV));
-        return cf && reads_wild(w, cf, LS_CF_SIZE) ? cf : NULL;
+        }
+        return NULL;
 }
 
 static void note_cframe(struct ls_walk *w, const char *cf)
@@ -105,15 +115,17 @@ static const char *pc_of(const char *cf)
 static const uint64_t *below_call(struct ls_walk *w, const uint64_t *f, const char *pc, const uint64_t *bottom)
 {
         const uint64_t *below;
+        const char *fn;
 
         if (!reads_wild(w, pc - 4, 4))
                 return NULL;
-        below = f - 2 - ((const uint8_t *)pc)[-3];
+        below = f - 2 - LS_READ(uint8_t, pc, -3);
         if (below <= bottom)
                 return below;
-        if (!reads(w, below - 1, 16) || !is_func(below[-1]) || !frame_reads(w, ls_gcptr(below[-1])))
+        if (!reads(w, below - 1, 16) || !is_func(LS_GET(below[-1])))
                 return NULL;
-        return ls_fn_is_lua(ls_gcptr(below[-1])) && ls_pt_has_pc(ls_fn_proto(ls_gcptr(below[-1])), pc) ? below : NULL;
+        fn = ls_gcptr(LS_GET(below[-1]));
+        return frame_reads(w, fn) && ls_fn_is_lua(fn) && ls_pt_has_pc(ls_fn_proto(fn), pc) ? below : NULL;
 }
 
 /* One thread's frames, from its base down. A vararg frame is two frames of one function: the upper one is passed over
@@ -138,7 +150,7 @@ static int walk_thread(struct ls_walk *w, const lua_State *L, const struct ls_to
         while (f > bottom) {
                 if (f > end || !reads(w, f - 3, 32))
                         return -EBADMSG;
-                uint64_t func = f[-1], link = f[0];
+                uint64_t func = LS_GET(f[-1]), link = LS_GET(f[0]);
                 const char *fn = ls_gcptr(func);
                 int type = link & LS_FRAME_TYPEP;
                 const uint64_t *below;
@@ -162,7 +174,7 @@ static int walk_thread(struct ls_walk *w, const lua_State *L, const struct ls_to
                         below = (const uint64_t *)((const char *)f - (link & ~(uint64_t)LS_FRAME_TYPEP));
                         if (below >= f || below < stack)
                                 return -EBADMSG;
-                        if (((link & 3) == LS_FRAME_C || (type == LS_FRAME_CONT && f[-3] == LS_CONT_FFI_CALLBACK)) && cf) {
+                        if (((link & 3) == LS_FRAME_C || (type == LS_FRAME_CONT && LS_GET(f[-3]) == LS_CONT_FFI_CALLBACK)) && cf) {
                                 cf = cframe_raw(LS_READ(const void *, cf, LS_CF_PREV));
                                 cf = live_cframe(w, cf, stack, below);
                                 note_cframe(w, cf);
@@ -170,7 +182,7 @@ static int walk_thread(struct ls_walk *w, const lua_State *L, const struct ls_to
                                 cf = live_cframe(w, cf, stack, below);
                         }
                         if (type == LS_FRAME_CONT)
-                                pc = (const char *)(uintptr_t)f[-2];
+                                pc = (const char *)(uintptr_t)LS_GET(f[-2]);
                         else if (type != LS_FRAME_VARG)
                                 pc = pc_of(cf);
                         if (type != LS_FRAME_VARG)
@@ -272,15 +284,15 @@ static int fit(struct ls_walk *w, const lua_State *L, const uint64_t *base, cons
         const char *fn;
 
         if ((uintptr_t)base & 7 || base < stack + 2 || base > end || !ls_guard_reads(&w->guard, base - 2, 16) ||
-            !is_func(base[-2]))
+            !is_func(LS_GET(base[-2])))
                 return NO;
-        fn = ls_gcptr(base[-2]);
+        fn = ls_gcptr(LS_GET(base[-2]));
         if (!function_reads(&w->guard, fn))
                 return NO;
         if (ls_fn_is_lua(fn))
                 return pc && ls_pt_has_pc(ls_fn_proto(fn), pc) ? STRONG : WEAK;
         /* A function of C keeps the return address as its link; its own bytecode is one instruction. */
-        return pc && ((const char *)(uintptr_t)base[-1] == pc || LS_READ(const char *, fn, LS_FN_PC) + 4 == pc) ? STRONG : WEAK;
+        return pc && (LS_GET(base[-1]) == (uintptr_t)pc || LS_READ(const char *, fn, LS_FN_PC) + 4 == pc) ? STRONG : WEAK;
 }
 
 /* 1 when the frame at base is one: its function is one, and its link leads to another. */
@@ -291,12 +303,12 @@ static int link_holds(struct ls_walk *w, const lua_State *L, const uint64_t *bas
 
         if (fit(w, L, base, NULL) == NO)
                 return 0;
-        link = base[-1];
+        link = LS_GET(base[-1]);
         if ((link & 3) == LS_FRAME_LUA)
                 return below_call(w, base - 1, (const char *)(uintptr_t)link, stack + 1) != NULL;
         below = (const uint64_t *)((const char *)(base - 1) - (link & ~(uint64_t)LS_FRAME_TYPEP));
         return below < base - 1 && below >= stack &&
-               (below <= stack + 1 || (ls_guard_reads(&w->guard, below - 1, 8) && is_func(below[-1])));
+               (below <= stack + 1 || (ls_guard_reads(&w->guard, below - 1, 8) && is_func(LS_GET(below[-1]))));
 }
 
 /* The frame of a C function that a Lua function returns to: its result may stand where its function was, its link is still
@@ -307,9 +319,9 @@ static const uint64_t *returned_to(struct ls_walk *w, const lua_State *L, const 
         const uint64_t *below;
 
         if ((uintptr_t)base & 7 || base < stack + 2 || base > end || !ls_guard_reads(&w->guard, base - 1, 8) ||
-            (base[-1] & 3) != LS_FRAME_C)
+            (LS_GET(base[-1]) & 3) != LS_FRAME_C)
                 return NULL;
-        below = (const uint64_t *)((const char *)base - (base[-1] & ~(uint64_t)LS_FRAME_TYPEP));
+        below = (const uint64_t *)((const char *)base - (LS_GET(base[-1]) & ~(uint64_t)LS_FRAME_TYPEP));
         return below < base && link_holds(w, L, below) ? below : NULL;
 }
 
@@ -333,13 +345,16 @@ static int search(struct ls_walk *w, const lua_State *L, const struct ls_regs *r
         if (q - low > SEARCH_WORDS)
                 low = q - SEARCH_WORDS;
         while (q-- > low) {
+                uint64_t word;
+
                 if (!ls_guard_reads_wild(&w->guard, q, 8))
                         break;
-                if (*q >= (uint64_t)(uintptr_t)stack && *q <= (uint64_t)(uintptr_t)end) {
+                word = LS_GET(*q);
+                if (word >= (uint64_t)(uintptr_t)stack && word <= (uint64_t)(uintptr_t)end) {
                         if (nbases < SEARCH_MOST)
-                                bases[nbases++] = (const uint64_t *)(uintptr_t)*q;
-                } else if (*q > 0x10000 && !(*q >> 47) && !(*q & 3) && npcs < SEARCH_MOST) {
-                        pcs[npcs++] = (const char *)(uintptr_t)*q;
+                                bases[nbases++] = (const uint64_t *)(uintptr_t)word;
+                } else if (word > 0x10000 && !(word >> 47) && !(word & 3) && npcs < SEARCH_MOST) {
+                        pcs[npcs++] = (const char *)(uintptr_t)word;
                 }
         }
         for (unsigned i = 0; i < nbases; i++) {
@@ -367,7 +382,7 @@ static int scan_down(struct ls_walk *w, const lua_State *L, const struct ls_regs
         if (from < stack + 2 || from > end || (uintptr_t)from & 7)
                 return 0;
         for (int i = 0; i < SCAN_MOST && from >= stack + 2; i++, from--) {
-                if (!ls_guard_reads(&w->guard, from - 2, 16) || !is_func(from[-2]))
+                if (!ls_guard_reads(&w->guard, from - 2, 16) || !is_func(LS_GET(from[-2])))
                         continue;
                 if (fit(w, L, from, (const char *)r->bx) == STRONG && link_holds(w, L, from)) {
                         *ret = (struct ls_top){ .base = from, .pc = (const char *)r->bx, .exact = 1 };
@@ -411,7 +426,7 @@ static int moved(struct ls_walk *w, const lua_State *L, const struct ls_regs *r,
         if ((uintptr_t)low & 7 || low > q)
                 return 0;
         for (unsigned i = 0; low < q && i < SEARCH_WORDS && ls_guard_reads_wild(&w->guard, low, 8); i++, low++)
-                if (try_moved(w, L, *low, pc, ret))
+                if (try_moved(w, L, LS_GET(*low), pc, ret))
                         return 1;
         return 0;
 }
@@ -468,14 +483,16 @@ static const char *only_return(struct ls_walk *w, const char *pt)
 static const char *at_border(struct ls_walk *w, const struct ls_top *top, const uint64_t *saved, int in_c,
                              const struct ls_regs *r)
 {
-        const char *fn = ls_gcptr(top->base[-2]), *pt;
+        const char *fn = ls_gcptr(LS_GET(top->base[-2])), *pt;
 
         if (!top->in_asm || !ls_fn_is_lua(fn) || !function_reads(&w->guard, fn))
                 return NULL;
         pt = ls_fn_proto(fn);
         if (r->bx == (uintptr_t)pt + LS_PT_SIZE)
                 return pt + LS_PT_SIZE + 4;
-        return top->base == saved && (top->base[-1] & 3) == LS_FRAME_C && (in_c || r->bx < 1u << 24) ? only_return(w, pt) : NULL;
+        if (top->base != saved || (LS_GET(top->base[-1]) & 3) != LS_FRAME_C)
+                return NULL;
+        return in_c || r->bx < 1u << 24 ? only_return(w, pt) : NULL;
 }
 
 /* In the VM's assembler the stack pointer is at the C frame (or one word below, in a subroutine), BASE is in rdx and PC in
@@ -491,7 +508,7 @@ LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_
 
         *ret = (struct ls_top){ .in_asm = cf == (const char *)r->sp || cf - 8 == (const char *)r->sp };
         /* The interpreter's own code neither moves nor frees the stack. */
-        if (cf == (const char *)r->sp) {
+        if (LS_ITSELF && cf == (const char *)r->sp) {
                 w->guard.sure[1].low = LS_READ(uintptr_t, L, LS_L_STACK);
                 w->guard.sure[1].high = LS_READ(uintptr_t, L, LS_L_MAXSTACK);
         }
@@ -502,7 +519,7 @@ LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_
                 ret->base = ret->exact ? jit_base : NULL;
                 return;
         }
-        if (in_c && !ret->in_asm && fit(w, L, saved, NULL) != NO && !ls_fn_is_lua(ls_gcptr(saved[-2]))) {
+        if (in_c && !ret->in_asm && fit(w, L, saved, NULL) != NO && !ls_fn_is_lua(ls_gcptr(LS_GET(saved[-2])))) {
                 ret->base = saved;
                 ret->exact = 1;
                 return;
@@ -536,5 +553,5 @@ LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_
         if (!ret->base && fit(w, L, saved, NULL) != NO)
                 ret->base = saved;
         ret->entering = ret->base && ret->in_asm && ret->base == saved && newest_pc == (const char *)L &&
-                        !ls_fn_is_lua(ls_gcptr(saved[-2])) && (in_c || r->bx < 1u << 24);
+                        !ls_fn_is_lua(ls_gcptr(LS_GET(saved[-2]))) && (in_c || r->bx < 1u << 24);
 }

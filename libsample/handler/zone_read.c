@@ -72,7 +72,9 @@ LS_HANDLER const char *ls_read_text(uint64_t tv, struct ls_guard *g, char *buf, 
                 if (!reads(g, s, LS_STR_DATA) || LS_READ(uint8_t, s, LS_GC_TYPE) != LS_T_STR)
                         return NULL;
                 *ret_len = ls_str_len(s) < NAME_MOST ? ls_str_len(s) : NAME_MOST;
-                return *ret_len == 0 || reads(g, ls_str_data(s), *ret_len < 4095 ? *ret_len : 4095) ? ls_str_data(s) : NULL;
+                if (*ret_len && !reads(g, ls_str_data(s), *ret_len < 4095 ? *ret_len : 4095))
+                        return NULL;
+                return ls_at(ls_str_data(s), *ret_len);
         }
         if (tv >> 47 >= 0x1fff0) {
                 *ret_len = sizeof other - 1;
@@ -148,21 +150,24 @@ LS_HANDLER uint32_t ls_zone_id(struct ls_thread *t, const struct ls_vm *vm, cons
         const struct ls_vm_zones *zones = vm->zones;
         uint32_t id = 0, n, len;
         unsigned nchain;
+        const char *names;
+        int tracked;
         char buf[LS_READ_TEXT];
 
-        if (!zones || !zones->names)
+        if (!zones || !(names = LS_FIELD(zones, names)))
                 return 0;
-        n = zones->tracked ? (uint32_t)zones->own[0] : LS_ZONE_OWNERS - 1;
+        tracked = LS_FIELD(zones, tracked);
+        n = tracked ? (uint32_t)LS_FIELD(zones, own[0]) : LS_ZONE_OWNERS - 1;
         if (!n)
                 return 0;
-        nchain = zones->tracked ? chain_of(L, g, t->zones->chain) : 0;
+        nchain = tracked ? chain_of(L, g, t->zones->chain) : 0;
         for (uint32_t i = 1; i <= n && i < LS_ZONE_OWNERS; i++) {
                 const char *name;
                 uint64_t tv;
 
-                if (zones->tracked && !is_among(zones->own[i], t->zones->chain, nchain))
+                if (tracked && !is_among(LS_FIELD(zones, own[i]), t->zones->chain, nchain))
                         continue;
-                tv = ls_read_element(zones->names, i, g);
+                tv = ls_read_element(names, i, g);
                 if (tv == LS_NIL || !(name = ls_read_text(tv, g, buf, &len)))
                         break;
                 id = intern(t, id, name, len);

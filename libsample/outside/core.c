@@ -14,12 +14,18 @@
 
 #define NOTES_MOST (16u << 20)
 #define PAGE 4096u
+#define ADDRESSES (UINT64_C(1) << 47)   /* that a program has */
+#define FILES_MOST (1u << 18)           /* mappings of files: four times what the kernel allows by default */
+
+struct file { uint64_t start, end, offset; const char *name; };
 
 struct notes {
         char *bytes;
         size_t len;
-        const char *files;              /* NT_FILE */
-        size_t files_len;
+        const char *noted;              /* NT_FILE */
+        size_t noted_len;
+        struct file *files;             /* the same, by address */
+        size_t n_files;
 };
 
 static int read_all(int fd, uint64_t offset, void *to, size_t n)
@@ -83,8 +89,8 @@ static void take_notes(struct ls_core *core, struct notes *notes)
                         else if (h.n_type == NT_PRPSINFO)
                                 take_process(core, notes->bytes + desc, h.n_descsz);
                         else if (h.n_type == NT_FILE) {
-                                notes->files = notes->bytes + desc;
-                                notes->files_len = h.n_descsz;
+                                notes->noted = notes->bytes + desc;
+                                notes->noted_len = h.n_descsz;
                         }
                 }
                 at = desc + ((size_t)h.n_descsz + 3) / 4 * 4;
@@ -101,34 +107,58 @@ static uint64_t word(const char *p)
         return v;
 }
 
-/* The file that is mapped at an address, "" = none; its offset there. */
-static const char *file_at(const struct notes *notes, uint64_t address, uint64_t *ret_offset)
+static int by_address(const void *a, const void *b)
 {
-        uint64_t n, page;
-        const char *name, *end;
+        const struct file *x = a, *y = b;
 
-        *ret_offset = 0;
-        if (notes->files_len < 16)
-                return "";
-        end = notes->files + notes->files_len;
-        n = word(notes->files);
-        page = word(notes->files + 8);
-        if (n > (notes->files_len - 16) / 24 || page > 1u << 30)
-                return "";
-        name = notes->files + 16 + n * 24;
-        for (uint64_t i = 0; i < n; i++) {
-                const char *entry = notes->files + 16 + i * 24;
+        return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Which files are mapped, and where: the note has their number and the size of a page, three words of each, then all names. */
+static int take_files(struct notes *notes)
+{
+        uint64_t n = notes->noted_len < 16 ? 0 : word(notes->noted), page = n ? word(notes->noted + 8) : 0;
+        const char *entry, *end, *name;
+
+        if (!n || n > (notes->noted_len - 16) / 24 || n > FILES_MOST || page > 1u << 30)
+                return 0;
+        entry = notes->noted + 16;
+        end = notes->noted + notes->noted_len;
+        name = entry + n * 24;
+        notes->files = calloc((size_t)n, sizeof *notes->files);
+        if (!notes->files)
+                return -ENOMEM;
+        for (; notes->n_files < n; entry += 24) {
+                struct file *f = &notes->files[notes->n_files];
                 size_t len = strnlen(name, (size_t)(end - name));
 
                 if (len == (size_t)(end - name))
-                        return "";      /* not terminated */
-                if (address >= word(entry) && address < word(entry + 8)) {
-                        *ret_offset = word(entry + 16) * page + (address - word(entry));
-                        return strchr(name, '\n') ? "" : name;
-                }
+                        break;          /* not terminated */
+                *f = (struct file){ word(entry), word(entry + 8), word(entry + 16) * page, strchr(name, '\n') ? "" : name };
                 name += len + 1;
+                notes->n_files++;
         }
-        return "";
+        qsort(notes->files, notes->n_files, sizeof *notes->files, by_address);
+        return 0;
+}
+
+/* The file that is mapped at an address, "" = none; its offset there. */
+static const char *file_at(const struct notes *notes, uint64_t address, uint64_t *ret_offset)
+{
+        size_t low = 0, high = notes->n_files;
+        const struct file *f;
+
+        while (low < high) {            /* the first that starts later */
+                size_t mid = low + (high - low) / 2;
+
+                if (notes->files[mid].start <= address)
+                        low = mid + 1;
+                else
+                        high = mid;
+        }
+        f = low ? &notes->files[low - 1] : NULL;
+        *ret_offset = f && address < f->end ? f->offset + (address - f->start) : 0;
+        return f && address < f->end ? f->name : "";
 }
 
 /* How many of the first n segments start at or below an address. */
@@ -157,22 +187,19 @@ static const struct ls_core_segment *segment_of(const struct ls_core *core, uint
 /* What is read-only in a file is often left out of a core: it is still mapped. */
 static int add_left_out(struct ls_core *core, const struct notes *notes)
 {
-        uint64_t n = notes->files_len < 16 ? 0 : word(notes->files);
         struct ls_core_segment *bigger;
         unsigned known = core->n_segments;
 
-        if (n > notes->files_len / 24)
-                return 0;
-        bigger = realloc(core->segments, (known + n + 1) * sizeof *bigger);
+        bigger = realloc(core->segments, (known + notes->n_files + 1) * sizeof *bigger);
         if (!bigger)
                 return -ENOMEM;
         core->segments = bigger;
         qsort(core->segments, known, sizeof *core->segments, by_start);
-        for (uint64_t i = 0; i < n; i++) {
-                uint64_t start = word(notes->files + 16 + i * 24), end = word(notes->files + 24 + i * 24);
+        for (size_t i = 0; i < notes->n_files; i++) {
+                uint64_t start = notes->files[i].start, end = notes->files[i].end;
                 unsigned below = starts_below(core, known, start);
 
-                if (end > start && (!below || core->segments[below - 1].end <= start) &&
+                if (end > start && end <= ADDRESSES && (!below || core->segments[below - 1].end <= start) &&
                     (below == known || core->segments[below].start >= end))
                         core->segments[core->n_segments++] = (struct ls_core_segment){ start, end, 0, 0, PF_R | PF_X };
         }
@@ -236,7 +263,8 @@ static int read_segments(struct ls_core *core, const Elf64_Ehdr *eh, struct note
                         return -ENOEXEC;
                 if (ph.p_type == PT_NOTE)
                         err = read_notes(core, &ph, notes);
-                else if (ph.p_type == PT_LOAD && ph.p_memsz && ph.p_vaddr + ph.p_memsz > ph.p_vaddr && ph.p_filesz <= ph.p_memsz)
+                else if (ph.p_type == PT_LOAD && ph.p_memsz && ph.p_vaddr < ADDRESSES &&
+                         ph.p_memsz <= ADDRESSES - ph.p_vaddr && ph.p_filesz <= ph.p_memsz)
                         core->segments[core->n_segments++] = (struct ls_core_segment){ ph.p_vaddr, ph.p_vaddr + ph.p_memsz,
                                                                                       ph.p_offset, ph.p_filesz, ph.p_flags };
         }
@@ -265,11 +293,14 @@ int ls_core_open_fd(int fd, struct ls_core *ret)
                 err = read_segments(ret, &eh, &notes);
         if (!err) {
                 take_notes(ret, &notes);
-                err = ret->n_threads ? add_left_out(ret, &notes) : -ENOEXEC;
+                err = ret->n_threads ? take_files(&notes) : -ENOEXEC;
+                if (!err)
+                        err = add_left_out(ret, &notes);
                 if (!err)
                         err = write_maps(ret, &notes);
         }
         free(notes.bytes);
+        free(notes.files);
         if (err)
                 ls_core_close(ret);
         return err;

@@ -82,9 +82,9 @@ int ls_heap_read(const struct ls_vm *vm, struct ls_heap *ret)
 
         if (!ls_vm_facts.objects_offset || ls_remote_memory(list - WHITE_BEFORE, head, sizeof head))
                 return -1;
-        ret->newest = LS_READ(uint64_t, head, WHITE_BEFORE);
-        ret->white = LS_READ(uint8_t, head, 0) & WHITES;
-        ret->phase = LS_READ(uint8_t, head, WHITE_BEFORE - PHASE_BEFORE);
+        ret->newest = LS_READ_COPY(uint64_t, head, WHITE_BEFORE);
+        ret->white = LS_READ_COPY(uint8_t, head, 0) & WHITES;
+        ret->phase = LS_READ_COPY(uint8_t, head, WHITE_BEFORE - PHASE_BEFORE);
         if (ret->white == 0 || ret->white == WHITES || ret->phase >= PHASES)
                 ret->phase = LS_HEAP_SWEEPS;
         return 0;
@@ -117,7 +117,7 @@ static struct {
 
 static int is_object(const char *o)
 {
-        return LS_READ(uint8_t, o, LS_GC_TYPE) >= TYPE_FIRST && LS_READ(uint8_t, o, LS_GC_TYPE) <= TYPE_LAST;
+        return LS_READ_COPY(uint8_t, o, LS_GC_TYPE) >= TYPE_FIRST && LS_READ_COPY(uint8_t, o, LS_GC_TYPE) <= TYPE_LAST;
 }
 
 /* What lies at lost, which the walk has come to, is no object: it was being made, or was freed. Then one of those before
@@ -173,10 +173,10 @@ int ls_heap_coroutines(const struct ls_vm *vm, uint64_t from, uint64_t to, uint6
                                 return 1;
                         continue;
                 }
-                if (LS_READ(uint8_t, o, LS_GC_TYPE) == LS_T_THREAD && fn(ctx, from, o))
+                if (LS_READ_COPY(uint8_t, o, LS_GC_TYPE) == LS_T_THREAD && fn(ctx, from, o))
                         return 1;
                 w.past[w.n++ & (PAST - 1)] = from;
-                from = LS_READ(uint64_t, o, NEXT);
+                from = LS_READ_COPY(uint64_t, o, NEXT);
         }
         return 0;
 }

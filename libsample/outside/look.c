@@ -27,6 +27,10 @@ static uint64_t generation = 1;
 static struct ls_view view;
 static uintptr_t view_at;
 
+#define LATE_MOST 16u                   /* looks that took too long; then the program's memory is not read any more */
+static unsigned late;
+#define DEEP 8192u                      /* frames of a walk whose memory is kept for the next one */
+
 struct ls_look {
         struct ls_thread thread;        /* with its id as it knows itself */
         int stat_fd;                    /* the thread's stat file; the caller's, -1 = none */
@@ -43,18 +47,19 @@ struct ls_look {
 
 static int read_view(void *arg)
 {
-        const struct ls_view *v = (const struct ls_view *)view_at;
+        char (*builtins)[40];
         size_t size;
 
         (void)arg;
-        if (v->size != sizeof view || v->vm_size != sizeof(struct ls_vm) || v->facts_size != sizeof ls_vm_facts ||
-            v->thread_size != sizeof(struct ls_thread))
+        memcpy(&view, ls_at((const void *)view_at, sizeof view), sizeof view);
+        if (view.size != sizeof view || view.vm_size != sizeof(struct ls_vm) || view.facts_size != sizeof ls_vm_facts ||
+            view.thread_size != sizeof(struct ls_thread))
                 return -EPROTO;
-        view = *v;
-        ls_vm_facts = *view.facts;
-        memcpy(ls_builtin_table(&size), view.builtins, sizeof(char[256][40]));
+        memcpy(&ls_vm_facts, ls_at(view.facts, sizeof ls_vm_facts), sizeof ls_vm_facts);
+        builtins = ls_builtin_table(&size);
+        memcpy(builtins, ls_at(view.builtins, size), size);
         ls_builtin_adopt();
-        memcpy(ls_interposed, view.interposed, sizeof ls_interposed);
+        memcpy(ls_interposed, ls_at(view.interposed, sizeof ls_interposed), sizeof ls_interposed);
         return ls_vm_facts.ok ? 0 : -EPROTO;
 }
 
@@ -70,9 +75,10 @@ int ls_look_image(struct ls_shm *shm, pid_t pid)
         shm_copy.want_text = shm->want_text;
         shm_copy.generation = generation;
         ls_agent = (struct ls_agent){ .shm = &shm_copy, .generation = &generation, .pid = (int)pid };
+        late = 0;
         r = ls_remote_of_process(pid);
         if (!r)
-                r = ls_mirror_open(pid);
+                r = ls_mirror_open();
         return r ? r : ls_mirror_look(read_view, NULL);
 }
 
@@ -101,6 +107,7 @@ static void read_ranges(void)
 
 int ls_look_foreign(struct ls_shm *shm, pid_t pid)
 {
+        late = 0;
         read_ranges();
         shm_copy.small_size = shm->small_size;
         shm_copy.native = shm->native;
@@ -108,20 +115,20 @@ int ls_look_foreign(struct ls_shm *shm, pid_t pid)
         shm_copy.interval_ns = shm->interval_ns;
         shm_copy.generation = generation;
         ls_agent = (struct ls_agent){ .shm = &shm_copy, .generation = &generation, .pid = (int)pid };
-        return ls_mirror_open(pid);
+        return ls_mirror_open();
 }
 
 static int read_vms(void *arg)
 {
-        uint32_t used = *view.vms_used;
+        uint32_t used = LS_READ(uint32_t, view.vms_used, 0);
 
         (void)arg;
         if (used > LS_VMS_MOST)
                 return -1;
-        memcpy(ls_vms, view.vms, used * sizeof *ls_vms);
+        memcpy(ls_vms, ls_at(view.vms, used * sizeof *ls_vms), used * sizeof *ls_vms);
         atomic_store(&ls_vms_used, used);
-        atomic_store(&ls_vms_closed, *view.vms_closed);
-        memcpy(ls_jit_functions, view.jit_functions, sizeof ls_jit_functions);
+        atomic_store(&ls_vms_closed, LS_READ(uint32_t, view.vms_closed, 0));
+        memcpy(ls_jit_functions, ls_at(view.jit_functions, sizeof ls_jit_functions), sizeof ls_jit_functions);
         return 0;
 }
 
@@ -132,8 +139,8 @@ static int read_process(struct ls_look *l)
 
         if (!theirs || (uintptr_t)theirs & 7 || read_vms(NULL))
                 return -1;
-        l->thread.stack_low = theirs->stack_low;
-        l->thread.stack_high = theirs->stack_high;
+        l->thread.stack_low = LS_FIELD(theirs, stack_low);
+        l->thread.stack_high = LS_FIELD(theirs, stack_high);
         return 0;
 }
 
@@ -149,12 +156,22 @@ static int still(const struct ls_thread *t)
 {
         const struct ls_look *l = (const struct ls_look *)(const void *)t;
 
-        return l->still(l->ctx);
+        return !l->still || l->still(l->ctx);
 }
 
 static void fill(struct ls_ticks *ret, uint32_t ticks, uint64_t time_ns, uint64_t cpu_ns)
 {
         *ret = (struct ls_ticks){ .sum = ticks, .event = LS_EVENT_WALL, .time_ns = time_ns, .cpu_ns = cpu_ns };
+}
+
+static void free_walks(struct ls_sampler *s)
+{
+        for (int i = 0; i < 2; i++) {
+                ls_pages_free(s->walks[i].frames, s->walks[i].room * sizeof(struct ls_wframe));
+                s->walks[i].frames = NULL;
+                s->walks[i].room = s->walks[i].n = 0;
+        }
+        s->last_n = 0;
 }
 
 static void free_tables(struct ls_thread *t)
@@ -165,8 +182,8 @@ static void free_tables(struct ls_thread *t)
         ls_zones_free(t->zones);
         ls_label_cache_free(t->labels);
         ls_names_free(t->names);
-        for (int i = 0; t->sampler && i < 2; i++)
-                ls_pages_free(t->sampler->walks[i].frames, t->sampler->walks[i].room * sizeof(struct ls_wframe));
+        if (t->sampler)
+                free_walks(t->sampler);
         if (t->sampler)
                 ls_native_free(t->sampler->native);
         ls_pages_free(t->sampler, sizeof *t->sampler);
@@ -275,14 +292,18 @@ struct ls_thread *ls_look_thread(struct ls_look *l)
 int ls_look_with(struct ls_look *l, int (*fn)(void *arg), void *arg)
 {
         uint32_t in_write = atomic_load(&l->thread.ring->in_write);
-        int r = ls_mirror_look(fn, arg);
+        int r = late < LATE_MOST ? ls_mirror_look(fn, arg) : -ETIME;
 
-        if (r == -EFAULT) {             /* left in the middle: of the ring, or of a table */
+        if (r == -ETIME && late < LATE_MOST)
+                late++;
+        if (r == -EFAULT || r == -ETIME) {      /* left in the middle: of the ring, or of a table */
                 atomic_store(&l->thread.ring->in_write, in_write);
                 free_tables(&l->thread);
                 l->thread.sampler = NULL;
                 if (make_tables(&l->thread))
                         _exit(1);
+        } else if (l->thread.sampler->walks[0].room > DEEP || l->thread.sampler->walks[1].room > DEEP) {
+                free_walks(l->thread.sampler);
         }
         return r;
 }

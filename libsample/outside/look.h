@@ -31,8 +31,8 @@ int ls_look_coroutine(struct ls_look *l, const struct ls_vm *vm, const lua_State
 int ls_look_vms(struct ls_look *l);
 /* The tables and the ring. */
 struct ls_thread *ls_look_thread(struct ls_look *l);
-/* Calls fn, which reads the program's memory and sends what it finds by that thread. Returns what fn returned; -EFAULT: it was
- * left half way, and no id that the tables gave means anything any more. */
+/* Calls fn, which reads the program's memory and sends what it finds by that thread. Returns what fn returned; -EFAULT or
+ * -ETIME (mirror.h): it was left half way, and no id that the tables gave means anything any more. */
 int ls_look_with(struct ls_look *l, int (*fn)(void *arg), void *arg);
 
 /* Sends wall ticks with the stack that another sample has. Returns 0 or -1. */

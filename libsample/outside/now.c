@@ -39,6 +39,7 @@ static int read_answer(struct ls_now *n)
         for (size_t i = 0; i < sizeof ls_vm_facts.resume_return / sizeof *ls_vm_facts.resume_return; i++)
                 if (ls_vm_facts.resume_return[i])
                         ls_vm_facts.resume_return[i] += n->lua_base;
+        ls_vm_facts.version[sizeof ls_vm_facts.version - 1] = 0;
         memcpy(n->version, ls_vm_facts.version, sizeof n->version);
         memcpy(ls_builtin_table(&size), answer.builtins, sizeof answer.builtins);
         ls_builtin_adopt();
@@ -69,7 +70,7 @@ static void search_range(struct ls_now *n, uint64_t low, uint64_t high)
 {
         const struct ls_vm_search how = { read_its, add_vm, n };
 
-        for (uint64_t at = low; at < high; at += BLOCK) {
+        for (uint64_t at = low; at < high && n->vms < VMS_MOST; at += BLOCK) {
                 size_t size = high - at < BLOCK ? (size_t)(high - at) : BLOCK;
 
                 if (ls_remote_memory(at, block, size) == 0)
@@ -89,7 +90,8 @@ static int find_vms(struct ls_now *n)
         while (left && fgets(line, sizeof line, f)) {
                 unsigned long low, high;
 
-                if (sscanf(line, "%lx-%lx %7s", &low, &high, rights) != 3 || rights[0] != 'r' || rights[1] != 'w')
+                if (sscanf(line, "%lx-%lx %7s", &low, &high, rights) != 3 || rights[0] != 'r' || rights[1] != 'w' ||
+                    low >= high || high > UINT64_C(1) << 47)
                         continue;
                 if (high - low > left)
                         high = low + left;
@@ -116,7 +118,7 @@ static unsigned n_found;
 /* Notes a coroutine of the VM in the slot that ctx points to, when it is suspended. */
 static int note(void *ctx, uint64_t at, const char *o)
 {
-        if (LS_READ(uint8_t, o, LS_L_STATUS) != LS_YIELDED)
+        if (LS_READ_COPY(uint8_t, o, LS_L_STATUS) != LS_YIELDED)
                 return 0;
         if (n_found == LS_NOW_COROUTINES)
                 return 1;
@@ -135,12 +137,13 @@ static int find_coroutines(uint32_t slot, uint64_t until_ns)
                ls_heap_coroutines(&ls_vms[slot], heap.newest, 0, until_ns > now ? until_ns - now : 0, note, &slot);
 }
 
-void ls_now_look(struct ls_now *n, uint64_t budget_ns)
+void ls_now_look(struct ls_now *n, uint64_t search_ns, uint64_t budget_ns)
 {
         struct ls_look *looks[LS_NOW_THREADS] = { NULL };
-        uint64_t until = ls_now_ns() + budget_ns, time_ns = ls_now_ns();
+        uint64_t time_ns = ls_now_ns(), until = time_ns + search_ns, end = time_ns + budget_ns;
         unsigned threads = n->n_threads < LS_NOW_THREADS ? n->n_threads : LS_NOW_THREADS;
 
+        n_found = 0;
         for (unsigned i = 0; i < threads; i++) {
                 const struct ls_now_thread *t = &n->threads[i];
                 struct ls_regs regs = { t->ip, t->sp, t->bp, t->bx, t->dx, t->r12, t->r13, t->r14, t->r15 };
@@ -151,12 +154,16 @@ void ls_now_look(struct ls_now *n, uint64_t budget_ns)
                 looks[i] = ls_look_new(i, t->tid, stat_fd, ring, ring);
                 if (stat_fd >= 0)
                         close(stat_fd);
-                if (!looks[i] || ls_look_now(looks[i], &regs, t->blocked, time_ns))
+                if (!looks[i] || ls_now_ns() > end || ls_look_now(looks[i], &regs, t->blocked, time_ns))
                         n->unread++;
         }
         for (uint32_t i = 0; i < n->vms; i++)
                 n->more |= (uint32_t)find_coroutines(i, until);
         for (unsigned i = 0; i < n_found && threads && looks[0]; i++) {
+                if (ls_now_ns() > end) {
+                        n->more = 1;
+                        break;
+                }
                 if (ls_look_coroutine(looks[0], &ls_vms[found_vm[i]], (const lua_State *)(uintptr_t)found[i], time_ns))
                         n->unread++;
                 else

@@ -42,7 +42,8 @@ struct ls_now {
 
 /* In the child: finds the VMs. Sets error. */
 void ls_now_prepare(struct ls_now *n);
-/* In the child: sends all stacks into the rings. budget_ns: for the search for coroutines. */
-void ls_now_look(struct ls_now *n, uint64_t budget_ns);
+/* In the child: sends all stacks into the rings. search_ns: for the search for coroutines; budget_ns: for all of it, after which
+ * what is left is left out. */
+void ls_now_look(struct ls_now *n, uint64_t search_ns, uint64_t budget_ns);
 
 #endif

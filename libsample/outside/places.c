@@ -76,7 +76,7 @@ static int step_of(uint64_t pc, uint8_t *ret)
 /* A number for the stack, and its first function. Returns 0, or -1: it is not all in the copy, or no stack. */
 static int key_of(const struct ls_live *v, uint64_t *ret_key, uint64_t *ret_body)
 {
-        uint64_t bottom = LS_READ(uint64_t, v->L, LS_L_STACK) + 8, f = LS_READ(uint64_t, v->L, LS_L_BASE) - 8, h = 1;
+        uint64_t bottom = LS_READ_COPY(uint64_t, v->L, LS_L_STACK) + 8, f = LS_READ_COPY(uint64_t, v->L, LS_L_BASE) - 8, h = 1;
 
         for (unsigned i = 0; f > bottom; i++) {
                 uint64_t func, link, below;
@@ -84,8 +84,8 @@ static int key_of(const struct ls_live *v, uint64_t *ret_key, uint64_t *ret_body
 
                 if (i == FRAMES_MOST || f < v->from + 8 || f + 8 > v->from + v->n)
                         return -1;
-                func = LS_READ(uint64_t, v->stack, f - v->from - 8);
-                link = LS_READ(uint64_t, v->stack, f - v->from);
+                func = LS_READ_COPY(uint64_t, v->stack, f - v->from - 8);
+                link = LS_READ_COPY(uint64_t, v->stack, f - v->from);
                 if ((link & 3) == LS_FRAME_LUA) {
                         if (step_of(link, &a))
                                 return -1;

@@ -69,13 +69,13 @@ static int is_ready(const struct co *co)
 /* Which part of the stack is read. Returns 0 when the lua_State cannot be that of a suspended coroutine. */
 static int find_live(const struct co *co, struct ls_live *v)
 {
-        uint64_t stack = LS_READ(uint64_t, v->L, LS_L_STACK), top = LS_READ(uint64_t, v->L, LS_L_TOP);
-        uint64_t base = LS_READ(uint64_t, v->L, LS_L_BASE);
+        uint64_t stack = LS_READ_COPY(uint64_t, v->L, LS_L_STACK), top = LS_READ_COPY(uint64_t, v->L, LS_L_TOP);
+        uint64_t base = LS_READ_COPY(uint64_t, v->L, LS_L_BASE);
 
-        if (LS_READ(uint8_t, v->L, LS_GC_TYPE) != LS_T_THREAD || LS_READ(uint8_t, v->L, LS_L_STATUS) != LS_YIELDED ||
-            LS_READ(const char *, v->L, LS_L_GLREF) != ls_sus.vms[co->slot].global || !stack || (stack | top | base) & 7 ||
+        if (LS_READ_COPY(uint8_t, v->L, LS_GC_TYPE) != LS_T_THREAD || LS_READ_COPY(uint8_t, v->L, LS_L_STATUS) != LS_YIELDED ||
+            LS_READ_COPY(const char *, v->L, LS_L_GLREF) != ls_sus.vms[co->slot].global || !stack || (stack | top | base) & 7 ||
             base <= stack || base > top || top - stack > STACK_MOST ||
-            ls_heap_is_dead(&ls_sus.vms[co->slot].heap, LS_READ(uint8_t, v->L, LS_GC_MARKED)))
+            ls_heap_is_dead(&ls_sus.vms[co->slot].heap, LS_READ_COPY(uint8_t, v->L, LS_GC_MARKED)))
                 return 0;
         v->n = top - stack < LS_LIVE_BYTES ? top - stack : LS_LIVE_BYTES;
         v->from = top - v->n;
@@ -85,7 +85,7 @@ static int find_live(const struct co *co, struct ls_live *v)
 /* Not 0. */
 static uint64_t hash_of(const struct ls_live *v)
 {
-        uint64_t base = LS_READ(uint64_t, v->L, LS_L_BASE);
+        uint64_t base = LS_READ_COPY(uint64_t, v->L, LS_L_BASE);
         uint64_t h = ls_bytes_hash(v->stack, (size_t)v->n) ^ base * UINT64_C(0x9e3779b97f4a7c15);
 
         return h ? h : 1;
@@ -258,9 +258,9 @@ static void read_stacks(uint64_t now)
                 r.i++;
         while (r.i < ls_sus.n && !end) {
                 end = ls_look_with(ls_sus.look, read_some, &r);
-                if (end == -EFAULT) {
+                if (end == -EFAULT || end == -ETIME) {
                         ls_sus_forget_ids();
-                        end = 0;
+                        end = end == -ETIME || ls_now_ns() > r.until;
                 }
         }
 }

@@ -55,6 +55,7 @@ static struct {
         pid_t pid;
         uint64_t interval_ns;
         uint32_t execs;                 /* image that was read */
+        uint64_t image_due_ns;          /* when another one may be read */
         int image;                      /* 1 = stacks can be read, 0 = not yet, -1 = they cannot */
         unsigned n, used;               /* rings; of these, that have had a thread: to read others would take memory for them */
         int changed;                    /* some thread is not where it was */
@@ -361,9 +362,10 @@ static void look_at(struct watched *t)
 static void follow_image(void)
 {
         uint32_t execs = atomic_load(&w.shm->execs);
+        uint64_t cpu;
         int r;
 
-        if (w.image && execs == w.execs)
+        if (w.image && (execs == w.execs || now_ns() < w.image_due_ns))
                 return;
         if (w.image)
                 for (unsigned i = 0; i < w.n; i++)
@@ -371,7 +373,9 @@ static void follow_image(void)
         ls_suspended_end();
         w.execs = execs;
         w.image = 0;
+        cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         r = ls_look_image(w.shm, w.pid);
+        w.image_due_ns = now_ns() + (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) * OWN_SHARE;
         if (r == -EAGAIN) {
                 /* A VM is sampled, but its layout is not known. */
                 if (atomic_load(&w.shm->agent_state) != LS_AGENT_SAMPLING || atomic_load(&w.shm->view))

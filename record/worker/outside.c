@@ -120,7 +120,7 @@ int ls_worker_look(int argc, const char **argv)
         else
                 ls_now_prepare(now);
         if (write(DONE, &word, 1) == 1 && !now->error && read(GO, &word, 1) == 1) {
-                ls_now_look(now, first.search_ns);
+                ls_now_look(now, first.search_ns, first.look_ns);
                 return write(DONE, &word, 1) == 1 ? 0 : 1;
         }
         return 0;

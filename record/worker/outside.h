@@ -18,6 +18,7 @@ struct ls_watch_start {
 struct ls_look_start {
         uint64_t shm_size;
         uint64_t search_ns;             /* of the stop, for the search for coroutines */
+        uint64_t look_ns;               /* for all stacks */
         int32_t is_core;
 };
 

@@ -3,9 +3,10 @@
 
 basic.py attaches to programs that run and compares them before and after; ends.py ends attachments in all ways; namespaces.py
 has programs in containers, refusals.py a process for each reason not to attach, risks.py those that an attachment could harm,
-unusual.py a program in which all is set to something unusual, storm.py many attachments to many kinds of program under load,
-steps.py disturbances at each step of an attachment. Needs the build directory in LUASAMPLE_BUILD (default build/). LUASAMPLE_ATTACHMENTS is how often `again` attaches (default 20);
-LUASAMPLE_STEPS which disturbances steps.py makes; --long: `kinds` attaches 300 times to each kind of program, in place of 5."""
+hostile.py programs that lie, unusual.py a program in which all is set to something unusual, storm.py many attachments to many
+kinds of program under load, steps.py disturbances at each step of an attachment. Needs the build directory in LUASAMPLE_BUILD
+(default build/). LUASAMPLE_ATTACHMENTS is how often `again` attaches (default 20); LUASAMPLE_STEPS which disturbances steps.py
+makes; --long: `kinds` attaches 300 times to each kind of program, in place of 5."""
 import os
 import sys
 
@@ -14,6 +15,7 @@ sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
 import support
 import basic
 import ends
+import hostile
 import namespaces
 import refusals
 import risks
@@ -22,7 +24,7 @@ import storm
 import unusual
 
 suite = support.Suite("attach")
-for module in (basic, ends, namespaces, refusals, risks, unusual, steps, storm):
+for module in (basic, ends, namespaces, refusals, risks, hostile, unusual, steps, storm):
     module.add_to(suite)
 
 if __name__ == "__main__":

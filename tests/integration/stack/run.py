@@ -7,7 +7,9 @@ import json
 import os
 import random
 import re
+import resource
 import signal
+import struct
 import sys
 import time
 
@@ -260,6 +262,31 @@ def core():
             f.write(text)
         r = s.run([s.luasample(), "stack", "--core", path])
         check(r.status == 1 and pattern in r.err, "%d %r" % (r.status, r.err))
+
+
+def note(kind, desc):
+    return struct.pack("<III", 5, len(desc), kind) + b"CORE\0\0\0\0" + desc + b"\0" * (-len(desc) % 4)
+
+
+@suite.test("core-mappings", "a core file of sixty thousand segments and as many files twice")
+def core_mappings():
+    segments, files = 60000, 120000
+    notes = note(1, b"\0" * 336)                           # NT_PRSTATUS
+    spans = b"".join(struct.pack("<QQQ", 0x10000000 + i * 0x2000, 0x10001000 + i * 0x2000, i) for i in range(files))
+    notes += note(0x46494c45, struct.pack("<QQ", files, 4096) + spans + b"/f\0" * files)
+    at = 64 + 56 * segments
+    heads = struct.pack("<IIQQQQQQ", 4, 4, at, 0, 0, len(notes), 0, 4)
+    heads += b"".join(struct.pack("<IIQQQQQQ", 1, 6, 0, 0x7f0000000000 + i * 0x2000, 0, 0, 4096, 4096) for i in range(segments - 1))
+    path = s.tmpfile(".core")
+    with open(path, "wb") as f:
+        f.write(b"\x7fELF\2\1\1" + b"\0" * 9 + struct.pack("<HHIQQQIHHHHHH", 4, 62, 1, 0, 64, 0, 0, 64, 56, segments, 0, 0, 0))
+        f.write(heads + notes)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    r = s.run([s.luasample(), "stack", "--core", path], timeout=300)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    check(r.status == 1 and len(r.err.splitlines()) == 1, "status %d, %r" % (r.status, r.err))
+    check(used < 10, "%.1f s of CPU time" % used)
 
 
 @suite.test("repeated", "a hundred times: the process is as before, and prints what it would have")
