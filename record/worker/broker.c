@@ -35,15 +35,18 @@ struct ls_broker {
 
 union control { struct cmsghdr head; char bytes[CMSG_SPACE(sizeof(int))]; };
 
-/* Whether the process is still that one, and no mightier than the worker: it may have become a program of root's by exec. */
+/* Whether the process is still that one, and no mightier than the worker: it may have become a program of root's by exec. Returns 0,
+ * -EPERM or another -errno. */
 static int may_see(const struct ls_broker *b, pid_t pid)
 {
         struct ls_rights now;
         int pidfd = atomic_load(&b->pidfd);
 
-        if (pidfd < 0 || pidfd_send_signal(pidfd, 0, NULL, 0) || ls_rights_of(pid, &now) < 0)
-                return 0;
-        return b->rights.uid == 0 || b->rights.is_own || (now.uid == b->rights.uid && now.gid == b->rights.gid);
+        int err = pidfd < 0 || pidfd_send_signal(pidfd, 0, NULL, 0) ? -ESRCH : ls_rights_of(pid, &now);
+
+        if (err)
+                return err;
+        return b->rights.uid == 0 || b->rights.is_own || (now.uid == b->rights.uid && now.gid == b->rights.gid) ? 0 : -EPERM;
 }
 
 /* What is opened first and looked at afterwards is of the process that was looked at. */
@@ -51,7 +54,7 @@ static int open_file(const struct ls_broker *b, const struct request *q)
 {
         pid_t pid = atomic_load(&b->pid);
         char path[64];
-        int fd;
+        int fd, err;
 
         if (!pid)
                 return -EAGAIN;
@@ -62,10 +65,11 @@ static int open_file(const struct ls_broker *b, const struct request *q)
         fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
-        if (may_see(b, pid))
+        err = may_see(b, pid);
+        if (!err)
                 return fd;
         close(fd);
-        return -EPERM;
+        return err;
 }
 
 /* Sends a number, and the descriptor when it is one: takes it. */
