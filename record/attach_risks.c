@@ -15,7 +15,7 @@
 
 #include "cli/command.h"
 #include "record/attach_threads.h"
-#include "record/seccomp.h"
+#include "record/attach_filters.h"
 
 #define CAP_IPC_LOCK_BIT 14u
 #define CAP_SYS_ADMIN_BIT 21u

@@ -94,6 +94,18 @@ static uint64_t memory_used(void)
         return resident * 4096ull;
 }
 
+/* A sanitizer's own memory is many times what it watches. */
+#if defined(__SANITIZE_ADDRESS__)
+#define MEASURES_MEMORY 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MEASURES_MEMORY 0
+#endif
+#endif
+#ifndef MEASURES_MEMORY
+#define MEASURES_MEMORY 1
+#endif
+
 /* As far apart as they may be, in each ring: a few hundred records are no reason for a GB. */
 static void claimed_ids_cost_little(void **state)
 {
@@ -103,7 +115,8 @@ static void claimed_ids_cost_little(void **state)
 
         (void)state;
         getrlimit(RLIMIT_AS, &was);
-        assert_int_equal(setrlimit(RLIMIT_AS, &most), 0);
+        if (MEASURES_MEMORY)
+                assert_int_equal(setrlimit(RLIMIT_AS, &most), 0);
         for (unsigned i = 0; i < 64; i++) {
                 uint32_t id = 262144;
 
@@ -113,7 +126,8 @@ static void claimed_ids_cost_little(void **state)
                         fake_function(at(i), id, 1, 1, 2);
                 run_drain();
         }
-        assert_in_range(memory_used() - before, 0, 300u << 20);
+        if (MEASURES_MEMORY)
+                assert_in_range(memory_used() - before, 0, 300u << 20);
         assert_true(translate.bad_records > 0);
         setrlimit(RLIMIT_AS, &was);
         /* What is dense is still taken. */

@@ -1,4 +1,4 @@
-/* record/seccomp.c: what a seccomp filter says to a system call of which not all is known. */
+/* record/attach_filters.c: what a seccomp filter says to a system call of which not all is known. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "record/seccomp.h"
+#include "record/attach_filters.h"
 
 #define NR offsetof(struct seccomp_data, nr)
 #define ARG_LOW(i) (offsetof(struct seccomp_data, args) + 8 * (i))

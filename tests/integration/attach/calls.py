@@ -87,6 +87,6 @@ def numbers():
 
 
 def table(root):
-    """[(name, may fail)] of record/seccomp_calls.c."""
-    with open(os.path.join(root, "record", "seccomp_calls.c")) as f:
+    """[(name, may fail)] of record/attach_calls.c."""
+    with open(os.path.join(root, "record", "attach_calls.c")) as f:
         return re.findall(r"\{ CALL\((\w+)\), [^,]+, (\w+),", f.read())

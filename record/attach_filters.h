@@ -1,8 +1,8 @@
 /* Seccomp filters of a program that is to be attached to: whether they allow the system calls that
  * the agent makes in it. The filters are read from the kernel and computed with what is known of
  * each call; the program wrote them, so they are hostile. Called by attach_risks.c. */
-#ifndef LS_RECORD_SECCOMP_H
-#define LS_RECORD_SECCOMP_H
+#ifndef LS_RECORD_ATTACH_FILTERS_H
+#define LS_RECORD_ATTACH_FILTERS_H
 
 #include <linux/filter.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ struct ls_call {                        /* a system call that the agent makes in
         uint64_t args[6];
 };
 
-/* seccomp_calls.c: all of them. */
+/* attach_calls.c: all of them. */
 extern const struct ls_call ls_calls[];
 extern const unsigned ls_n_calls;
 

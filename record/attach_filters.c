@@ -1,7 +1,7 @@
-/* See seccomp.h. A filter is a program of classic BPF over struct seccomp_data: it only jumps
+/* See attach_filters.h. A filter is a program of classic BPF over struct seccomp_data: it only jumps
  * forward. Here each word has a value or is unknown; where a jump depends on what is unknown both
  * ways are gone, within a bound of steps. */
-#include "record/seccomp.h"
+#include "record/attach_filters.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,9 +1,9 @@
-/* The system calls that an attachment makes in the program: see seccomp.h. In the order in which
+/* The system calls that an attachment makes in the program: see attach_filters.h. In the order in which
  * they come: of the thread that is stopped; of the threads that begin there (record/attach_stub.c,
  * and what the C library does for them); of the agent's thread; of the tick's handler and the
  * patched functions, in any thread. tests/integration/attach/sandbox.py has them all shown by the
  * kernel and compares. */
-#include "record/seccomp.h"
+#include "record/attach_filters.h"
 
 #include <errno.h>
 #include <fcntl.h>
