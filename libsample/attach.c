@@ -52,6 +52,7 @@ void ls_attach_after_fork_child(void)
         if (ls_agent.attached) {
                 atomic_store(&taken, 0);
                 ls_attach_exec_after_fork_child();
+                ls_attach_locked_after_fork_child();
         }
         atomic_store(&ls_agent.calls, 0);
 }

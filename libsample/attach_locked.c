@@ -83,6 +83,11 @@ void ls_attach_locked_begin(void)
         leave_library(1);
 }
 
+void ls_attach_locked_after_fork_child(void)
+{
+        locked = 0;
+}
+
 void ls_attach_locked_end(void)
 {
         if (locked)

@@ -7,4 +7,7 @@ void ls_attach_locked_begin(void);
 /* When it has ended. */
 void ls_attach_locked_end(void);
 
+/* A forked child has nothing locked. */
+void ls_attach_locked_after_fork_child(void);
+
 #endif

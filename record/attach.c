@@ -48,11 +48,16 @@ static int read_page(struct ls_subject *t, struct ls_attach *ret)
 }
 
 /* Unless it has left meanwhile: then the memory may be another's. */
-static int write_go(struct ls_subject *t, uint32_t go)
+static int is_there(struct ls_subject *t)
 {
         struct ls_attach a;
 
-        if (read_page(t, &a) < 0 || a.magic != LS_ATTACH_MAGIC || a.region != t->inject.region)
+        return read_page(t, &a) == 0 && a.magic == LS_ATTACH_MAGIC && a.region == t->inject.region;
+}
+
+static int write_go(struct ls_subject *t, uint32_t go)
+{
+        if (!is_there(t))
                 return -ESRCH;
         return ls_remote_write(&t->modules, t->inject.page_at, &go, sizeof(go));
 }
@@ -369,6 +374,8 @@ static int hand_over(struct ls_subject *t, const char *agent_path, struct ls_mem
         if (err < 0)
                 return err;
         a->go = 1;
+        if (!is_there(t))
+                return say_gone(t);
         return ls_remote_write(&t->modules, t->inject.page_at, a, sizeof(*a)) < 0 ? say_gone(t) : 0;
 }
 

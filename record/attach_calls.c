@@ -1,7 +1,7 @@
 /* The system calls that an attachment makes in the program: see attach_filters.h. In the order in which
  * they come: of the thread that is stopped; of the threads that begin there (record/attach_stub.c,
  * and what the C library does for them); of the agent's thread; of the tick's handler and the
- * patched functions, in any thread. tests/integration/attach/sandbox.py has them all shown by the
+ * patched functions, in any thread. tests/integration/attach/calls.py has them all shown by the
  * kernel and compares. */
 #include "record/attach_filters.h"
 
@@ -30,7 +30,7 @@
 #define THREAD \
         (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | \
          CLONE_SYSVSEM | CLONE_SETTLS)
-#define CARRIER (THREAD | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID)
+#define CARRIER (THREAD | CLONE_CHILD_CLEARTID)
 #define PROPER (THREAD | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
 
 const struct ls_call ls_calls[] = {
@@ -48,6 +48,7 @@ const struct ls_call ls_calls[] = {
         { CALL(clone), ARG(0), 0, { CARRIER } },
         { CALL(clone3), 0, ENOSYS, { 0 } },             /* the C library goes on with clone then */
         { CALL(clone), ARG(0), 0, { PROPER } },
+        { CALL(set_tid_address), 0, ANY, { 0 } },       /* of a thread that is given up */
         { CALL(exit), 0, 0, { 0 } },
         { CALL(set_robust_list), 0, ANY, { 0 } },
         { CALL(rseq), 0, ANY, { 0 } },
@@ -76,6 +77,8 @@ const struct ls_call ls_calls[] = {
         { CALL(fcntl), ARG(1), 0, { 0, F_GET_SEALS } },
         { CALL(close_range), 0, ANY, { 0 } },
         { CALL(munlock), 0, ANY, { 0 } },
+        { CALL(sched_getaffinity), 0, ANY, { 0 } },     /* in a program that locks its memory */
+        { CALL(mlock2), 0, ANY, { 0 } },
         { CALL(mremap), 0, 0, { 0 } },
         { CALL(futex), 0, 0, { 0 } },
         { CALL(sched_yield), 0, ANY, { 0 } },

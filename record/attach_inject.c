@@ -210,10 +210,24 @@ static unsigned find_tid(const struct victim *v)
 }
 
 /* The first thread waits for this, while the program runs on. carrier: its id, as it knows itself. */
+static int carrier_is_there(const struct ls_inject *in)
+{
+        char path[64];
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)in->pid, (int)in->carrier);
+        return in->carrier && access(path, F_OK) == 0;
+}
+
+/* Our thread leaves when it has waited too long, and takes the region along: what lies there then is
+ * the program's. */
+static int write_there(const struct ls_inject *in, uint64_t at, const void *from, size_t n)
+{
+        return carrier_is_there(in) ? ls_remote_write(in->modules, at, from, n) : -ESRCH;
+}
+
 static int fill_region(struct victim *v, uint32_t carrier)
 {
         struct ls_inject *in = v->in;
-        const struct ls_modules *ms = in->modules;
         const uint64_t tid_at = in->region + TCB_AT + v->tid_offset;
         uint32_t begin = 1;
         int err;
@@ -222,15 +236,15 @@ static int fill_region(struct victim *v, uint32_t carrier)
         in->page.region_size = REGION_SIZE;
         in->page.carrier_tid = tid_at;
         in->page.refused = ls_way_refused(&in->way);
-        err = make_tcb(v, in->region + TCB_AT);
+        err = carrier_is_there(in) ? make_tcb(v, in->region + TCB_AT) : -ESRCH;
         if (err == 0)
-                err = ls_remote_write(ms, tid_at, &carrier, sizeof(carrier));
+                err = write_there(in, tid_at, &carrier, sizeof(carrier));
         if (err == 0)
-                err = ls_remote_write(ms, in->region, ls_attach_stub, (size_t)(ls_attach_stub_end - ls_attach_stub));
+                err = write_there(in, in->region, ls_attach_stub, (size_t)(ls_attach_stub_end - ls_attach_stub));
         if (err == 0)
-                err = ls_remote_write(ms, in->page_at, &in->page, sizeof(in->page));
+                err = write_there(in, in->page_at, &in->page, sizeof(in->page));
         if (err == 0)
-                err = ls_remote_write(ms, in->page_at + offsetof(struct ls_attach, begin), &begin, sizeof(begin));
+                err = write_there(in, in->page_at + offsetof(struct ls_attach, begin), &begin, sizeof(begin));
         return err;
 }
 
@@ -459,8 +473,8 @@ static int try_thread(struct ls_inject *in, pid_t tid, const struct ls_thread_da
         if (err >= 0) {
                 pid_t carrier = (pid_t)err;
 
-                err = fill_region(&v, (uint32_t)carrier);
                 in->carrier = ls_thread_outer_id(in->pid, carrier);
+                err = fill_region(&v, (uint32_t)carrier);
         }
         ls_stop_hurry(0);
         return err;
@@ -524,14 +538,6 @@ int ls_inject_begin(struct ls_inject *in)
         return err;
 }
 
-static int carrier_is_there(const struct ls_inject *in)
-{
-        char path[64];
-
-        snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)in->pid, (int)in->carrier);
-        return in->carrier && access(path, F_OK) == 0;
-}
-
 void ls_inject_end(struct ls_inject *in, int failed)
 {
         const struct timespec moment = { 0, 100000 };
@@ -539,8 +545,15 @@ void ls_inject_end(struct ls_inject *in, int failed)
         uint32_t leave = 2;
 
         if (failed && in->region) {
-                ls_remote_write(in->modules, in->page_at, &leave, sizeof(leave));       /* go */
-                ls_remote_write(in->modules, in->page_at + offsetof(struct ls_attach, begin), &leave, sizeof(leave));
+                struct ls_attach a;
+
+                /* Both threads are ours, and the region with them, as long as its page says so. */
+                if (carrier_is_there(in) || (ls_remote_read(in->modules, in->page_at, &a, sizeof(a)) == 0 &&
+                                             a.magic == LS_ATTACH_MAGIC && a.region == in->region)) {
+                        ls_remote_write(in->modules, in->page_at, &leave, sizeof(leave));       /* go */
+                        ls_remote_write(in->modules, in->page_at + offsetof(struct ls_attach, begin), &leave,
+                                        sizeof(leave));
+                }
                 while (carrier_is_there(in) && now_ns() - start < LEAVE_NS)
                         nanosleep(&moment, NULL);
                 if (carrier_is_there(in))

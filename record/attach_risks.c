@@ -80,16 +80,17 @@ static int is_capable(const struct risk *r, unsigned bit)
                stat("/proc/self/ns/user", &own) == 0 && its.st_ino == own.st_ino;
 }
 
+/* Of all threads: 0 = none has any, 2 = one has a filter, 1 = one is strict. */
 static int has_filters(const struct ls_subject *t)
 {
         char path[320], line[256];
         struct dirent *e;
-        int mode = 0;
+        int mode = 0, worst = 0;
         DIR *dir;
 
         snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
         dir = opendir(path);
-        while (dir && !mode && (e = readdir(dir))) {
+        while (dir && worst != 1 && (e = readdir(dir))) {
                 FILE *f;
 
                 snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)t->pid, e->d_name);
@@ -98,19 +99,23 @@ static int has_filters(const struct ls_subject *t)
                         ;
                 if (f)
                         fclose(f);
+                worst = f && mode ? mode : worst;
         }
         if (dir)
                 closedir(dir);
-        return mode;
+        return worst;
 }
 
 static int sandbox(struct risk *r)
 {
         const char *call = NULL;
-        int verdict;
+        int verdict, filters = has_filters(r->t);
 
-        if (!has_filters(r->t))
+        if (!filters)
                 return 0;
+        if (filters == 1)
+                return found(r, "one of its threads may make no system calls but four (strict "
+                             "seccomp)");
         verdict = ls_seccomp_look(r->t->pid, &call);
         switch (verdict) {
         case LS_VERDICT_ALLOWED:
@@ -131,8 +136,7 @@ static int sandbox(struct risk *r)
         }
 }
 
-/* What mlockall(MCL_CURRENT) leaves, and pages that were locked one by one do not: a locked stack.
- * */
+/* What mlockall(MCL_CURRENT) leaves, and pages that were locked one by one do not: a locked stack. */
 static int has_locked_stack(const struct ls_subject *t)
 {
         int within = 0, locked = 0;

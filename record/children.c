@@ -36,14 +36,14 @@ static int may_look(struct ls_children *c, uint64_t now)
         return 0;
 }
 
-static int runs_luajit(struct ls_children *c, pid_t pid, const char *path)
+static int runs_luajit(struct ls_children *c, struct ls_worker *w, const char *path)
 {
         uint64_t began = now_ns();
         int runs;
 
         if (!may_look(c, began))
                 return 0;
-        runs = ls_worker_has_luajit(ls_workers_of(c->workers, pid, NULL), path);
+        runs = ls_worker_has_luajit(w, path);
         c->looked_ns += now_ns() - began;
         return runs;
 }
@@ -75,22 +75,26 @@ static void tell(struct ls_children *c, pid_t pid)
         c->notice(c->ctx, text);
 }
 
-static void look_at_slot(struct ls_children *c, pid_t pid, const char *path)
+/* What it ran is the program's word: so are its number and the path, which the program's own worker looks at. */
+static void look_at_slot(struct ls_children *c, pid_t pid, const char *path, struct ls_worker *w)
 {
         char joined[PATH_MAX];
+        int runs;
 
-        snprintf(joined, sizeof(joined), "%s", path);
-        if (*path != '/' && strchr(path, '/')) {
+        if (*path == '/' || !strchr(path, '/')) {
+                runs = runs_luajit(c, w, path);
+        } else {
                 /* The child's own directory while it lives, else where the program started. */
                 snprintf(joined, sizeof(joined), "/proc/%d/cwd/%s", (int)pid, path);
-                if (access(joined, F_OK) < 0)
-                        snprintf(joined, sizeof(joined), "%s/%s", c->cwd, path);
+                runs = runs_luajit(c, w, joined);
+                snprintf(joined, sizeof(joined), "%s/%s", c->cwd, path);
+                runs = runs || runs_luajit(c, w, joined);
         }
-        if (runs_luajit(c, pid, joined))
+        if (runs)
                 tell(c, pid);
 }
 
-void ls_children_poll(struct ls_children *c, struct ls_shm *shm)
+void ls_children_poll(struct ls_children *c, struct ls_shm *shm, struct ls_worker *w)
 {
         for (unsigned i = 0; i < LS_CHILD_SLOTS; i++) {
                 struct ls_child_exec *slot = &shm->children[i];
@@ -103,7 +107,7 @@ void ls_children_poll(struct ls_children *c, struct ls_shm *shm)
                 path[LS_CHILD_PATH] = 0;
                 atomic_store_explicit(&slot->pid, 0, memory_order_release);
                 if (pid <= INT_MAX)
-                        look_at_slot(c, (pid_t)pid, path);
+                        look_at_slot(c, (pid_t)pid, path, w);
         }
 }
 
@@ -121,7 +125,7 @@ static void look_at_process(struct ls_children *c, pid_t pid)
                 return;
         c->known[i].dev = st.st_dev;
         c->known[i].ino = st.st_ino;
-        if (runs_luajit(c, pid, exe))
+        if (runs_luajit(c, ls_workers_of(c->workers, pid, NULL), exe))
                 tell(c, pid);
 }
 

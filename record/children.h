@@ -25,8 +25,9 @@ struct ls_children {
         int (*is_recorded)(void *ctx, pid_t pid);
 };
 
-/* Looks at the slots that the agent filled. Often. */
-void ls_children_poll(struct ls_children *c, struct ls_shm *shm);
+/* Looks at the slots that the agent filled; what they name, by that program's worker. Often. */
+struct ls_worker;
+void ls_children_poll(struct ls_children *c, struct ls_shm *shm, struct ls_worker *w);
 /* Looks at all descendants of pid that live now. Each second. */
 void ls_children_walk(struct ls_children *c, pid_t pid);
 

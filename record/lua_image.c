@@ -22,6 +22,7 @@
 #include "record/worker/worker.h"
 
 #define PROBE_MS 10000
+#define END_MS 100
 #define PHDRS_MOST 64u
 
 struct mapped { unsigned long low, high, offset; char rights[8], path[PATH_MAX]; };
@@ -154,8 +155,7 @@ static int wait_for(pid_t child)
                         return -errno;
                 nanosleep(&ms, NULL);
         }
-        kill(child, SIGKILL);
-        waitpid(child, &status, 0);
+        ls_worker_end(child, END_MS, NULL);
         return -ETIME;
 }
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "record/worker/symbols.h"
@@ -56,13 +55,14 @@ static int grow(void **array, uint32_t n, uint32_t *cap, size_t size, uint32_t m
         return 0;
 }
 
-/* The agent and the kernel may know a file by different names. */
+/* The agent and the kernel may know a file by different names: /lib and /usr/lib, liba.so.1 and liba.so.1.2. The names are the
+ * program's, and nothing is looked up by them. */
 static int is_same_path(const char *a, const char *b)
 {
-        struct stat x, y;
+        const char *x = strrchr(a, '/'), *y = strrchr(b, '/');
+        size_t n = x ? strlen(x) : 0, k = y ? strlen(y) : 0;
 
-        return !strcmp(a, b) ||
-               (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+        return !strcmp(a, b) || (n && k && !strncmp(x, y, n < k ? n : k));
 }
 
 /* The range that the kernel's list has given already, when the agent's own record comes later. */
@@ -98,6 +98,8 @@ int ls_mappings_add(struct ls_mappings *m, const struct ls_rec_mapping *rec, con
                 return -EINVAL;
         memcpy(name, path, rec->path_len);
         name[rec->path_len] = 0;
+        if (m->n_ranges >= RANGES_MAX)
+                return -EINVAL;
         if (is_known(m, rec, name, build_id))
                 return 0;
         err = grow((void **)&m->ranges, m->n_ranges, &m->cap_ranges, sizeof(*r), RANGES_MAX);

@@ -218,7 +218,7 @@ void ls_session_work(struct ls_session *s, int at_once)
         ls_pause_look(s, now);
         for (unsigned i = 0; i < s->n_targets; i++) {
                 ls_target_work(s->targets[i], now, at_once);
-                ls_children_poll(&s->children, s->targets[i]->memory.shm);
+                ls_children_poll(&s->children, s->targets[i]->memory.shm, s->targets[i]->translate.cfg.worker);
         }
         if (now >= s->next_second_ns)
                 each_second(s, now);
@@ -255,7 +255,7 @@ void ls_session_end(struct ls_session *s)
         s->end_ns = ls_session_clock(CLOCK_MONOTONIC);
         ls_processes_finish(s);
         for (unsigned i = 0; i < s->n_targets; i++)
-                ls_children_poll(&s->children, s->targets[i]->memory.shm);
+                ls_children_poll(&s->children, s->targets[i]->memory.shm, s->targets[i]->translate.cfg.worker);
         if (ls_watcher_complaint(&s->root->memory))
                 child_notice(s, ls_watcher_complaint(&s->root->memory));
         if (s->exited)

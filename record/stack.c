@@ -252,30 +252,33 @@ static int start_reader(struct stack *s)
         return err ? err : s->now->error;
 }
 
+/* The reader may write to what is shared: where in it, and how much, only we say. */
+static void fill_thread(struct ls_now_thread *ret, pid_t tid, int blocked, const struct user_regs_struct *r)
+{
+        *ret = (struct ls_now_thread){ .tid = tid, .blocked = (uint8_t)blocked, .ip = r->rip,
+                .sp = r->rsp, .bp = r->rbp, .bx = r->rbx, .dx = r->rdx, .r12 = r->r12, .r13 = r->r13,
+                .r14 = r->r14, .r15 = r->r15 };
+}
+
 static void fill_threads(struct stack *s)
 {
-        struct ls_now *n = s->shared;
+        unsigned n = s->stop.n < LS_NOW_THREADS ? s->stop.n : LS_NOW_THREADS;
 
-        for (unsigned i = 0; i < s->stop.n && i < LS_NOW_THREADS; i++) {
+        for (unsigned i = 0; i < n; i++) {
                 const struct ls_stopped *t = &s->stop.threads[i];
-                const struct user_regs_struct *r = &t->regs;
 
-                n->threads[n->n_threads++] = (struct ls_now_thread){ .tid = t->tid, .blocked = (uint8_t)t->blocked, .ip = r->rip,
-                        .sp = r->rsp, .bp = r->rbp, .bx = r->rbx, .dx = r->rdx, .r12 = r->r12, .r13 = r->r13, .r14 = r->r14,
-                        .r15 = r->r15 };
+                fill_thread(&s->shared->threads[i], t->tid, t->blocked, &t->regs);
         }
+        s->shared->n_threads = n;
 }
 
 static void fill_from_core(struct stack *s)
 {
-        struct ls_now *n = s->shared;
+        unsigned n = s->core.n_threads < LS_NOW_THREADS ? s->core.n_threads : LS_NOW_THREADS;
 
-        for (unsigned i = 0; i < s->core.n_threads && i < LS_NOW_THREADS; i++) {
-                const struct user_regs_struct *r = &s->core.threads[i].regs;
-
-                n->threads[n->n_threads++] = (struct ls_now_thread){ .tid = s->core.threads[i].tid, .ip = r->rip, .sp = r->rsp,
-                        .bp = r->rbp, .bx = r->rbx, .dx = r->rdx, .r12 = r->r12, .r13 = r->r13, .r14 = r->r14, .r15 = r->r15 };
-        }
+        for (unsigned i = 0; i < n; i++)
+                fill_thread(&s->shared->threads[i], s->core.threads[i].tid, 0, &s->core.threads[i].regs);
+        s->shared->n_threads = n;
         s->stop.n = s->core.n_threads;
         s->stop.more = s->core.more_threads;
 }
@@ -372,9 +375,9 @@ static int write_trace(struct stack *s)
         char maps[64];
         int err = ls_trace_writer_open(s->trace_fd, LS_DEFAULT_INTERVAL_NS, &w);
 
-        if (err) {
+        if (err || !workers) {
                 ls_workers_free(workers);
-                return err;
+                return err ? err : -ENOMEM;
         }
         cfg.writer = w;
         cfg.worker = ls_workers_of(workers, s->pid, NULL);
@@ -438,6 +441,7 @@ static int stack_run(int argc, const char **argv)
         if (status >= 0)
                 return status;
         signal(SIGPIPE, SIG_IGN);
+        signal(SIGCHLD, SIG_DFL);       /* its processes are waited for */
         if (raw.core && (status = open_core(&s)) >= 0)
                 return status;
         if (s.pid) {

@@ -239,7 +239,7 @@ int ls_stop_one(pid_t pid, struct ls_stopped *t)
         sigemptyset(&child);
         sigaddset(&child, SIGCHLD);     /* blocked, when we record */
         t->asleep_ns = ls_thread_asleep_ns(pid, t->tid);
-        err = interrupt(t);
+        err = ls_thread_seize_error(pid, t->tid, interrupt(t));
         if (err < 0)
                 return err;
         for (int i = 0; (err = wait_for_it(t, WNOHANG)) == -EAGAIN && i < STOP_MS; i++)

@@ -1,6 +1,6 @@
 /* Stops the threads of another process for a moment, by ptrace, so that its memory can be read as of one instant. A thread that
  * is blocked in the kernel is left alone: it stands still by itself, and a stop would end some system calls with EINTR. Called by
- * stack.c, attach_hold.c and seccomp.c. */
+ * stack.c, attach_hold.c and attach_filters.c. */
 #ifndef LS_RECORD_STOP_H
 #define LS_RECORD_STOP_H
 
@@ -36,7 +36,7 @@ int ls_stop_again(struct ls_stop *s);
 /* Lets all go on. */
 void ls_stop_end(struct ls_stop *s);
 
-/* The same by single steps: lists threads and stops none; asks one of them to stop, unless it is blocked; says whether it
+/* The same bit by bit: lists threads and stops none; asks one of them to stop, unless it is blocked; says whether it
  * stands (1; 0 = not yet, it waits for a processor, unless that is waited for; or -errno); lets it go on, when it stands. */
 int ls_stop_list(struct ls_stop *s, pid_t pid, unsigned most, pid_t except);
 int ls_stop_ask(struct ls_stop *s, unsigned i);

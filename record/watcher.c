@@ -15,6 +15,7 @@
 #include "record/worker/worker.h"
 
 #define START_MS 1000                   /* to give up its rights and to be ready */
+#define END_MS 100                      /* for its end, when it is killed */
 #define LAST_MS 500                     /* for its last look and what it sends then */
 
 static pid_t spawn(const struct ls_memory *m, const struct ls_rights *r, int socket)
@@ -76,21 +77,19 @@ uint64_t ls_watcher_stop(struct ls_watcher *w, void (*take)(void *ctx), void *ct
 {
         const struct timespec ms = { 0, 1000000 };
         struct rusage used = { 0 };
-        pid_t gone = 0;
+        int gone = 0;
 
         if (!w->pid)
                 return 0;
         for (int i = 0; i < LAST_MS && !gone; i++) {
-                gone = wait4(w->pid, NULL, WNOHANG, &used);
+                gone = wait4(w->pid, NULL, WNOHANG, &used) != 0;
                 if (gone)
                         break;
                 nanosleep(&ms, NULL);
                 take(ctx);
         }
         if (!gone)
-                kill(w->pid, SIGKILL);
-        while (!gone && wait4(w->pid, NULL, 0, &used) < 0 && errno == EINTR)
-                ;
+                ls_worker_end(w->pid, END_MS, &used);
         ls_broker_stop(w->broker);
         *w = (struct ls_watcher){ 0 };
         return time_of(&used);

@@ -1,5 +1,5 @@
-/* The process that is read from outside: see remote.h. Its memory is read through a descriptor: the right to it is asked for when
- * that is opened, which need not happen in the process that reads. */
+/* The process that is read from outside: see remote.h. Its memory is read through a descriptor: the
+ * right to it is asked for when that is opened, which need not happen in the process that reads. */
 #include "libsample/outside/remote.h"
 
 #include <errno.h>

@@ -30,13 +30,14 @@ struct ls_broker {
         _Atomic int pidfd;              /* of it, -1 = none: a number alone may be another process's by now */
         atomic_int ready;
         pid_t (*outer_id)(pid_t pid, pid_t inner);
-        struct ls_rights rights;        /* the worker's */
+        struct ls_rights rights;        /* the worker's, */
+        struct ls_rights its;           /* and the process's, when it was named */
 };
 
 union control { struct cmsghdr head; char bytes[CMSG_SPACE(sizeof(int))]; };
 
-/* Whether the process is still that one, and no mightier than the worker: it may have become a program of root's by exec. Returns 0,
- * -EPERM or another -errno. */
+/* Whether the process is still that one, and no mightier than the worker: it may have become a
+ * program of root's by exec. Returns 0, -EPERM or another -errno. */
 static int may_see(const struct ls_broker *b, pid_t pid)
 {
         struct ls_rights now;
@@ -46,7 +47,9 @@ static int may_see(const struct ls_broker *b, pid_t pid)
 
         if (err)
                 return err;
-        return b->rights.uid == 0 || b->rights.is_own || (now.uid == b->rights.uid && now.gid == b->rights.gid) ? 0 : -EPERM;
+        if (b->rights.uid == 0 && b->its.uid == 0)      /* it may have fewer by now */
+                return 0;
+        return now.uid == b->its.uid && now.gid == b->its.gid && now.all_same == b->its.all_same ? 0 : -EPERM;
 }
 
 /* What is opened first and looked at afterwards is of the process that was looked at. */
@@ -62,6 +65,9 @@ static int open_file(const struct ls_broker *b, const struct request *q)
                 snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)q->tid, names[q->what]);
         else
                 snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, names[q->what]);
+        err = may_see(b, pid);          /* before and after */
+        if (err)
+                return err;
         fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
@@ -156,6 +162,8 @@ struct ls_broker *ls_broker_start(const struct ls_rights *rights, pid_t (*outer_
 void ls_broker_target(struct ls_broker *b, pid_t pid)
 {
         if (atomic_load(&b->pid))
+                return;
+        if (ls_rights_of(pid, &b->its) < 0)
                 return;
         atomic_store(&b->pidfd, pidfd_open(pid, 0));
         atomic_store(&b->pid, pid);

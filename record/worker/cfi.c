@@ -1,5 +1,5 @@
-/* Rows of call frame information: see cfi.h. libdw executes the table's program; what nearly all rows are, a register
- * plus an offset, is kept as two numbers. */
+/* Rows of call frame information: see cfi.h. libdw executes the table's program; what nearly all
+ * rows are, a register plus an offset, is kept as two numbers. */
 #include "record/worker/cfi.h"
 
 #include <dwarf.h>
@@ -43,7 +43,8 @@ static uint32_t u32(const uint8_t *p)
         return v;
 }
 
-/* The sorted table of where functions start, in .eh_frame_hdr. Only the encoding that linkers write. */
+/* The sorted table of where functions start, in .eh_frame_hdr. Only the encoding that linkers
+ * write. */
 static void find_starts(struct ls_cfi *cfi, const GElf_Phdr *ph)
 {
         Elf_Data *data = elf_getdata_rawchunk(cfi->elf, (int64_t)ph->p_offset, ph->p_filesz, ELF_T_BYTE);
@@ -185,7 +186,8 @@ static uint64_t function_start(const struct ls_cfi *cfi, uint64_t vaddr)
         return start;
 }
 
-/* 0 when the CFA is a register plus an offset, -EDOM when it takes an expression, -ENOENT when there is none. */
+/* 0 when the CFA is a register plus an offset, -EDOM when it takes an expression, -ENOENT when
+ * there is none. */
 static int simple_cfa(Dwarf_Frame *frame, struct ls_cfi_row *row)
 {
         Dwarf_Op *ops;
@@ -222,7 +224,8 @@ static int simple_rule(Dwarf_Frame *frame, unsigned i, struct ls_cfi_row *row)
                 return -ENOENT;
         row->at[i] = 0;
         if (n == 0) {
-                /* libdw 0.188 says "undefined" of rbx where a table says nothing: its list has rax instead. */
+                /* libdw 0.188 says "undefined" of rbx where a table says nothing: its list has rax
+                 * instead. */
                 row->rule[i] = ops == mem && ls_cfi_saved[i] == LS_REG_IP ? LS_CFI_LOST : LS_CFI_SAME;
                 return 0;
         }
@@ -235,8 +238,8 @@ static int simple_rule(Dwarf_Frame *frame, unsigned i, struct ls_cfi_row *row)
         return 0;
 }
 
-/* What buildvm writes for the assembler part of LuaJIT: 80 bytes, and these registers at these places. GCC saves in
- * another order. */
+/* What buildvm writes for the assembler part of LuaJIT: 80 bytes, and these registers at these
+ * places. GCC saves in another order. */
 static int is_lua_vm(const struct ls_cfi_row *row)
 {
         static const uint8_t rule[LS_CFI_NSAVED] = { LS_CFI_SAVED, LS_CFI_SAVED, LS_CFI_SAME, LS_CFI_SAME,
@@ -315,7 +318,8 @@ static int convert(Dwarf_Frame *frame, struct ls_cfi_row *row)
         return err;
 }
 
-/* 1 when the code around the offset is this, with the instruction at the offset being at bytes[at]. */
+/* 1 when the code around the offset is this, with the instruction at the offset being at bytes[at].
+ * */
 static int code_is(const struct ls_cfi *cfi, uint64_t offset, const uint8_t *bytes, size_t n, size_t at)
 {
         uint8_t code[16];
@@ -331,8 +335,9 @@ static void set_frame(struct ls_cfi_row *row, int32_t size)
         row->flags &= (uint8_t)~LS_CFI_LUA_VM;
 }
 
-/* LuaJIT has one row for all of its assembler. Where it builds and takes down its frame, the code tells more:
- * (push rbp;) push rbx; push r15; push r14; sub rsp, 40 and add rsp, 40; pop r14; pop r15; pop rbx; pop rbp; ret. */
+/* LuaJIT has one row for all of its assembler. Where it builds and takes down its frame, the code
+ * tells more: (push rbp;) push rbx; push r15; push r14; sub rsp, 40 and add rsp, 40; pop r14; pop
+ * r15; pop rbx; pop rbp; ret. */
 static void correct_lua_vm(const struct ls_cfi *cfi, uint64_t offset, struct ls_cfi_row *row)
 {
         static const uint8_t enter[] = { 0x53, 0x41, 0x57, 0x41, 0x56, 0x48, 0x83, 0xec, 40 };
@@ -353,8 +358,8 @@ static void correct_lua_vm(const struct ls_cfi *cfi, uint64_t offset, struct ls_
                 }
 }
 
-/* Assembler that uses rbp may have one row as well: it is not yet right at push rbp; mov rbp, rsp, and no more at ret.
- * Slots below rsp are not read: those registers are as they were. */
+/* Assembler that uses rbp may have one row as well: it is not yet right at push rbp; mov rbp, rsp,
+ * and no more at ret. Slots below rsp are not read: those registers are as they were. */
 static void correct_rbp(const struct ls_cfi *cfi, uint64_t offset, uint64_t function, struct ls_cfi_row *row)
 {
         static const uint8_t push[] = { 0x55 }, ret[] = { 0xc3 };

@@ -1,6 +1,6 @@
-/* Call frame information of one object file: for an address, how to find the caller's registers. Reads .eh_frame (or
- * .debug_frame) from the file with libdw, never from the program's memory. Called by
- * worker/serve.c; what a row says is used by unwind.c. */
+/* Call frame information of one object file: for an address, how to find the caller's registers.
+ * Reads .eh_frame (or .debug_frame) from the file with libdw, never from the program's memory.
+ * Called by worker/serve.c; what a row says is used by unwind.c. */
 #ifndef LS_RECORD_CFI_H
 #define LS_RECORD_CFI_H
 
@@ -62,18 +62,20 @@ static inline size_t ls_cfi_exprs_size(uint32_t n_ops)
         return offsetof(struct ls_cfi_exprs, ops) + n_ops * sizeof(Dwarf_Op);
 }
 
-/* Opens a file, or the vdso when path is NULL (that of this process: one kernel has one). Returns 0, -EINVAL for what
- * is not a regular x86-64 ELF file or has another build id than this one (len 0 = any), or -errno. */
+/* Opens a file, or the vdso when path is NULL (that of this process: one kernel has one). Returns
+ * 0, -EINVAL for what is not a regular x86-64 ELF file or has another build id than this one (len 0
+ * = any), or -errno. */
 int ls_cfi_open(const char *path, const uint8_t *build_id, size_t build_id_len, struct ls_cfi **ret_cfi);
 void ls_cfi_close(struct ls_cfi *cfi);  /* takes NULL; all rows must have been dropped */
 
-/* The row for the instruction at an offset in the file, and the offset at which its function starts (as far as the
- * table tells it; else the instruction's own). Returns 0, or -ENOENT where there is none. */
+/* The row for the instruction at an offset in the file, and the offset at which its function starts
+ * (as far as the table tells it; else the instruction's own). Returns 0, or -ENOENT where there is
+ * none. */
 int ls_cfi_row(struct ls_cfi *cfi, uint64_t file_offset, struct ls_cfi_row *ret_row, uint64_t *ret_function);
 void ls_cfi_row_drop(struct ls_cfi_row *row);
 
-/* The value of a DWARF expression, given registers (those of the mask are known), the CFA and a way to read memory.
- * Returns 0, or the error of read, or -EINVAL. */
+/* The value of a DWARF expression, given registers (those of the mask are known), the CFA and a way
+ * to read memory. Returns 0, or the error of read, or -EINVAL. */
 struct ls_cfi_values {
         const uint64_t *reg;
         uint32_t known;                 /* bit mask by register number */

@@ -25,7 +25,7 @@
 int ls_rights_of(pid_t pid, struct ls_rights *ret)
 {
         char path[64], line[256];
-        unsigned uid = 0, gid = 0;
+        unsigned u[4] = { 0 }, g[4] = { 0 };
         struct stat st;
         int seen = 0;
         FILE *f;
@@ -35,16 +35,20 @@ int ls_rights_of(pid_t pid, struct ls_rights *ret)
         if (!f)
                 return errno == ENOENT ? -ESRCH : -errno;
         while (fgets(line, sizeof(line), f))
-                seen += sscanf(line, "Uid: %*u %u", &uid) == 1 || sscanf(line, "Gid: %*u %u", &gid) == 1;
+                seen += sscanf(line, "Uid: %u %u %u %u", &u[0], &u[1], &u[2], &u[3]) == 4 ||
+                        sscanf(line, "Gid: %u %u %u %u", &g[0], &g[1], &g[2], &g[3]) == 4;
         fclose(f);
         if (seen < 2)
                 return -ESRCH;
-        *ret = (struct ls_rights){ .uid = uid, .gid = gid, .is_own = geteuid() != 0 };
+        *ret = (struct ls_rights){ .uid = u[1], .gid = g[1], .is_own = geteuid() != 0 };
+        ret->all_same = u[0] == u[1] && u[1] == u[2] && u[2] == u[3] && g[0] == g[1] && g[1] == g[2] && g[2] == g[3];
         snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
         if (stat(path, &st) == 0) {
                 ret->root_dev = st.st_dev;
                 ret->root_ino = st.st_ino;
         }
+        snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+        ret->mounts = stat(path, &st) == 0 ? st.st_ino : 0;
         return 0;
 }
 
@@ -62,19 +66,29 @@ void ls_rights_nobody(struct ls_rights *ret)
 
 int ls_rights_open_root(pid_t pid, const struct ls_rights *r)
 {
-        struct stat own;
+        struct stat own, mounts, its;
         char path[64];
+        int fd;
 
-        if (geteuid() != 0 || !r->root_ino || stat("/", &own) ||
-            (own.st_dev == r->root_dev && own.st_ino == r->root_ino))
+        if (geteuid() != 0)
+                return -1;
+        if (!r->root_ino || !r->mounts || stat("/", &own) || stat("/proc/self/ns/mnt", &mounts))
+                return -ENOENT;
+        if (own.st_dev == r->root_dev && own.st_ino == r->root_ino && mounts.st_ino == r->mounts)
                 return -1;
         snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
-        return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0 && fstat(fd, &its) == 0 && its.st_dev == r->root_dev && its.st_ino == r->root_ino)
+                return fd;
+        if (fd >= 0)
+                close(fd);
+        return -ENOENT;
 }
 
 int ls_rights_same(const struct ls_rights *a, const struct ls_rights *b)
 {
-        return a->uid == b->uid && a->gid == b->gid && a->root_dev == b->root_dev && a->root_ino == b->root_ino;
+        return a->uid == b->uid && a->gid == b->gid && a->root_dev == b->root_dev && a->root_ino == b->root_ino &&
+               a->mounts == b->mounts;
 }
 
 /* All but these, of which there may be some. */
@@ -131,18 +145,17 @@ static const int common_calls[] = {
         SCMP_SYS(sigaltstack), SCMP_SYS(getrandom), SCMP_SYS(getpid), SCMP_SYS(getppid), SCMP_SYS(gettid),
         SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid), SCMP_SYS(sched_yield),
         SCMP_SYS(restart_syscall), SCMP_SYS(membarrier), SCMP_SYS(rseq), SCMP_SYS(uname), SCMP_SYS(dup), SCMP_SYS(memfd_create),
-        SCMP_SYS(prlimit64), SCMP_SYS(fcntl),
 };
 static const int files_calls[] = {
         SCMP_SYS(newfstatat), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
-        SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(getdents64), SCMP_SYS(getcwd),
+        SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(getdents64), SCMP_SYS(getcwd), SCMP_SYS(fstatfs), SCMP_SYS(getxattr), SCMP_SYS(fgetxattr),
 };
 /* What the dynamic loader and LuaJIT's and its program's start need. */
 static const int probe_calls[] = {
         SCMP_SYS(execve), SCMP_SYS(mmap), SCMP_SYS(mprotect), SCMP_SYS(arch_prctl), SCMP_SYS(set_tid_address),
         SCMP_SYS(set_robust_list), SCMP_SYS(timer_create), SCMP_SYS(timer_delete), SCMP_SYS(ioctl),
         SCMP_SYS(sched_getaffinity), SCMP_SYS(getrlimit), SCMP_SYS(sysinfo), SCMP_SYS(statfs), SCMP_SYS(prctl),
-        SCMP_SYS(fadvise64), SCMP_SYS(mincore), SCMP_SYS(getresuid), SCMP_SYS(getresgid), SCMP_SYS(tgkill),
+        SCMP_SYS(fadvise64), SCMP_SYS(mincore), SCMP_SYS(getresuid), SCMP_SYS(getresgid),
 };
 
 static int allow(scmp_filter_ctx ctx, const int *calls, size_t n)
@@ -179,9 +192,27 @@ static int allow_data(scmp_filter_ctx ctx)
         return err;
 }
 
+/* What acts on other processes too only on this one; of descriptors nothing that sends signals. */
+static int allow_own(scmp_filter_ctx ctx)
+{
+        static const int commands[] = { F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL };
+        int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_EQ, 0));
+
+        for (size_t i = 0; i < sizeof(commands) / sizeof(*commands) && !err; i++)
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+                                       SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)commands[i]));
+        if (!err)                       /* abort */
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+                                       SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+        return err;
+}
+
 static int fill(scmp_filter_ctx ctx, enum ls_confine_room room)
 {
         int err = ALLOW(ctx, common_calls);
+
+        if (!err)
+                err = allow_own(ctx);
 
         if (!err && room != LS_CONFINE_PROBE)
                 err = allow_data(ctx);
@@ -218,9 +249,10 @@ int ls_confine(const struct ls_rights *r, int root_fd, enum ls_confine_room room
         limit(RLIMIT_CORE, 0);
         limit(RLIMIT_AS, MEMORY_MOST);
         limit(RLIMIT_NOFILE, FILES_MOST);
-        if (filter && room != LS_CONFINE_PROBE)
+        if (filter)
                 limit(RLIMIT_FSIZE, ROOM_IN_FILES);     /* memory files of its own */
-        /* /proc/PID/syscall asks for it at each read; what else it allows takes system calls that the room has not. */
+        /* /proc/PID/syscall asks for it at each read; what else it allows takes system calls that
+         * the room has not. */
         err = become(r, root_fd, room == LS_CONFINE_MEMORY && filter ? 1u << CAP_SYS_PTRACE : 0);
         prctl(PR_SET_PDEATHSIG, SIGKILL);       /* it is lost when the user changes */
         return err || !filter ? err : forbid(room);

@@ -1,5 +1,6 @@
-/* The processes that main() becomes under the worker's name, each a role: what it gives up, and what it does then. Started by
- * ls_worker_spawn alone: argv and descriptors are the recorder's, and trusted. */
+/* The processes that main() becomes under the worker's name, each a role: what it gives up, and
+ * what it does then. Started by ls_worker_spawn alone: argv and descriptors are the recorder's, and
+ * trusted. */
 #include "record/worker/worker.h"
 
 #include <dlfcn.h>
@@ -50,8 +51,8 @@ static int serve_files(int argc, const char **argv)
 
 enum { IMAGE = 3, AGENT = 4, ANSWER = 5, PROBE_ROOT = 6 };
 
-/* Becomes the program, which the preloaded agent ends before its own code runs. By this path the agent knows that it was not
- * loaded by attach. */
+/* Becomes the program, which the preloaded agent ends before its own code runs. By this path the
+ * agent knows that it was not loaded by attach. */
 static int probe_program(void)
 {
         char *argv[] = { "/proc/self/fd/3", NULL };
@@ -72,7 +73,8 @@ static int probe_library(void)
         return probe && probe(ANSWER) == 0 ? 0 : 1;
 }
 
-/* probe UID GID program|library root|-: loads a LuaJIT and the agent, which tells how that LuaJIT lays out its VMs. */
+/* probe UID GID program|library root|-: loads a LuaJIT and the agent, which tells how that LuaJIT
+ * lays out its VMs. */
 static int probe(int argc, const char **argv)
 {
         struct ls_rights rights;

@@ -1,5 +1,6 @@
-/* The workers that read a process's memory from outside (libsample/outside): they map what they share with the recorder, give up
- * all rights but to read what the broker hands to them, and then look. Called by main.c. */
+/* The workers that read a process's memory from outside (libsample/outside): they map what they
+ * share with the recorder, give up all rights but to read what the broker hands to them, and then
+ * look. Called by main.c. */
 #include "record/worker/outside.h"
 
 #include <fcntl.h>
@@ -40,7 +41,8 @@ static void *map(int fd, uint64_t size)
         return p;
 }
 
-/* The kernel may share processors out among sessions first, and this is one of its own: then the session is moved. */
+/* The kernel may share processors out among sessions first, and this is one of its own: then the
+ * session is moved. */
 static void hurry(int nice)
 {
         char text[16];

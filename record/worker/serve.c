@@ -1,5 +1,6 @@
-/* What a worker does: see serve.h and worker.h. What it opens is named by a target, and what it reads is made by one: this
- * process has no more rights than that target (confine.h), and may be lost. */
+/* What a worker does: see serve.h and worker.h. What it opens is named by a target, and what it
+ * reads is made by one: this process has no more rights than that target (confine.h), and may be
+ * lost. */
 #include "record/worker/serve.h"
 
 #include <errno.h>
@@ -84,6 +85,12 @@ static int answer_open(const struct ls_worker_request *q, const char *path, cons
         struct file *f = &w.files[w.n];
 
         (void)unused;
+        for (uint32_t i = 0; i < w.n && q->id_len <= sizeof(q->id); i++)
+                if (w.files[i].pid == q->pid && w.files[i].id_len == q->id_len && !strcmp(w.files[i].path, path) &&
+                    !memcmp(w.files[i].id, q->id, q->id_len)) {
+                        r->file = i + 1;
+                        return 0;
+                }
         if (w.n == LS_WORKER_FILES || q->id_len > sizeof(q->id))
                 return -ENFILE;
         *f = (struct file){ .path = strdup(path), .pid = q->pid, .id_len = q->id_len };

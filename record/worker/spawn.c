@@ -1,11 +1,14 @@
-/* Starts the worker's processes: see worker.h. Called by worker.c and by all that run a role of serve.c's in a process of
- * its own. */
+/* Starts the worker's processes: see worker.h. Called by worker.c and by all that run a role of
+ * serve.c's in a process of its own. */
 #include "record/worker/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FDS_MOST 16u
@@ -50,6 +53,17 @@ static int fill_attributes(posix_spawnattr_t *a)
         if (!err)
                 err = posix_spawnattr_setsigdefault(a, &all);
         return err ? err : posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+}
+
+int ls_worker_end(pid_t pid, int ms, struct rusage *ret_used)
+{
+        const struct timespec moment = { 0, 1000000 };
+        pid_t r;
+
+        kill(pid, SIGKILL);
+        while ((r = wait4(pid, NULL, WNOHANG, ret_used)) == 0 && ms-- > 0)
+                nanosleep(&moment, NULL);
+        return r == pid;
 }
 
 pid_t ls_worker_spawn(const char *const argv[], char *const env[], const int *fds, unsigned n)

@@ -1,4 +1,5 @@
-/* Names of functions in an object file: see symbols.h. libdwfl finds separate debug files by build id. */
+/* Names of functions in an object file: see symbols.h. libdwfl finds separate debug files by build
+ * id. */
 #include "record/worker/symbols.h"
 
 #include <elf.h>
@@ -40,7 +41,8 @@ static uint64_t now_ns(void)
         return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* libdwfl asks the servers in DEBUGINFOD_URLS by itself. One that does not answer must not hold the recording up. */
+/* libdwfl asks the servers in DEBUGINFOD_URLS by itself. One that does not answer must not hold the
+ * recording up. */
 static uint64_t server_begin(void)
 {
         setenv("DEBUGINFOD_TIMEOUT", "5", 0);
@@ -62,7 +64,8 @@ int ls_symbols_is_vdso(const char *path)
         return !strcmp(path, "[vdso]") || !strcmp(path, "linux-vdso.so.1");
 }
 
-/* The vdso as a file: that of this process, since one kernel has one. Returns a descriptor or -1. */
+/* The vdso as a file: that of this process, since one kernel has one. Returns a descriptor or -1.
+ * */
 static int vdso_file(void)
 {
         const Elf64_Ehdr *eh = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
@@ -201,7 +204,8 @@ static int module_name(struct ls_symbols *s, uint64_t file_offset, char *ret_nam
                 return -ENOENT;
         name = dwfl_module_addrinfo(s->module, addr, &off, &sym, NULL, NULL, NULL);
         server_end(began);
-        /* A symbol with a size must hold the address; one without is the nearest before, which is a guess. */
+        /* A symbol with a size must hold the address; one without is the nearest before, which is a
+         * guess. */
         if (!name || !*name || !is_function(&sym) || (sym.st_size && off >= sym.st_size))
                 return -ENOENT;
         ls_symbols_demangle(name, ret_name, size);

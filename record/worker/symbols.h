@@ -1,6 +1,6 @@
-/* Names and lines of native functions: from an object file's dynamic symbols, its symbol table, its separate debug file
- * (found by build id; from a debuginfod server only when the user has set DEBUGINFOD_URLS), the vdso and the kernel.
- * Called by mappings.c when the recording ends. */
+/* Names and lines of native functions: from an object file's dynamic symbols, its symbol table, its
+ * separate debug file (found by build id; from a debuginfod server only when the user has set
+ * DEBUGINFOD_URLS), the vdso and the kernel. Called by mappings.c when the recording ends. */
 #ifndef LS_RECORD_SYMBOLS_H
 #define LS_RECORD_SYMBOLS_H
 
@@ -16,12 +16,13 @@ struct ls_symbols;
 struct ls_symbols *ls_symbols_open(const char *path, const uint8_t *build_id, size_t build_id_len);
 void ls_symbols_close(struct ls_symbols *s);            /* takes NULL */
 
-/* The function that holds this offset in the file, as people write it: C++ and Rust demangled, without parameters; of
- * the vdso and the kernel with "[vdso] " or "[kernel] " before. Returns 0 or -ENOENT. */
+/* The function that holds this offset in the file, as people write it: C++ and Rust demangled,
+ * without parameters; of the vdso and the kernel with "[vdso] " or "[kernel] " before. Returns 0 or
+ * -ENOENT. */
 int ls_symbols_find(struct ls_symbols *s, uint64_t file_offset, char *ret_name, size_t size);
 
-/* Source file and line of an instruction, where there is debug information. *ret_file lives as long as s. Returns 0 or
- * -ENOENT. */
+/* Source file and line of an instruction, where there is debug information. *ret_file lives as long
+ * as s. Returns 0 or -ENOENT. */
 int ls_symbols_line(struct ls_symbols *s, uint64_t file_offset, const char **ret_file, unsigned *ret_line);
 
 /* The build id of a file. Returns its length, 0 = none or not readable. */
@@ -33,8 +34,8 @@ int ls_symbols_is_vdso(const char *path);
 /* symbols_demangle.c: copies a symbol's name as people write it. */
 void ls_symbols_demangle(const char *symbol, char *ret_name, size_t size);
 
-/* symbols_kernel.c: the kernel's function at an address, from /proc/kallsyms. Returns 0, or -ENOENT (also when that may
- * not be read). */
+/* symbols_kernel.c: the kernel's function at an address, from /proc/kallsyms. Returns 0, or -ENOENT
+ * (also when that may not be read). */
 struct ls_kernel_symbols;
 struct ls_kernel_symbols *ls_kernel_symbols_open(const char *path);     /* NULL = cannot be read, or shows no address */
 void ls_kernel_symbols_close(struct ls_kernel_symbols *k);              /* takes NULL */

@@ -1,4 +1,5 @@
-/* Names of symbols as people write them; declared in symbols.h. libiberty knows C++ and both kinds of Rust names. */
+/* Names of symbols as people write them; declared in symbols.h. libiberty knows C++ and both kinds
+ * of Rust names. */
 #include <ctype.h>
 #include <libiberty/demangle.h>
 #include <stdio.h>
@@ -9,7 +10,8 @@
 
 #define MANGLED_MAX 4096u               /* longer names are shown as they are */
 
-/* A clone that the compiler made is the function that was written: foo.constprop.0, foo.cold, "foo() [clone .cold]". */
+/* A clone that the compiler made is the function that was written: foo.constprop.0, foo.cold,
+ * "foo() [clone .cold]". */
 static void strip_clones(char *name)
 {
         static const char *const clones[] = { ".cold", ".part", ".constprop", ".isra", ".lto_priv", ".llvm" };

@@ -1,4 +1,5 @@
-/* Names of the kernel's functions; declared in symbols.h. Only root sees their addresses, as a rule. */
+/* Names of the kernel's functions; declared in symbols.h. Only root sees their addresses, as a
+ * rule. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* What recorder and worker say to each other: fixed structs over a SOCK_SEQPACKET socket, one request, one reply. Used by
- * worker.c, which checks each reply before it is used, and by serve.c. */
+/* What recorder and worker say to each other: fixed structs over a SOCK_SEQPACKET socket, one
+ * request, one reply. Used by worker.c, which checks each reply before it is used, and by serve.c.
+ * */
 #ifndef LS_RECORD_WORKER_WIRE_H
 #define LS_RECORD_WORKER_WIRE_H
 

@@ -3,13 +3,11 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,8 +15,13 @@
 #include "record/worker/serve.h"
 
 #define WORKERS_MOST 32u                /* users at a time; further ones get the least rights */
-#define STARTS_MOST  8u                 /* of one worker: what kills so many is left alone */
+#define STARTS_MOST  8u                 /* of one worker, and one more a minute: what kills so many is left alone */
+#define BAD_MOST     64u                /* files that are not asked about any more */
+#define SOON_ALL_MS  2000u              /* for all such questions, and one part in so many of the time: */
+#define SOON_SHARE   20u
+#define LATE_ALL_MS  60000u             /* for all names */
 #define NOTICES_MOST 4u
+#define END_MS       100                /* for the end of one that is killed */
 #define SOON_MS      2000               /* for what the recorder's rings wait */
 #define LATE_MS      15000              /* for names: debug information of large programs */
 #define SERVER_MS    120000             /* where a debuginfod server may be asked; symbols.c gives those up */
@@ -31,6 +34,7 @@ struct ls_worker {
         pid_t pid;
         uint32_t generation;            /* of all workers: which process this is */
         unsigned starts;
+        uint64_t began_ms, soon_ms, late_ms;    /* its first question; time for answers of both kinds */
 };
 
 struct ls_workers {
@@ -38,6 +42,8 @@ struct ls_workers {
         unsigned n;
         uint32_t generation;
         uint64_t cpu_ns;                /* of those that have ended */
+        char *bad[BAD_MOST];            /* paths: a worker died of them, or took too long */
+        unsigned n_bad;
         unsigned notices;
         void (*notice)(void *ctx, const char *text);
         void *ctx;
@@ -60,22 +66,15 @@ struct ls_workers *ls_workers_new(void (*notice)(void *ctx, const char *text), v
         return ws;
 }
 
-/* It ends by itself when the socket is closed; one that hangs is not waited for. */
-static void stop(struct ls_worker *w, int hangs)
+static void stop(struct ls_worker *w)
 {
         struct rusage used;
-        pid_t r;
 
         if (w->socket < 0)
                 return;
         close(w->socket);
         w->socket = -1;
-        if (hangs)
-                kill(w->pid, SIGKILL);
-        do
-                r = wait4(w->pid, NULL, 0, &used);
-        while (r < 0 && errno == EINTR);
-        if (r == w->pid)
+        if (ls_worker_end(w->pid, END_MS, &used))
                 w->all->cpu_ns += (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000000u +
                                   (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000u;
 }
@@ -85,10 +84,12 @@ void ls_workers_free(struct ls_workers *ws)
         if (!ws)
                 return;
         for (unsigned i = 0; i <= WORKERS_MOST; i++) {
-                stop(&ws->list[i], 1);  /* it has nothing left to say */
+                stop(&ws->list[i]);
                 if (ws->list[i].root_fd >= 0)
                         close(ws->list[i].root_fd);
         }
+        for (unsigned i = 0; i < ws->n_bad; i++)
+                free(ws->bad[i]);
         free(ws);
 }
 
@@ -111,6 +112,7 @@ struct ls_worker *ls_workers_of(struct ls_workers *ws, pid_t pid, struct ls_work
 {
         struct ls_rights rights;
         struct ls_worker *w;
+        int root_fd;
 
         if (!ws)
                 return NULL;
@@ -124,9 +126,12 @@ struct ls_worker *ls_workers_of(struct ls_workers *ws, pid_t pid, struct ls_work
                         return &ws->list[i];
         if (ws->n == WORKERS_MOST)
                 return w;
+        root_fd = ls_rights_open_root(pid, &rights);
+        if (root_fd == -ENOENT)         /* where it is cannot be told */
+                return w;
         w = &ws->list[ws->n++];
         w->rights = rights;
-        w->root_fd = ls_rights_open_root(pid, &rights);
+        w->root_fd = root_fd;
         return w;
 }
 
@@ -135,17 +140,24 @@ uid_t ls_worker_uid(const struct ls_worker *w)
         return w ? w->rights.uid : geteuid();
 }
 
+static uint64_t now_ms(void)
+{
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
+}
+
 static int start(struct ls_worker *w)
 {
         char uid[16], gid[16];
         /* Servers are the user's own wish, for programs of his own. */
-        int servers = getenv("DEBUGINFOD_URLS") && w->rights.uid == getuid();
+        int servers = getenv("DEBUGINFOD_URLS") && w->rights.uid == getuid() && w->root_fd < 0;
         const char *argv[] = { LS_WORKER_ARGV0, "files", uid, gid, w->root_fd >= 0 ? "root" : "-", NULL };
         int pair[2], fds[2];
 
-        if (w->starts == STARTS_MOST)
+        if (w->starts >= STARTS_MOST + (now_ms() - w->began_ms) / 60000u)
                 return -EPIPE;
-        w->starts++;
         snprintf(uid, sizeof(uid), "%u", (unsigned)w->rights.uid);
         snprintf(gid, sizeof(gid), "%u", (unsigned)w->rights.gid);
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -158,17 +170,10 @@ static int start(struct ls_worker *w)
                 close(pair[0]);
                 return w->pid;
         }
+        w->starts++;
         w->socket = pair[0];
         w->generation = ++w->all->generation;
         return 0;
-}
-
-static uint64_t now_ms(void)
-{
-        struct timespec t;
-
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
 }
 
 /* Waits for the answer. Returns its bytes, -ETIME, or -EPIPE: there is nobody. */
@@ -232,11 +237,25 @@ static int check(uint32_t op, size_t size)
         return 0;
 }
 
-/* Has the request answered. Returns 0 with the reply, -errno of the answer, or -EPIPE: the worker died, hung or said nonsense;
- * it is ended, and the next request starts another. */
+/* Files may be such that each answer takes nearly as long as it may, and the recorder has more to
+ * do. */
+static int has_time(struct ls_worker *w, int ms)
+{
+        uint64_t now = now_ms();
+
+        if (!w->began_ms)
+                w->began_ms = now;
+        return ms == SOON_MS ? w->soon_ms <= SOON_ALL_MS + (now - w->began_ms) / SOON_SHARE
+                             : w->late_ms <= LATE_ALL_MS;
+}
+
+/* Has the request answered. Returns 0 with the reply, -errno of the answer, -EAGAIN: there is no
+ * time for it, or -EPIPE: the worker died, hung or said nonsense; it is ended, and the next request
+ * starts another. */
 static int ask(struct ls_worker *w, int ms)
 {
         size_t size = offsetof(struct ls_worker_request, text) + request.len[0] + request.len[1];
+        uint64_t began;
         ssize_t n;
         int err;
 
@@ -245,14 +264,18 @@ static int ask(struct ls_worker *w, int ms)
                 err = check(request.op, (size_t)n);
                 return err ? err : reply.error;
         }
+        if (!has_time(w, ms))
+                return -EAGAIN;
         err = w->socket < 0 ? start(w) : 0;
         if (err)
                 return err;
+        began = now_ms();
         n = send(w->socket, &request, size, MSG_NOSIGNAL) == (ssize_t)size ? receive(w, ms) : -EPIPE;
+        *(ms == SOON_MS ? &w->soon_ms : &w->late_ms) += now_ms() - began;
         err = n < 0 ? (int)n : check(request.op, (size_t)n);
         if (!err)
                 return reply.error;
-        stop(w, 1);
+        stop(w);
         return -EPIPE;
 }
 
@@ -282,11 +305,26 @@ static void complain(struct ls_worker *w, const char *path)
         w->all->notice(w->all->ctx, text);
 }
 
+static int is_bad(const struct ls_worker *w, const char *path)
+{
+        for (unsigned i = 0; w && i < w->all->n_bad; i++)
+                if (!strcmp(w->all->bad[i], path))
+                        return 1;
+        return 0;
+}
+
+static void note_bad(struct ls_worker *w, const char *path)
+{
+        complain(w, path);
+        if (w && w->all->n_bad < BAD_MOST && (w->all->bad[w->all->n_bad] = strdup(path)))
+                w->all->n_bad++;
+}
+
 static int blame(struct ls_worker *w, struct ls_worker_file *f, int err)
 {
         if (err == -EPIPE) {
                 f->bad = 1;
-                complain(w, f->path);
+                note_bad(w, f->path);
         }
         return err;
 }
@@ -295,8 +333,11 @@ static int blame(struct ls_worker *w, struct ls_worker_file *f, int err)
 static int begin_file(struct ls_worker *w, struct ls_worker_file *f, enum ls_worker_op op, uint64_t offset)
 {
         uint32_t generation = w ? w->generation : 1;
-        int err = f->bad ? -ENOENT : 0;
+        int err;
 
+        if (!f->generation)
+                f->bad = is_bad(w, f->path);
+        err = f->bad ? -ENOENT : 0;
         if (!err && (!f->generation || f->generation != generation || (w && w->socket < 0))) {
                 begin(LS_WORKER_OPEN, f->pid, f->path);
                 request.id_len = f->build_id_len <= LS_WORKER_ID ? f->build_id_len : 0;
@@ -349,10 +390,12 @@ size_t ls_worker_build_id(struct ls_worker *w, pid_t pid, const char *path, uint
 {
         int err;
 
+        if (is_bad(w, path))
+                return 0;
         begin(LS_WORKER_BUILD_ID, pid, path);
         err = ask(w, SOON_MS);
         if (err == -EPIPE)
-                complain(w, path);
+                note_bad(w, path);
         if (err || reply.id_len > size)
                 return 0;
         memcpy(ret_id, reply.id, reply.id_len);

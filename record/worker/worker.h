@@ -1,7 +1,8 @@
-/* Workers: processes that read what a recorded program names, its object files, debug information and sources, with no more
- * rights than the program has. One for each user and root directory; started by its first question. What a worker answers is
- * checked here before anybody uses it: it may be the program's by then. Called by native.c, mappings.c and sources.c, in the
- * recorder's main thread. serve.c is the other side. */
+/* Workers: processes that read what a recorded program names, its object files, debug information
+ * and sources, with no more rights than the program has. One for each user and root directory;
+ * started by its first question. What a worker answers is checked here before anybody uses it: it
+ * may be the program's by then. Called by native.c, mappings.c and sources.c, in the recorder's
+ * main thread. serve.c is the other side. */
 #ifndef LS_RECORD_WORKER_WORKER_H
 #define LS_RECORD_WORKER_WORKER_H
 
@@ -17,18 +18,21 @@ struct ls_worker;                       /* NULL wherever one is taken: this proc
 
 struct ls_workers;                      /* of a recording */
 
-/* notice: takes a line for people about files that could not be read; may be NULL. Returns NULL when there is no memory. */
+/* notice: takes a line for people about files that could not be read; may be NULL. Returns NULL
+ * when there is no memory. */
 struct ls_workers *ls_workers_new(void (*notice)(void *ctx, const char *text), void *ctx);
 /* Ends all of them, and waits for that. Takes NULL. */
 void ls_workers_free(struct ls_workers *ws);
-/* The one with the rights of pid as they are now; of a process that has ended, or pid 0, that of last, if there is one, else
- * one with as few as there are. Lives as long as ws. NULL only when ws is. */
+/* The one with the rights of pid as they are now; of a process that has ended, or pid 0, that of
+ * last, if there is one, else one with as few as there are. Lives as long as ws. NULL only when ws
+ * is. */
 struct ls_worker *ls_workers_of(struct ls_workers *ws, pid_t pid, struct ls_worker *last);
 
 /* The user whose rights it has. */
 uid_t ls_worker_uid(const struct ls_worker *w);
 
-/* A file that a worker is asked about again and again. Its strings are the caller's, and outlive it. */
+/* A file that a worker is asked about again and again. Its strings are the caller's, and outlive
+ * it. */
 struct ls_worker_file {
         const char *path;               /* as the process sees it */
         const uint8_t *build_id;
@@ -45,17 +49,23 @@ int ls_worker_symbol(struct ls_worker *w, struct ls_worker_file *f, uint64_t off
 size_t ls_worker_build_id(struct ls_worker *w, pid_t pid, const char *path, uint8_t *ret_id, size_t size);
 /* Whether a program, or what its first line names, is a LuaJIT. 0 = no, or not known. */
 int ls_worker_has_luajit(struct ls_worker *w, const char *path);
-/* A source file: name, in dir when it is relative. Writes its path without links, of PATH_MAX bytes, size, and XXH64 of its
- * bytes. Returns 0 or -errno. */
+/* A source file: name, in dir when it is relative. Writes its path without links, of PATH_MAX
+ * bytes, size, and XXH64 of its bytes. Returns 0 or -errno. */
 int ls_worker_source(struct ls_worker *w, const char *dir, const char *name, char *ret_path, uint64_t *ret_size,
                      uint64_t *ret_hash);
 
 /* CPU time of all workers so far, ns. */
 uint64_t ls_workers_cpu_ns(const struct ls_workers *ws);
 
-/* Starts a process that runs role (see serve.c) with these descriptors as 3, 4 and so on, an empty environment, a session of its
- * own and nothing else of ours. env: in place of the empty environment; NULL = that. Returns its pid or -errno. */
+/* Starts a process that runs role (see serve.c) with these descriptors as 3, 4 and so on, an empty
+ * environment, a session of its own and nothing else of ours. env: in place of the empty
+ * environment; NULL = that. Returns its pid or -errno. */
 pid_t ls_worker_spawn(const char *const argv[], char *const env[], const int *fds, unsigned n);
+
+/* Ends it, and waits for that, so many ms at most: one that a file system of its user's does not let go
+ * is left to the system. Returns 1 with what it has used when it has ended, else 0. used: may be NULL. */
+struct rusage;
+int ls_worker_end(pid_t pid, int ms, struct rusage *ret_used);
 
 /* The whole life of such a process. Does not return to what started it. */
 int ls_worker_main(int argc, const char **argv);

@@ -16,7 +16,7 @@ import page
 import ratios
 import support as s
 
-PARTS = {"run": ratios.part_run, "deep": costs.part_deep, "start": costs.part_start, "size": costs.part_size,
+PARTS = {"run": ratios.part_run, "deep": costs.part_deep, "start": costs.part_start, "worker": costs.part_worker, "size": costs.part_size,
          "traces": ratios.part_traces, "report": costs.part_report,
          "export": exports.part_export, "page": page.part_page,
          "nginx": nginx_load.part_nginx}

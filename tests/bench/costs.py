@@ -99,6 +99,55 @@ def part_start(luajit, a):
     print()
 
 
+def watch_worker(pid, role):
+    """Peak memory in KiB and CPU time in ms of the worker with that role of a recorder that runs, until it ends; and how long
+    after the recorder's start it was there, ms."""
+    began, found, peak, cpu, came = time.monotonic(), None, 0, 0.0, 0.0
+    while os.path.exists("/proc/%d/cwd" % pid) and time.monotonic() - began < 60:
+        try:
+            for child in [found] if found else s.children_of(pid):
+                with open("/proc/%d/cmdline" % child, encoding="utf-8") as f:
+                    if not f.read().startswith("luasample-worker\0" + role):
+                        continue
+                found, came = child, came or (time.monotonic() - began) * 1e3
+                with open("/proc/%d/status" % child, encoding="utf-8") as f:
+                    peak = max([peak] + [int(l.split()[1]) for l in f if l.startswith("VmHWM")])
+                with open("/proc/%d/schedstat" % child, encoding="utf-8") as f:
+                    cpu = int(f.read().split()[0]) / 1e6
+        except (OSError, ValueError, IndexError):
+            if found:
+                break
+        time.sleep(0.002)
+    return peak, cpu, came
+
+
+def part_worker(luajit, a):
+    """workers, which read files and memory with the program's rights: when they come, memory, CPU; and stack PID"""
+    program = os.path.join(m.HERE, "programs", "json.lua")
+    for role, options in (("files", ["--native"]), ("watch", ["-e", "cpu,wall"])):
+        rows = []
+        for _ in range(2 if a.quick else 5):
+            trace = s.tmpfile(".data")
+            p = subprocess.Popen([s.luasample(), "record", "-q", "-i", "1ms", *options, "-o", trace, "--", luajit, program,
+                                  str(m.sized_for(luajit, "json", a.seconds * 2))], stdout=subprocess.DEVNULL)
+            peak, cpu, came = watch_worker(p.pid, role)
+            p.wait()
+            i = m.trace_info(trace)
+            rows.append((came, peak / 1024, cpu, i["recorder_cpu_ns"] / 1e6, i["samples"]))
+        came, peak, cpu, recorder, samples = (statistics.median(r[k] for r in rows) for k in range(5))
+        print("  %-6s there after %6.1f ms  peak %5.1f MiB  CPU %6.2f ms  (recorder with it %6.2f ms, %d samples)"
+              % (role, came, peak, cpu, recorder, samples), flush=True)
+    p = subprocess.Popen([luajit, "-e", "while true do end"])
+    times = []
+    for _ in range(3 if a.quick else 15):
+        began = time.monotonic()
+        m.quiet([s.luasample(), "stack", str(p.pid)])
+        times.append((time.monotonic() - began) * 1e3)
+    p.kill()
+    p.wait()
+    print("  stack PID: %.0f ms at the median, %.0f at most\n" % (statistics.median(times), max(times)))
+
+
 # The trace, and the commands that write and read it.
 
 # (name, options of record, programs or None for all, target of the own account)

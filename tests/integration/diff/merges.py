@@ -140,7 +140,7 @@ def add_to(suite):
         infos, m = [s.info(t) for t in inputs], s.info(merge(*inputs)[1])
         for key in ("off_cpu_ticks", "suspended_ticks", "ready_ticks", "suspended_looks", "watcher_cpu_ns", "recorder_cpu_ns"):
             check(m[key] == sum(i[key] for i in infos), "%s is %s of %s" % (key, m[key], [i[key] for i in infos]))
-        check(m["suspended_ticks"] and m["watcher_cpu_ns"], "nothing was counted: %s" % m)
+        check(m["suspended_looks"] and m["watcher_cpu_ns"], "nothing was counted: %s" % m)
 
     @suite.test("merge-times", "times of one boot stay; those of another boot or machine come behind", quick=True)
     def placed():

@@ -107,6 +107,8 @@ def check_confined(pid, uid, what, capabilities=0):
 def hostile(where):
     """A process of nobody's with a library in it that looks like a LuaJIT."""
     program, lib = os.path.join(where, "program"), os.path.join(where, "liblua.so")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink("/tmp/luasample-hostile")
     shutil.copy(s.host("hostile_load"), program)
     shutil.copy(os.path.join(s.build_dir(), "tests/hosts/hostile_luajit.so"), lib)
     with nobodys([program, lib], HOSTILE="1") as p:
