@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from support import Skip, tmpfile
+from support import Skip, need, run, tmpfile
 
 RECEIVE, ANSWER = 0xc0502100, 0xc0182101        # SECCOMP_IOCTL_NOTIF_*
 SENDMSG, SECCOMP = 46, 317
@@ -90,3 +90,31 @@ def table(root):
     """[(name, may fail)] of record/attach_calls.c."""
     with open(os.path.join(root, "record", "attach_calls.c")) as f:
         return re.findall(r"\{ CALL\((\w+)\), [^,]+, (\w+),", f.read())
+
+
+ROWS = r"""
+#include "record/attach_calls.c"
+#include <stdio.h>
+int main(void)
+{
+        for (unsigned i = 0; i < ls_n_calls; i++) {
+                printf("%ld %u", (long)ls_calls[i].nr, ls_calls[i].known);
+                for (int k = 0; k < 6; k++)
+                        printf(" %llu", (unsigned long long)ls_calls[i].args[k]);
+                puts("");
+        }
+}
+"""
+
+
+def rows(root):
+    """[(number, {argument: value that filters look at})] of the same table, as the compiler has it."""
+    source, program = tmpfile(".c"), tmpfile()
+    with open(source, "w") as f:
+        f.write(ROWS)
+    run([need("gcc"), "-D_GNU_SOURCE", "-I", root, "-o", program, source]).ok()
+    out = []
+    for line in run([program]).ok().out.splitlines():
+        nr, known, *args = map(int, line.split())
+        out.append((nr, {i: args[i] for i in range(6) if known >> i & 1}))
+    return out

@@ -52,8 +52,11 @@ def add_to(suite):
         need_root()
         number, table = calls.numbers(), {name for name, _ in calls.table(support.ROOT)}
         names = {number[name]: name for name in number}
+        rows = calls.rows(support.ROOT)
+        judged = {names[nr] for nr, known in rows if known} - {"mmap", "openat", "prctl", "fcntl"}      # the program's, too
         for cmd, opts in (([luajit().program, LOOP, "60"], ["--native"]), ([host("leader"), "3"], ["--timer", "cputime"]),
-                          ([host("leader"), "3"], ["-e", "wall,suspended", "--timer", "helper"])):
+                          ([host("leader"), "3"], ["-e", "wall,suspended", "--timer", "helper"]),
+                          ([host("locked"), "60"], [])):
             w = calls.Watched(cmd)
             w.wait_for_begin()
             time.sleep(0.3)
@@ -63,9 +66,13 @@ def add_to(suite):
             check(w.p.poll() is None, "it ended")
             w.on = False
             made = {names[nr] for nr, _ in w.seen} - {"write"}          # of the program
+            other = {(names[nr], args) for nr, args in w.seen if names[nr] in judged and
+                     not any(n == nr and all(args[i] & 0xffffffff == v & 0xffffffff for i, v in known.items())
+                             for n, known in rows)}
             w.end()
             check(len(made) > 20, "only %r" % made)
             check(made <= table, "not in the table: %r" % sorted(made - table))
+            check(not other, "not with these arguments: %r" % sorted(other))
 
     @test("late-tick", "an agent that is slow when it gives the tick's signal back: no CPU-time timer ticks then")
     def _():
