@@ -163,6 +163,7 @@ def add_to(suite):
 
     @test("locked", "a program that locks its memory gets little of it locked, and refuses where it has no room")
     def _():
+        need_root()
         u = Unusual("lock")
         before = process.resident_kib(u.pid)
         r = Started([support.luasample(), "record", "-p", str(u.pid), "-d", "3s", "-o", tmpfile(".data")])
