@@ -260,6 +260,52 @@ def reader():
         check(seen, "the reader was never met after it had given up its rights")
 
 
+SLOT = """
+local ffi = require "ffi"
+io.write("up\\n") io.flush()
+local at
+repeat                  -- the memory that is shared with the recorder
+        for line in io.lines("/proc/self/maps") do
+                local from = line:match("^(%x+)%-%x+ rw%-s .*memfd:luasample")
+                at = at or from and ffi.cast("char *", tonumber(from, 16))
+        end
+until at
+local slot = at + tonumber(arg[1])
+while true do
+        ffi.copy(slot + tonumber(arg[2]), arg[3])
+        ffi.cast("uint32_t *", slot)[0] = 1
+        for i = 1, 1e6 do end
+end
+"""
+
+
+@suite.test("slot", "record -p: a program that says that init is its child has no file looked at with root's rights")
+def slot():
+    need_root()
+    source, offsets = s.tmpfile(".c"), s.tmpfile()
+    with open(source, "w", encoding="utf-8") as f:
+        f.write('#include <stddef.h>\n#include <stdio.h>\n#include "formats/wire/shm.h"\nint main(void) { printf("%zu %zu", offsetof(struct ls_shm, '
+                'children), offsetof(struct ls_child_exec, path)); }\n')
+    s.run([s.need("gcc"), "-D_GNU_SOURCE", "-I", s.ROOT, "-o", offsets, source]).ok()
+    with shared_dir() as where:
+        script = os.path.join(where, "slot.lua")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(SLOT)
+        with nobodys([s.luajit().program, "-joff", script, *s.run([offsets]).ok().out.split(), where + "/program"]) as p:
+            seen = set()
+
+            def look(r):
+                end = time.monotonic() + 3
+                while time.monotonic() < end:
+                    for child in s.children_of(r.p.pid):
+                        with contextlib.suppress(OSError, KeyError):
+                            if read(child, "cmdline").startswith("luasample-worker\0files") and status_of(child)["Seccomp"].strip() == "2":
+                                seen.add(status_of(child)["Uid"].split()[0])
+                    time.sleep(0.01)
+            recorded(p.pid, during=look)
+            check(seen == {str(NOBODY)}, "workers of the users %s" % seen)
+
+
 @suite.test("fifo", "record --native -p: a FIFO in place of the program's library does not hold the recording up")
 def fifo():
     need_root()
