@@ -34,10 +34,11 @@ def hostile_trace():
     need_crafted()
     n, source = len(NAMES), s.tmpfile("</script>.lua")
     os.makedirs(os.path.dirname(source), exist_ok=True)
+    text = b"\n".join(NAMES[:3] + [b"--[==[ long", b"\xff\tx \x1b[0m ]==] end 'a\\'b' 0x1F"] + NAMES[4:])
     with open(source, "wb") as f:
-        f.write(b"\n".join(NAMES[:3] + [b"--[==[ long", b"\xff\tx \x1b[0m ]==] end 'a\\'b' 0x1F"] + NAMES[4:]))
+        f.write(text)
     f = c.File().definitions(
-        c.strings(1, b"@" + os.fsencode(source), *NAMES), c.one(c.SOURCE, 1, 1),
+        c.strings(1, b"@" + os.fsencode(source), *NAMES), c.one(c.SOURCE, 1, 1, 0, len(text), c.xxh64(text)),
         *[row for i in range(n) for row in (
             c.one(c.FUNCTION, i + 1, 1, 0, 1, i + 1, i + 1), c.one(c.NAME, 0, i + 1, 2, i + 2),
             c.one(c.LOCATION, i + 1, i + 1, i + 1), c.one(c.STACK, i + 1, i, i + 1), c.one(c.ZONE, i + 1, i, i + 2),
