@@ -65,7 +65,7 @@ static inline const void *ls_at(const void *p, size_t n)
 /* The same as LS_READ, of a copy that is our own. */
 #define LS_READ_COPY(type, p, offset) LS_OF(type, (const char *)(p) + (offset))
 
-#define LS_TEXT_MOST 4096u              /* of a text that a zero ends */
+#define LS_TEXT_MOST (128u << 10)       /* of a text that a zero ends */
 
 /* Length of such a text; of a longer one LS_TEXT_MOST. All of it can be read then. */
 static inline size_t ls_text_len(const char *s)
