@@ -172,6 +172,7 @@ static int is_here(const struct ls_thread *t, uintptr_t sp, uintptr_t cframe)
 #define NEAR_WORDS 256u                 /* of the stack, in which the VM's C frame lies at most ticks */
 
 /* A C frame holds the lua_State that runs in it. */
+__attribute__((no_sanitize_address))    /* other functions' frames */
 static int has_word(const struct ls_thread *t, struct ls_guard *g, uintptr_t sp, const void *a, const void *b)
 {
         const void *const *word = (const void *const *)(sp & ~(uintptr_t)7), *const *end = word + NEAR_WORDS;
