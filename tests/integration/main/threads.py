@@ -20,6 +20,12 @@ def rest(trace, threads):
     return threads * mean + SIGMAS * (threads * (third / (3 * first) - mean ** 2)) ** 0.5
 
 
+def last_ticks(trace, threads):
+    """Ticks of as many distances between samples as there are threads: with the kernel's own ticks the one before a thread's
+    end is met by the end itself now and then (1 run of 8), and has no stack either."""
+    return threads * max(x["weight"] for x in json_of(["dump", "-i", trace, "--json"]) if x.get("record") == "sample")
+
+
 def host_vms(action, *opts, coarse=False):
     """The recording of an action, and what it printed: {key: ns}. Of the stacks 1 % may be incomplete, and what the threads
     needed after their work, as they measured it; with coarse ticks the rest of each thread in place of the 1 %."""
@@ -27,7 +33,8 @@ def host_vms(action, *opts, coarse=False):
     said = collections.OrderedDict((k, float(ns)) for k, ns in (l.split() for l in r.out.splitlines()))
     check(said, "nothing printed")
     ending, i = said.pop("ending", 0) / 250e3, r.info()
-    most = 100 * (ending + (rest(r.trace, THREADS) if coarse else 0.01 * i["ticks"])) / i["ticks"]
+    most = 100 * (ending + (rest(r.trace, THREADS) + last_ticks(r.trace, THREADS) if coarse else
+                           0.01 * i["ticks"])) / i["ticks"]
     check(100 * i["incomplete"] <= most, "%.2f %% of the stacks are incomplete, more than %.2f %%: %s" % (
         100 * i["incomplete"], most, {k: n for k, n in i["lost"].items() if n}))
     return r, said
@@ -71,10 +78,11 @@ def add_to(suite):
             points = POINTS + (100 * rest(r.trace, 1) * 250e3 / total if coarse else 0)
             compare(shares(r, "thread"), names, total, points)
             vms = {}
-            for (thread, vm), share in shares(r, "thread", "vm").items():
-                if thread in names and share > points:
-                    check(thread not in vms, "%s ran in %s and %s" % (thread, vms.get(thread), vm))
-                    vms[thread] = vm
+            for (thread, vm), share in sorted(shares(r, "thread", "vm").items(), key=lambda i: -i[1]):
+                if thread in names and thread not in vms:
+                    vms[thread] = vm            # in which it was most; with coarse ticks its share may be within the limit
+                elif thread in names:
+                    check(share <= points, "%s ran in %s and %s" % (thread, vms[thread], vm))
             check(len(set(vms.values())) == 5, "VMs of the threads: %s" % vms)
             compare(shares(r, "vm"), {vms[n]: ns for n, ns in names.items()}, total, points)
             outside = [n for n in names if n.startswith("c20")]
