@@ -115,7 +115,8 @@ static void look_at_process(struct ls_children *c, pid_t pid)
 {
         unsigned i = find(c, pid);
         struct stat st;
-        char exe[64];
+        char exe[64], path[PATH_MAX];
+        ssize_t len;
 
         snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)pid);
         if (c->known[i].told || stat(exe, &st) < 0 || (c->known[i].dev == st.st_dev && c->known[i].ino == st.st_ino))
@@ -125,7 +126,10 @@ static void look_at_process(struct ls_children *c, pid_t pid)
                 return;
         c->known[i].dev = st.st_dev;
         c->known[i].ino = st.st_ino;
-        if (runs_luajit(c, ls_workers_of(c->workers, pid, NULL), exe))
+        /* By its name: a worker may not look at another process's descriptors. */
+        len = readlink(exe, path, sizeof(path) - 1);
+        path[len > 0 ? len : 0] = 0;
+        if (len > 0 && runs_luajit(c, ls_workers_of(c->workers, pid, NULL), path))
                 tell(c, pid);
 }
 
