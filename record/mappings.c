@@ -55,14 +55,10 @@ static int grow(void **array, uint32_t n, uint32_t *cap, size_t size, uint32_t m
         return 0;
 }
 
-/* The agent and the kernel may know a file by different names: /lib and /usr/lib, liba.so.1 and liba.so.1.2. The names are the
- * program's, and nothing is looked up by them. */
-static int is_same_path(const char *a, const char *b)
+/* The agent and the kernel may know a file by different names. They are the program's: its worker looks. */
+static int is_same_path(const struct ls_mappings *m, const char *a, const char *b)
 {
-        const char *x = strrchr(a, '/'), *y = strrchr(b, '/');
-        size_t n = x ? strlen(x) : 0, k = y ? strlen(y) : 0;
-
-        return !strcmp(a, b) || (n && k && !strncmp(x, y, n < k ? n : k));
+        return !strcmp(a, b) || ls_worker_same(m->worker, m->pid, a, b);
 }
 
 /* The range that the kernel's list has given already, when the agent's own record comes later. */
@@ -71,7 +67,7 @@ static int is_known(struct ls_mappings *m, const struct ls_rec_mapping *rec, con
         for (uint32_t i = m->n_ranges; i-- > 0;) {
                 struct ls_map_range *r = &m->ranges[i];
 
-                if (r->gone || r->start != rec->start || r->file_offset != rec->file_offset || !is_same_path(r->path, path))
+                if (r->gone || r->start != rec->start || r->file_offset != rec->file_offset || !is_same_path(m, r->path, path))
                         continue;
                 if (r->build_id_len && rec->build_id_len &&
                     (r->build_id_len != rec->build_id_len || memcmp(r->build_id, build_id, r->build_id_len)))
@@ -149,14 +145,14 @@ struct map_line { struct ls_rec_mapping rec; char path[PATH_MAX]; };    /* a lin
 
 /* 1 when the line and the range have addresses in common, and the same bytes of the same file there. The kernel splits
  * what the agent calls one segment where a page's protection was changed. */
-static int overlaps(const struct map_line *line, const struct ls_map_range *r)
+static int overlaps(const struct ls_mappings *m, const struct map_line *line, const struct ls_map_range *r)
 {
         if (r->start >= line->rec.end || line->rec.start >= r->end)
                 return 0;
         if (ls_symbols_is_vdso(line->path))
                 return ls_symbols_is_vdso(r->path);
         return r->file_offset - line->rec.file_offset == r->start - line->rec.start &&
-               is_same_path(r->path, line->path);
+               is_same_path(m, r->path, line->path);
 }
 
 /* A file: one more range, unless a living one stands for it; that one's mark is taken away. */
@@ -165,7 +161,7 @@ static void take_file(struct ls_mappings *m, const struct map_line *line, uint8_
         int known = 0;
 
         for (uint32_t i = 0; i < n; i++) {
-                if (m->ranges[i].gone || !overlaps(line, &m->ranges[i]))
+                if (m->ranges[i].gone || !overlaps(m, line, &m->ranges[i]))
                         continue;
                 missing[i] = 0;
                 known = 1;

@@ -172,6 +172,20 @@ static int answer_build_id(const struct ls_worker_request *q, const char *path, 
         return by_view(path, q->pid, read_build_id, r);
 }
 
+static int look_at(void *ctx, const char *path)
+{
+        return stat(path, ctx);
+}
+
+static int answer_same(const struct ls_worker_request *q, const char *a, const char *b, struct ls_worker_reply *r)
+{
+        struct stat x, y;
+
+        r->size = by_view(a, q->pid, look_at, &x) == 0 && by_view(b, q->pid, look_at, &y) == 0 && x.st_dev == y.st_dev &&
+                  x.st_ino == y.st_ino;
+        return 0;
+}
+
 static int answer_has_luajit(const struct ls_worker_request *q, const char *path, const char *search, struct ls_worker_reply *r)
 {
         static struct ls_image image;   /* 8 KiB */
@@ -273,6 +287,7 @@ static int (*const answers[LS_WORKER_NOPS])(const struct ls_worker_request *q, c
         [LS_WORKER_ROW] = answer_row,
         [LS_WORKER_SYMBOL] = answer_symbol,
         [LS_WORKER_BUILD_ID] = answer_build_id,
+        [LS_WORKER_SAME] = answer_same,
         [LS_WORKER_HAS_LUAJIT] = answer_has_luajit,
         [LS_WORKER_SOURCE] = answer_source,
 };

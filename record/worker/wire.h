@@ -19,6 +19,7 @@ enum ls_worker_op {
         LS_WORKER_SYMBOL,               /* file, offset. reply.text: name of the function there */
         LS_WORKER_BUILD_ID,             /* text: path. reply.id */
         LS_WORKER_HAS_LUAJIT,           /* text: path of a program or script, where programs are searched. reply.size: 1 = yes */
+        LS_WORKER_SAME,                 /* text: two paths. reply.size: 1 = of one file */
         LS_WORKER_SOURCE,               /* text: directory, name. reply: text (real path), size, hash */
         LS_WORKER_NOPS
 };

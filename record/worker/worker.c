@@ -402,6 +402,13 @@ size_t ls_worker_build_id(struct ls_worker *w, pid_t pid, const char *path, uint
         return reply.id_len;
 }
 
+int ls_worker_same(struct ls_worker *w, pid_t pid, const char *a, const char *b)
+{
+        begin(LS_WORKER_SAME, pid, a);
+        set_text(1, b);
+        return ask(w, SOON_MS) == 0 && reply.size == 1;
+}
+
 int ls_worker_has_luajit(struct ls_worker *w, const char *path)
 {
         const char *search = getenv("PATH");

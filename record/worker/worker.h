@@ -47,6 +47,8 @@ int ls_worker_row(struct ls_worker *w, struct ls_worker_file *f, uint64_t offset
                   uint64_t *ret_function);
 int ls_worker_symbol(struct ls_worker *w, struct ls_worker_file *f, uint64_t offset, char *ret_name, size_t size);
 size_t ls_worker_build_id(struct ls_worker *w, pid_t pid, const char *path, uint8_t *ret_id, size_t size);
+/* Whether two paths are of one file. 0 = no, or not known. */
+int ls_worker_same(struct ls_worker *w, pid_t pid, const char *a, const char *b);
 /* Whether a program, or what its first line names, is a LuaJIT. 0 = no, or not known. */
 int ls_worker_has_luajit(struct ls_worker *w, const char *path);
 /* A source file: name, in dir when it is relative. Writes its path without links, of PATH_MAX
