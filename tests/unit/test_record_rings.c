@@ -1,5 +1,6 @@
 /* record/translate.c with many rings: the ids of each are its own, a ring that another thread gets starts anew, and traces
  * of the JIT compiler are written when a sample asks for them, whatever came first. */
+#include "tests/unit/memory_used.h"
 #include "tests/unit/translate_fixture.h"
 #include "tests/unit/jit_fixture.h"
 
@@ -83,28 +84,6 @@ static void ids_are_the_rings_own(void **state)
         assert_int_equal(profile->n_functions, 4);      /* the same function is one, whoever defined it */
         assert_int_equal(translate.bad_records + translate.definition_missing, 0);
 }
-
-static uint64_t memory_used(void)
-{
-        unsigned long pages = 0, resident = 0;
-        FILE *f = fopen("/proc/self/statm", "re");
-
-        assert_int_equal(fscanf(f, "%lu %lu", &pages, &resident), 2);
-        fclose(f);
-        return resident * 4096ull;
-}
-
-/* A sanitizer's own memory is many times what it watches. */
-#if defined(__SANITIZE_ADDRESS__)
-#define MEASURES_MEMORY 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MEASURES_MEMORY 0
-#endif
-#endif
-#ifndef MEASURES_MEMORY
-#define MEASURES_MEMORY 1
-#endif
 
 /* As far apart as they may be, in each ring: a few hundred records are no reason for a GB. */
 static void claimed_ids_cost_little(void **state)

@@ -1,4 +1,5 @@
 /* Files that lie: checksums are right, what they cover is not. Each is refused or skipped with a reason. */
+#include "tests/unit/memory_used.h"
 #include "tests/unit/trace_fixture.h"
 
 static struct ls_buf file, raw, extra, body;
@@ -364,28 +365,6 @@ static void lying_sizes(void **state)
         }
         free(z);
 }
-
-static uint64_t memory_used(void)
-{
-        unsigned long pages = 0, resident = 0;
-        FILE *f = fopen("/proc/self/statm", "re");
-
-        assert_int_equal(fscanf(f, "%lu %lu", &pages, &resident), 2);
-        fclose(f);
-        return resident * 4096ull;
-}
-
-/* A sanitizer's own memory is many times what it watches. */
-#if defined(__SANITIZE_ADDRESS__)
-#define MEASURES_MEMORY 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MEASURES_MEMORY 0
-#endif
-#endif
-#ifndef MEASURES_MEMORY
-#define MEASURES_MEMORY 1
-#endif
 
 /* 1 MB: what the chunks do not take is one of a type that readers skip. */
 static void expect_little_memory(void)
