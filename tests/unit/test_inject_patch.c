@@ -105,12 +105,19 @@ static void test_any_bytes(void **state)
         }
 }
 
-static volatile int counter = 7;
-
-static __attribute__((noinline, aligned(16))) int add_counter(int a, int b)
-{
-        return counter + a * b;
-}
+/* Counter is what add_counter reads. Its first instruction is as long as the jump that replaces it, whatever the
+ * compiler's options are: no thread can stand within those bytes. Where one could, ls_patch_hold is needed. */
+int counter = 7;
+int add_counter(int a, int b);
+__asm__(".text\n"
+        ".balign 16\n"
+        ".type add_counter, @function\n"
+        "add_counter:\n"
+        "       movl counter(%rip), %eax\n"
+        "       imull %esi, %edi\n"
+        "       addl %edi, %eax\n"
+        "       ret\n"
+        ".size add_counter, .-add_counter\n");
 
 static struct ls_patch simple = { .name = "add_counter", .target = (void *)add_counter };
 
