@@ -121,7 +121,12 @@ def add_to(suite):
         text = r.text("--format", "collapsed", "--function", "other")
         check(sum(int(l.rsplit(" ", 1)[1]) for l in text.splitlines()) == part, "collapsed does not obey --function")
         halves = [sum(x["self_ticks"] for x in r.rows("--time", v)) for v in ("0%,50%", "50%,100%")]
-        check(abs(sum(halves) - all_ticks) <= 2 and all(0.4 < h / all_ticks < 0.6 for h in halves), "--time: %s of %d" % (halves, all_ticks))
+        records = s.json_of(["dump", "-i", r.trace, "--json"])
+        run = [x for x in records if x["record"] == "proctotals"][-1]
+        middle = (run["from_ns"] + run["to_ns"]) / 2
+        first = [sum(x["weight"] for x in records if x["record"] == "sample" and x["time_ns"] < middle + d) for d in (-2e7, 2e7)]
+        check(abs(sum(halves) - all_ticks) <= 2 and first[0] <= halves[0] <= first[1] < all_ticks,
+              "--time: %s of %d; before the middle were %d to %d" % (halves, all_ticks, *first))
         states = 0
         for v in ("N", "I", "C", "G", "J"):
             x = s.report(r.trace, "--min", "0", "--json", "--vmstate", v)

@@ -243,7 +243,7 @@ def threads():
 def files():
     for hard in (None, 100):
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1] if hard is None else hard
-        r = s.record([s.host("workers"), "1", "1", "1000", "60"], "-e", "cpu,wall",
+        r = s.record([s.host("workers"), "1", "1", "6000", "60"], "-e", "cpu,wall",
                      preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, limit))).ok()
         said, lived = "ulimit -n" in r.err, int(r.out.split()[2])
         check(said == (hard is not None), "hard limit %s: %s" % (limit, r.err))
