@@ -1,5 +1,5 @@
 /* The resolved profile: what a trace says, checked and complete, with every id valid. Views and exporters read only
- * this. Built by formats/trace_reader.c from a file that may be growing, cut, damaged or hostile.
+ * this. Built by formats/trace/reader.c from a file that may be growing, cut, damaged or hostile.
  *
  * Every id in a sample block and in these tables indexes its array safely: an id whose definition is lost was
  * replaced by the reserved entry 0 of that table where that means "none", and for stacks by lost_stack. */
@@ -50,7 +50,7 @@ struct ls_jittrace {                    /* a trace of the JIT compiler */
         uint64_t address, size;         /* of its machine code */
         uint32_t function;              /* that stands for it, of kind TRACE */
         uint8_t has_map;                /* samples are in it, and their lines are known; */
-        unsigned doubt;                 /* but approximately: enum ls_jit_doubt of jit_map.h */
+        unsigned doubt;                 /* but approximately: enum ls_jit_doubt of jit/map.h */
         const void *map;                /* what its map is made from: a JITTRACE record of wire/ring.h; NULL = none */
         uint32_t map_len;
 };

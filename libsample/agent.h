@@ -1,5 +1,5 @@
-/* What the parts of the in-process agent know of each other. preload.c (start, interposed functions) and inject/
- * (entry patches, file inspection) bring the agent in; engine.c knows the VMs; handler/ runs in the tick's signal.
+/* What the parts of the in-process agent know of each other. interpose/preload.c (start, interposed functions) and inject/
+ * (entry patches, file inspection) bring the agent in; vm/engine.c knows the VMs; handler/ runs in the tick's signal.
  * Nothing here is seen by the recorder. */
 #ifndef LS_AGENT_H
 #define LS_AGENT_H
@@ -15,15 +15,15 @@ struct ls_vm;
 
 /* The agent's process-wide state. shm is NULL while nothing is recorded here: each entry point looks first. */
 struct ls_agent {
-        struct ls_shm *shm;             /* mapped in preload.c's constructor, never unmapped */
+        struct ls_shm *shm;             /* mapped in interpose/preload.c's constructor, never unmapped */
         size_t mapped;                  /* bytes of it: rings are mapped as threads need them */
         volatile uint64_t *generation;  /* on a page of its own that fork wipes (MADV_WIPEONFORK); 0 in a forked child */
         int pid;                        /* the recorded process */
-        int attached;                   /* 1 = the agent came into a running process (attach.c): nothing is interposed */
+        int attached;                   /* 1 = the agent came into a running process (attach/attach.c): nothing is interposed */
         _Atomic int leaving;            /* 1 = an attachment ends: calls of the program do nothing from now on */
         _Atomic int calls;              /* of the program that are at work in an attached process: its end waits for them */
 };
-extern struct ls_agent ls_agent;        /* process.c */
+extern struct ls_agent ls_agent;        /* interpose/process.c */
 
 /* 1 when this process may write to the rings: recorded, and not a forked child. Whether the recorder is alive and wants
  * samples is in shm. Any thread, signal handlers too. */
@@ -32,12 +32,12 @@ static inline int ls_agent_live(void)
         return ls_agent.shm && *ls_agent.generation != 0 && *ls_agent.generation == ls_agent.shm->generation;
 }
 
-/* The original functions behind those that the agent interposes, found in the constructor (real.c). */
+/* The original functions behind those that the agent interposes, found in the constructor (interpose/real.c). */
 struct ls_real {
         int (*sigaction)(int, const struct sigaction *, struct sigaction *);
         int (*setitimer)(int, const struct itimerval *, struct itimerval *);
         int (*sigprocmask)(int, const sigset_t *, sigset_t *);
-        /* preload.c adds what else it needs */
+        /* interpose/preload.c adds what else it needs */
 };
 extern struct ls_real ls_real;
 
@@ -46,14 +46,14 @@ extern struct ls_real ls_real;
 struct lua_Debug;
 struct ls_lua_api {
 #define LS_LUA(ret, name, args) ret (*name) args;
-#include "libsample/lua_api.def"
+#include "libsample/vm/lua_api.def"
 #undef LS_LUA
         const char *path;               /* file that holds lua_newstate */
         uintptr_t base;                 /* where it is loaded */
 };
 extern struct ls_lua_api ls_lua;
 
-/* Engine (engine.c), called from the patched entries in the VM's own thread, normal context: */
+/* Engine (vm/engine.c), called from the patched entries in the VM's own thread, normal context: */
 
 /* A VM was created and is returned to its host next. */
 void ls_engine_vm_created(lua_State *L);

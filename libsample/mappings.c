@@ -7,7 +7,7 @@
 #include "libsample/handler/ring_writer.h"
 #include "libsample/thread.h"
 #include "libsample/inject/objects.h"
-#include "libsample/interpose.h"
+#include "libsample/interpose/interpose.h"
 
 #define MAX_SENT 4096u          /* segments remembered; more are not sent */
 #define MAX_BUILD_ID 64u

@@ -1,5 +1,5 @@
 /* How memory of a VM is read. In the program itself: as it is; what may not be there is asked for first (handler/guard.h). In a
- * process that reads the program from outside (LS_OUTSIDE, libsample/outside/mirror.c) all that is there is the program's word:
+ * process that reads the program from outside (LS_OUTSIDE, record/watch/mirror.c) all that is there is the program's word:
  * each read, even of a pointer that was looked at a moment ago, must be of a page that was fetched from it, never of memory
  * of our own, and reads are counted, so that no chain is followed for ever. One that may not be ends the look. */
 #ifndef LS_SEEN_H

@@ -1,6 +1,6 @@
-/* Rings and ticks for the threads of the program. See thread.h. A thread gets a ring when it begins (interpose_thread.c) or
+/* Rings and ticks for the threads of the program. See thread.h. A thread gets a ring when it begins (interpose/thread.c) or
  * makes a VM, and ticks once there is a VM in the process. */
-#include "libsample/labels.h"
+#include "libsample/api/labels.h"
 #include "libsample/thread.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "libsample/agent.h"
-#include "libsample/engine.h"
+#include "libsample/vm/engine.h"
 #include "libsample/handler/coroutines.h"
 #include "libsample/handler/names.h"
 #include "libsample/handler/native.h"
@@ -22,10 +22,10 @@
 #include "libsample/handler/sources.h"
 #include "libsample/lock.h"
 #include "libsample/pages.h"
-#include "libsample/real.h"
-#include "libsample/share.h"
+#include "libsample/interpose/real.h"
+#include "libsample/interpose/share.h"
 #include "libsample/threads_private.h"
-#include "libsample/zones.h"
+#include "libsample/api/zones.h"
 
 /* How long to wait for the recorder's helper to be done with a signal; it needs a microsecond unless it is stopped. */
 #define SENDING_SPINS 10000
@@ -363,7 +363,7 @@ void ls_thread_begin(size_t stack_size)
                 t = ls_thread_make(tid);
         if (!t) {
                 ls_unlock(&ls_threads_lock, &mask);
-                if (!ls_agent.attached)         /* else it comes again, and is counted by attach_threads.c */
+                if (!ls_agent.attached)         /* else it comes again, and is counted by attach/threads.c */
                         atomic_fetch_add(&ls_agent.shm->nthreads_unrecorded, 1);
                 errno = saved;
                 return;

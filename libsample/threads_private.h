@@ -1,4 +1,4 @@
-/* What threads.c and attach_threads.c share: the table of threads, and how an entry is made and freed. */
+/* What threads.c and attach/threads.c share: the table of threads, and how an entry is made and freed. */
 #ifndef LS_THREADS_PRIVATE_H
 #define LS_THREADS_PRIVATE_H
 

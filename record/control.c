@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "record/descriptors.h"
+#include "record/process/descriptors.h"
 #include "record/session.h"
 
 #define ANSWER_MOST 512u

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "record/descriptors.h"
+#include "record/process/descriptors.h"
 
 #define FIFO "fifo:"
 #define UNIX "unix:"

@@ -13,11 +13,11 @@
 #include <yajl/yajl_gen.h>
 
 #include "formats/escape.h"
-#include "record/agent_path.h"
-#include "record/attach.h"
+#include "record/process/agent_path.h"
+#include "record/attach/attach.h"
 #include "record/commands.h"
 #include "record/options.h"
-#include "record/probes.h"
+#include "record/tick/probes.h"
 
 #define PROGRAMS_MAX 128                /* rows of programs and processes */
 

@@ -16,7 +16,7 @@
 
 #include "formats/escape.h"
 #include "formats/profile.h"
-#include "record/descriptors.h"
+#include "record/process/descriptors.h"
 #include "record/session.h"
 
 #define SECOND_NS 1000000000ull

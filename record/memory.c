@@ -8,7 +8,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "record/descriptors.h"
+#include "record/process/descriptors.h"
 
 uint64_t ls_memory_generation(void)
 {

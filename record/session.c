@@ -12,10 +12,10 @@
 
 #include "libsample/inject/environment.h"
 #include "libsample/inject/inspect.h"
-#include "record/agent_path.h"
-#include "record/descriptors.h"
-#include "record/member.h"
-#include "record/sentinel.h"
+#include "record/process/agent_path.h"
+#include "record/process/descriptors.h"
+#include "record/process/member.h"
+#include "record/process/sentinel.h"
 #include "record/trace_file.h"
 #include "record/worker/worker.h"
 
@@ -31,7 +31,7 @@ static void session_marked(void *ctx, const char *name, uint32_t len)
         ls_flight_mark(ctx, name, len);
 }
 
-/* From children.c: not in the trace yet. */
+/* From process/children.c: not in the trace yet. */
 static void child_notice(void *ctx, const char *text)
 {
         struct ls_session *s = ctx;

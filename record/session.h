@@ -1,5 +1,5 @@
 /* One recording, from before the program starts until after it has ended. session.c runs it; signals.c, totals.c,
- * status.c and children.c each look after one side of it. */
+ * status.c and process/children.c each look after one side of it. */
 #ifndef LS_RECORD_SESSION_H
 #define LS_RECORD_SESSION_H
 
@@ -7,14 +7,14 @@
 #include <poll.h>
 #include <time.h>
 
-#include "formats/trace_writer.h"
-#include "record/children.h"
+#include "formats/trace/writer.h"
+#include "record/process/children.h"
 #include "record/control.h"
 #include "record/flight.h"
-#include "record/launch.h"
+#include "record/process/launch.h"
 #include "record/options.h"
 #include "record/pause.h"
-#include "record/processes.h"
+#include "record/process/processes.h"
 #include "record/rotate.h"
 #include "record/target.h"
 #include "record/trace_file.h"
@@ -29,7 +29,7 @@ struct ls_session {
         struct ls_map_shared maps;              /* files that several of them have mapped */
         struct ls_workers *workers;             /* read what they name */
         struct ls_sums ended;                   /* of those that are no longer in targets */
-        struct ls_registry_side registry;       /* processes.c: where children come in */
+        struct ls_registry_side registry;       /* process/processes.c: where children come in */
         struct ls_pause pause;
         struct ls_rotate rotate;
         struct ls_control control;
@@ -48,7 +48,7 @@ struct ls_session {
         uint64_t full_ns;                       /* CLOCK_MONOTONIC when we last knew */
         int terminal;                           /* status line wanted */
         pid_t pid;
-        pid_t sentinel;                         /* see sentinel.h */
+        pid_t sentinel;                         /* see process/sentinel.h */
         char cwd[PATH_MAX];
 
         void (*leave)(struct ls_session *s);    /* attached: the agents go; NULL = the program was started here */
@@ -75,10 +75,10 @@ struct ls_session {
 
 /* Records what o asks for. Returns the status to exit with. */
 int ls_session_run(const struct ls_record_options *o);
-/* session_attach.c: records processes that run already. */
+/* attach/session.c: records processes that run already. */
 int ls_session_attach(const struct ls_record_options *o);
 
-/* For session_attach.c, steps of a recording. Errors are printed. */
+/* For attach/session.c, steps of a recording. Errors are printed. */
 void ls_session_init(struct ls_session *s, const struct ls_record_options *o);
 /* The asked timer, or the best one for s->pid. Returns 0 or -errno. */
 int ls_session_choose_timer(struct ls_session *s);
@@ -88,7 +88,7 @@ int ls_session_start_trace(struct ls_session *s);
 uint64_t ls_session_time_to_wait(const struct ls_session *s, uint64_t now_ns, struct pollfd *full);
 void ls_session_end(struct ls_session *s);
 void ls_session_done(struct ls_session *s);
-/* For processes.c and session_attach.c: a process becomes one of the recording. Returns 0 or -errno. */
+/* For process/processes.c and attach/session.c: a process becomes one of the recording. Returns 0 or -errno. */
 int ls_session_begin_target(struct ls_session *s, struct ls_target *t, pid_t pid);
 /* For signals.c: takes what has come from all processes, those not due too when at_once; tells all that we live, until
  * until_ns and the agent's patience. */

@@ -1,8 +1,8 @@
 /* Signals and stops: the recorder behaves as if it were the program that the shell started. Both are in one process
  * group, so the terminal's signals reach the program without us; what a process sends to us is passed on. */
 #include "record/session.h"
-#include "record/descriptors.h"
-#include "record/sentinel.h"
+#include "record/process/descriptors.h"
+#include "record/process/sentinel.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -16,15 +16,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "libsample/outside/now.h"
-#include "libsample/outside/remote.h"
-#include "record/drain.h"
-#include "record/lua_image.h"
+#include "record/watch/now.h"
+#include "record/watch/remote.h"
+#include "record/translate/drain.h"
+#include "record/attach/lua_image.h"
 #include "record/memory.h"
 #include "record/stop.h"
 #include "record/trace_file.h"
 #include "record/worker/worker.h"
-#include "record/translate.h"
+#include "record/translate/translate.h"
 #include "record/worker/broker.h"
 #include "record/worker/confine.h"
 #include "record/worker/outside.h"

@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "record/attach_inject.h"
-#include "record/attach_threads.h"
+#include "record/attach/inject.h"
+#include "record/attach/threads.h"
 
 #define STOP_MS 1000                    /* for a thread to stop */
 

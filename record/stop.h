@@ -1,6 +1,6 @@
 /* Stops the threads of another process for a moment, by ptrace, so that its memory can be read as of one instant. A thread that
  * is blocked in the kernel is left alone: it stands still by itself, and a stop would end some system calls with EINTR. Called by
- * stack.c, attach_hold.c and attach_filters.c. */
+ * stack.c, attach/hold.c and attach/filters.c. */
 #ifndef LS_RECORD_STOP_H
 #define LS_RECORD_STOP_H
 

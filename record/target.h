@@ -7,10 +7,10 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "record/drain.h"
+#include "record/translate/drain.h"
 #include "record/memory.h"
-#include "record/ticker.h"
-#include "record/translate.h"
+#include "record/tick/ticker.h"
+#include "record/translate/translate.h"
 #include "record/watcher.h"
 
 /* What is counted of a process, or of all: see figures.def. */
@@ -62,7 +62,7 @@ struct ls_target_config {
         uint64_t start_ns;                      /* CLOCK_MONOTONIC: no sample is older */
         int full_fd;                            /* an eventfd: readable when its rings are to be looked at now; -1 = none */
         void (*notice)(void *ctx, const char *text);
-        void (*marked)(void *ctx, const char *name, uint32_t len);      /* as in translate.h */
+        void (*marked)(void *ctx, const char *name, uint32_t len);      /* as in translate/translate.h */
         void *ctx;
 };
 

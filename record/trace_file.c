@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "record/descriptors.h"
+#include "record/process/descriptors.h"
 
 static int old_name(const char *path, char old[PATH_MAX])
 {

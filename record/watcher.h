@@ -1,4 +1,4 @@
-/* Starts and ends the process that watches the program's threads for wall time (libsample/outside),
+/* Starts and ends the process that watches the program's threads for wall time (record/watch),
  * with the program's rights. Called by target.c. */
 #ifndef LS_RECORD_WATCHER_H
 #define LS_RECORD_WATCHER_H

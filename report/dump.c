@@ -3,7 +3,7 @@
 #include "cli/output.h"
 #include "formats/escape.h"
 #include "report/commands.h"
-#include "report/json.h"
+#include "report/view/json.h"
 #include "report/trace.h"
 
 #include <errno.h>

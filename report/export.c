@@ -1,7 +1,7 @@
 /* luasample export, and report --format: gives the filtered samples to an exporter of formats/. Called by
  * report/report.c. */
 #include "report/export_job.h"
-#include "report/rows.h"
+#include "report/model/rows.h"
 
 #include <errno.h>
 #include <stdlib.h>

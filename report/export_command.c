@@ -1,7 +1,7 @@
 /* The command luasample export: a trace in the format of another tool. The rest is report's (report/report.c). */
 #include "report/commands.h"
 #include "report/options.h"
-#include "report/view.h"
+#include "report/view/view.h"
 
 #include <stdio.h>
 

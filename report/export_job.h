@@ -2,7 +2,7 @@
 #ifndef LS_REPORT_EXPORT_JOB_H
 #define LS_REPORT_EXPORT_JOB_H
 
-#include "report/view.h"
+#include "report/view/view.h"
 
 #define LS_EXPORT_DIMS 8                /* bits of LS_DIM_* */
 

@@ -1,9 +1,9 @@
 /* The flat and split tables as lines of named columns: what report --json has in "rows", told for the exporters that write
- * tables (formats/export_csv.c). Called through report/export.c.
+ * tables (formats/export/csv.c). Called through report/export.c.
  *
  * A second level has lines of its own, below that of their parent, whose name they repeat. */
 #include "report/export_job.h"
-#include "report/rows.h"
+#include "report/model/rows.h"
 #include "formats/escape.h"
 
 #include <errno.h>

@@ -3,10 +3,10 @@
 #include "cli/output.h"
 #include "formats/escape.h"
 #include "report/commands.h"
-#include "report/facts.h"
+#include "report/model/facts.h"
 #include "report/info_counters.h"
 #include "report/info_processes.h"
-#include "report/json.h"
+#include "report/view/json.h"
 #include "report/trace.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "report/info_counters.h"
 #include "formats/escape.h"
 #include "formats/real.h"
-#include "report/json.h"
+#include "report/view/json.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The processes of a trace, in luasample info: one line or object each. See info_processes.h. */
 #include "report/info_processes.h"
 #include "formats/escape.h"
-#include "report/json.h"
+#include "report/view/json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

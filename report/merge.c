@@ -1,8 +1,8 @@
 /* The command luasample merge: several recordings become one trace, which every other command reads. */
 #include "cli/output.h"
-#include "formats/trace_merge.h"
+#include "formats/merge/merge.h"
 #include "report/commands.h"
-#include "report/facts.h"
+#include "report/model/facts.h"
 #include "report/trace.h"
 
 #include <errno.h>

@@ -32,10 +32,10 @@ static struct raw {
 
 #define LS_EXPORTER(ident, name) "|" name
 static const char report_formats[] = "text|json"
-#include "formats/exporters.def"
+#include "formats/export/exporters.def"
         ;
 static const char export_formats[] = "auto"
-#include "formats/exporters.def"
+#include "formats/export/exporters.def"
         ;
 #undef LS_EXPORTER
 

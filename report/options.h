@@ -6,9 +6,9 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
-#include "formats/export.h"
-#include "report/events.h"
-#include "report/keys.h"
+#include "formats/export/export.h"
+#include "report/model/events.h"
+#include "report/model/keys.h"
 
 enum ls_sort { LS_SORT_SELF, LS_SORT_TOTAL, LS_SORT_NAME };
 
@@ -20,7 +20,7 @@ struct ls_time_bound {                  /* one end of --time */
 
 struct ls_filter_options {              /* which samples; patterns are for fnmatch, NULL = all */
 #define LS_FILTER(field, name, argument, help) const char *field;
-#include "report/filters.def"
+#include "report/model/filters.def"
 #undef LS_FILTER
         const char *functions[16], *excludes[16];
         unsigned n_functions, n_excludes;

@@ -10,7 +10,7 @@
 static struct raw {
         char *event;
 #define LS_FILTER(field, name, argument, help) char *field;
-#include "report/filters.def"
+#include "report/model/filters.def"
 #undef LS_FILTER
         int no_regions;
 } raw;
@@ -19,7 +19,7 @@ const struct poptOption ls_filter_option_table[] = {
         { "event", 'e', POPT_ARG_STRING, &raw.event, 0,
           "cpu, wall, suspended or ready (default: cpu if it was recorded); several side by side", "EVENT,..." },
 #define LS_FILTER(field, name, argument, help) { name, 0, POPT_ARG_STRING, &raw.field, 0, help, argument },
-#include "report/filters.def"
+#include "report/model/filters.def"
 #undef LS_FILTER
         { "no-regions", 0, POPT_ARG_NONE, &raw.no_regions, 0, "all samples, though the program marked regions", NULL },
         { "function", 0, POPT_ARG_STRING, NULL, LS_VAL_FUNCTION, "only stacks with a matching function (several: any)",
@@ -121,7 +121,7 @@ int ls_options_filters(struct ls_filter_options *want)
             (raw.vm && read_vm(raw.vm)))
                 return -EINVAL;
 #define LS_FILTER(field, name, argument, help) want->field = raw.field;
-#include "report/filters.def"
+#include "report/model/filters.def"
 #undef LS_FILTER
         want->no_regions = raw.no_regions;
         return 0;
@@ -132,7 +132,7 @@ void ls_filter_options_forget(struct ls_filter_options *want)
         struct ls_event_choice events = want->events;
 
 #define LS_FILTER(field, name, argument, help) free((char *)(uintptr_t)want->field);
-#include "report/filters.def"
+#include "report/model/filters.def"
 #undef LS_FILTER
         while (want->n_functions)
                 free((char *)(uintptr_t)want->functions[--want->n_functions]);
@@ -190,7 +190,7 @@ int ls_filter_options_read(const char *name, const char *line, struct ls_filter_
         }
         if (r) {
 #define LS_FILTER(field, name, argument, help) read.field = raw.field;
-#include "report/filters.def"
+#include "report/model/filters.def"
 #undef LS_FILTER
                 ls_filter_options_forget(&read);
         } else {

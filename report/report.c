@@ -1,11 +1,11 @@
 /* The command luasample report: reads a trace, filters it, and shows it through one view, or gives it to an exporter, as
  * luasample export does. */
 #include "report/commands.h"
-#include "report/json.h"
+#include "report/view/json.h"
 #include "report/options.h"
 #include "report/trace.h"
-#include "report/tui.h"
-#include "report/view.h"
+#include "report/tui/tui.h"
+#include "report/view/view.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -13,10 +13,10 @@ ALLOWED = {
     "cli": ["formats"],
     "libsample/handler": ["formats/wire", "libsample"],
     "libsample/inject": ["formats/wire", "libsample"],
-    "libsample/outside": ["formats/wire", "libsample", "libsample/handler"],
+    "record/watch": ["formats/wire", "libsample", "libsample/handler"],
     "libsample": ["formats/wire", "libsample/handler", "libsample/inject"],
-    "record/worker": ["formats/wire", "libsample/inject", "libsample/outside"],
-    "record": ["record/worker", "formats", "formats/wire", "cli", "libsample/inject", "libsample/outside"],
+    "record/worker": ["formats/wire", "libsample/inject", "record/watch"],
+    "record": ["record/worker", "formats", "formats/wire", "cli", "libsample/inject", "record/watch"],
     "report": ["formats", "formats/wire", "cli"],
     ".": ["cli", "record", "record/worker", "report"],
 }

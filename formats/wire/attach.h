@@ -1,5 +1,5 @@
 /* What the recorder and a program that it attaches to share before the agent has its memory: a page in the program, in the
- * region that record/attach_inject.c maps there. The recorder writes it from outside; the code of record/attach_stub.c and
+ * region that record/attach/inject.c maps there. The recorder writes it from outside; the code of record/attach/stub.c and
  * the agent's entry luasample_attach read it inside. Offsets are used by assembly. */
 #ifndef LS_WIRE_ATTACH_H
 #define LS_WIRE_ATTACH_H

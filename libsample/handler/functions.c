@@ -6,7 +6,7 @@
 #include "libsample/handler/sources.h"
 #include "libsample/handler/walk.h"
 #include "libsample/pages.h"
-#include "libsample/vm.h"
+#include "libsample/vm/vm.h"
 
 #define KEY_C       (UINT64_C(1) << 63)
 #define KEY_BUILTIN (UINT64_C(1) << 62)

@@ -14,7 +14,7 @@
 
 #define LS_INTERPOSED_MOST 128u
 
-/* Functions of the C library that the agent has its own in place of (real.c). */
+/* Functions of the C library that the agent has its own in place of (interpose/real.c). */
 struct ls_interposed { uintptr_t ours, real; };
 extern struct ls_interposed ls_interposed[LS_INTERPOSED_MOST];  /* what is not used is 0 */
 

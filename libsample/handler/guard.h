@@ -13,7 +13,7 @@ LS_HANDLER int ls_page_readable(uintptr_t page);
 /* 1 when n bytes (at least 1) at p can be read. One system call a page, 0.1 us. */
 LS_HANDLER int ls_readable(const void *p, size_t n);
 
-/* What the program gives back to the kernel by munmap and mremap, counted around each call by interpose_memory.c. */
+/* What the program gives back to the kernel by munmap and mremap, counted around each call by interpose/memory.c. */
 struct ls_unmaps { _Atomic uint64_t begun, ended; };
 extern struct ls_unmaps ls_unmaps;
 /* 1 while all VMs are in memory that leaves only through these two: LuaJIT's own allocator, whose calls come to us. */

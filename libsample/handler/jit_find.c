@@ -8,9 +8,9 @@
 
 #include "libsample/handler/guard.h"
 #include "libsample/handler/walk.h"
-#include "libsample/jit_private.h"
+#include "libsample/jit/private.h"
 #include "libsample/pages.h"
-#include "libsample/vm_layout.h"
+#include "libsample/vm/layout.h"
 
 #define MOST_ANCESTORS 32               /* that a side trace is followed to; LuaJIT allows more, and rarely has them */
 #define MOST_PROTOS 64                  /* in which the bytecodes of its snapshots are looked for */

@@ -1,11 +1,11 @@
 /* Which trace runs, and where in it: called by the tick handler for a VM whose thread was interrupted. Reads what
- * jit_traces.c keeps, a few words of the VM's global state, and words of the C stack; see jit.h and jit_private.h. */
+ * jit_traces.c keeps, a few words of the VM's global state, and words of the C stack; see jit/jit.h and jit/private.h. */
 #include <string.h>
 
 #include "libsample/handler/guard.h"
 #include "libsample/handler/walk.h"
-#include "libsample/jit_private.h"
-#include "libsample/vm_layout.h"
+#include "libsample/jit/private.h"
+#include "libsample/vm/layout.h"
 
 #define MOST_WORDS 512                  /* of the C stack that are searched for a return address */
 #define EXIT_CODE  256u                 /* bytes of LuaJIT's exit handlers that may run before the VM state says so */

@@ -1,4 +1,4 @@
-/* Texts of chunks loaded under a name of their own, from the load (load_text.c, normal context, any thread) to the first
+/* Texts of chunks loaded under a name of their own, from the load (api/load_text.c, normal context, any thread) to the first
  * sample of one of their functions (sources.c, tick handler too). */
 #ifndef LS_HANDLER_KEPT_TEXT_H
 #define LS_HANDLER_KEPT_TEXT_H

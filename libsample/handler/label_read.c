@@ -1,12 +1,12 @@
-/* Reads the labels of a sample from the VM. See labels.h. */
-#include "libsample/labels.h"
+/* Reads the labels of a sample from the VM. See api/labels.h. */
+#include "libsample/api/labels.h"
 
 #include "libsample/agent.h"
 #include "libsample/handler/proto_hash.h"
 #include "libsample/handler/walk.h"
 #include "libsample/pages.h"
-#include "libsample/rawtab.h"
-#include "libsample/zones.h"
+#include "libsample/vm/rawtab.h"
+#include "libsample/api/zones.h"
 
 #define CHAIN_MOST 256u                 /* coroutines that resumed one another */
 #define KNOWN_MOST 4096u

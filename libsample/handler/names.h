@@ -21,7 +21,7 @@ void ls_names_from_stack(struct ls_thread *t, const struct ls_walk *walk, size_t
 void ls_names_enclosed(struct ls_thread *t, const struct ls_walk *walk);
 
 /* Names of the fast functions that have none yet, read from the libraries of L: first in the probe's VM, whose libraries
- * no program has touched (vm_probe.c), then whenever one without name is met. Only where no code of the VM is at work
+ * no program has touched (vm/probe.c), then whenever one without name is met. Only where no code of the VM is at work
  * on its tables. */
 void ls_names_builtins(const lua_State *L);
 

@@ -7,7 +7,7 @@
 #include "libsample/handler/names.h"
 #include "libsample/handler/tick.h"
 #include "libsample/pages.h"
-#include "libsample/rawtab.h"
+#include "libsample/vm/rawtab.h"
 
 #define QUEUE_MOST   16384u             /* tables of one search */
 #define PATH_MOST    12                 /* tables from the root */

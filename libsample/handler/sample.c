@@ -9,8 +9,8 @@
 #include "libsample/handler/names.h"
 #include "libsample/handler/native.h"
 #include "libsample/handler/sources.h"
-#include "libsample/labels.h"
-#include "libsample/zones.h"
+#include "libsample/api/labels.h"
+#include "libsample/api/zones.h"
 
 #define SEARCH_STEP_NS   UINT64_C(80000)        /* most of a search for names in one tick */
 #define SEARCH_FREE_NS   UINT64_C(300000)       /* searches may take so much at once, */

@@ -6,7 +6,7 @@
 #include "libsample/handler/proto_hash.h"
 #include "libsample/handler/ring_writer.h"
 #include "libsample/pages.h"
-#include "libsample/vm_layout.h"
+#include "libsample/vm/layout.h"
 
 #define NAME_MOST   4096u               /* of a chunk name that is the text */
 #define TEXT_MOST   (1u << 20)          /* of one text */

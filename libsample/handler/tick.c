@@ -10,7 +10,7 @@
 
 #include "libsample/agent.h"
 #include "libsample/handler/sample.h"
-#include "libsample/jit.h"
+#include "libsample/jit/jit.h"
 
 struct ls_profiler ls_profiler;
 uintptr_t ls_jit_functions[2];

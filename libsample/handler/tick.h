@@ -8,7 +8,7 @@
 
 #include "libsample/handler/walk.h"
 #include "libsample/thread.h"
-#include "libsample/vm.h"
+#include "libsample/vm/vm.h"
 
 struct ls_ticks {                       /* time that a sample stands for */
         uint32_t weight[LS_NVMSTATES];
@@ -68,21 +68,21 @@ extern struct ls_profiler ls_profiler;
 /* Threads that read a VM at this moment, by index: a VM is removed only when none does. */
 extern _Atomic(const struct ls_vm *) ls_vm_readers[LS_THREADS_MOST];
 
-/* What to do with a tick signal that did not come from the timer: the program's own use of it. Set by preload.c. */
+/* What to do with a tick signal that did not come from the timer: the program's own use of it. Set by interpose/preload.c. */
 extern void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
 
-/* A thread's first tick in a process that was attached to: what was made for it, NULL = nothing yet. Set by attach.c. */
+/* A thread's first tick in a process that was attached to: what was made for it, NULL = nothing yet. Set by attach/attach.c. */
 extern struct ls_thread *(*ls_tick_newcomer)(const void *context);
 
 /* Recorders whose attachments have ended: a thread that had no processor may come to the handler only now, for a tick of theirs.
- * Set by attach.c. */
+ * Set by attach/attach.c. */
 #define LS_PAST_RECORDERS 8u
 extern volatile pid_t ls_tick_past_recorders[LS_PAST_RECORDERS];
 
 /* The tick signal's handler. Preserves errno. */
 LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context);
 
-/* Sends the stack of a thread that is blocked, read from another process (libsample/outside): ticks->sum wall ticks, whose
+/* Sends the stack of a thread that is blocked, read from another process (record/watch): ticks->sum wall ticks, whose
  * VM state is filled in. t: what that process keeps for the thread. regs: ip and sp are known, the others 0. Returns 0; 1 = its
  * VM is outside of the marked regions; -1 = the stack could not be read, or not sent. */
 int ls_tick_look(struct ls_thread *t, const struct ls_regs *regs, struct ls_ticks *ticks);

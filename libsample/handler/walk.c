@@ -1,4 +1,4 @@
-/* Reads a Lua stack raw. See walk.h; the frame layout is described in vm_layout.h.
+/* Reads a Lua stack raw. See walk.h; the frame layout is described in vm/layout.h.
  *
  * At a tick the VM may be at any instruction. Links below the innermost frame are whole; the innermost one may be half
  * made, and in C code of the VM anything that L points to may be about to move. So nothing is taken on trust there:

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "libsample/handler/guard.h"
-#include "libsample/vm_layout.h"
+#include "libsample/vm/layout.h"
 
 struct ls_wframe {                      /* one frame as read; two equal ones show the same function at the same line */
         const char *fn;                 /* GCfunc, or one of LS_WFN_* */
@@ -34,7 +34,7 @@ struct ls_walk {
         struct ls_guard guard;
 };
 
-/* What the probe found out about this runtime (vm_probe.c). */
+/* What the probe found out about this runtime (vm/probe.c). */
 struct ls_vm_facts {
         int ok;                         /* 1 = verified: all of this may be used */
         const char *why;                /* not ok: what failed */

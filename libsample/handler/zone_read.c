@@ -1,10 +1,10 @@
-/* Reads the zone of a sample from the VM. See zones.h. */
+/* Reads the zone of a sample from the VM. See api/zones.h. */
 #include "libsample/agent.h"
 #include "libsample/handler/proto_hash.h"
 #include "libsample/handler/walk.h"
 #include "libsample/pages.h"
-#include "libsample/rawtab.h"
-#include "libsample/zones.h"
+#include "libsample/vm/rawtab.h"
+#include "libsample/api/zones.h"
 
 #define CHAIN_MOST  256                 /* coroutines that resumed one another; LuaJIT allows 200 nested C calls */
 #define KNOWN_MOST  4096                /* different zone paths */

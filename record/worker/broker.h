@@ -1,7 +1,7 @@
 /* The broker: a thread of the recorder that opens files of one process in /proc for a worker that
  * has no right to open anything. It hands over descriptors to read, of that process alone, and only
  * as long as the process has no more rights than the worker. Called by watcher.c and stack.c; the
- * worker's side is called through libsample/outside/remote.h. */
+ * worker's side is called through record/watch/remote.h. */
 #ifndef LS_RECORD_WORKER_BROKER_H
 #define LS_RECORD_WORKER_BROKER_H
 

@@ -1,6 +1,6 @@
 /* Call frame information of one object file: for an address, how to find the caller's registers.
  * Reads .eh_frame (or .debug_frame) from the file with libdw, never from the program's memory.
- * Called by worker/serve.c; what a row says is used by unwind.c. */
+ * Called by worker/serve.c; what a row says is used by native/unwind.c. */
 #ifndef LS_RECORD_CFI_H
 #define LS_RECORD_CFI_H
 

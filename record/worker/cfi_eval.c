@@ -1,5 +1,5 @@
 /* Values of the DWARF expressions that call frame information uses: entries of a PLT, frames of
- * signals, functions that align their stack. Declared in cfi.h, called by unwind.c for the few rows
+ * signals, functions that align their stack. Declared in cfi.h, called by native/unwind.c for the few rows
  * that need it. */
 #include <dwarf.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* The workers that read a process's memory from outside (libsample/outside): they map what they
+/* The workers that read a process's memory from outside (record/watch): they map what they
  * share with the recorder, give up all rights but to read what the broker hands to them, and then
  * look. Called by main.c. */
 #include "record/worker/outside.h"
@@ -11,10 +11,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "libsample/outside/mirror.h"
-#include "libsample/outside/now.h"
-#include "libsample/outside/outside.h"
-#include "libsample/outside/remote.h"
+#include "record/watch/mirror.h"
+#include "record/watch/now.h"
+#include "record/watch/outside.h"
+#include "record/watch/remote.h"
 #include "record/worker/broker.h"
 #include "record/worker/confine.h"
 

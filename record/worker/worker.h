@@ -1,7 +1,7 @@
 /* Workers: processes that read what a recorded program names, its object files, debug information
  * and sources, with no more rights than the program has. One for each user and root directory;
  * started by its first question. What a worker answers is checked here before anybody uses it: it
- * may be the program's by then. Called by native.c, mappings.c and sources.c, in the recorder's
+ * may be the program's by then. Called by native/native.c, native/mappings.c and translate/sources.c, in the recorder's
  * main thread. serve.c is the other side. */
 #ifndef LS_RECORD_WORKER_WORKER_H
 #define LS_RECORD_WORKER_WORKER_H

@@ -29,7 +29,7 @@ def main():
     page = page.replace("@STYLE@", style).replace("@SCRIPT@", script)
     head, tail = page.split("@DATA@")
     with open(output, "w", encoding="ascii") as f:
-        f.write('/* Made by report/page/join.py. */\n#include "report/page.h"\n\n%s%s'
+        f.write('/* Made by report/page/join.py. */\n#include "report/page/page.h"\n\n%s%s'
                 % (array("ls_page_head", head), array("ls_page_tail", tail)))
 
 

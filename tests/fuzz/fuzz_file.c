@@ -7,8 +7,8 @@
 
 #include "libsample/inject/elf_file.h"
 #include "libsample/inject/inspect.h"
-#include "libsample/outside/core.h"
-#include "record/attach_modules.h"
+#include "record/watch/core.h"
+#include "record/attach/modules.h"
 #include "tests/fuzz/touch.h"
 
 static void inspect(int fd)

@@ -1,4 +1,4 @@
-/* libFuzzer target: the memory of a process with a VM in it, as the watcher and `luasample stack` read it (libsample/outside), where
+/* libFuzzer target: the memory of a process with a VM in it, as the watcher and `luasample stack` read it (record/watch), where
  * words of it are what the input says. The memory is a picture that tests/gen/gen_vm.c made when the project was built; the input
  * names objects in it, not addresses, so that it means the same in another one. Whatever it says, each look ends soon, reads
  * nothing but that memory and writes to none of it. */
@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 #include "libsample/handler/functions.h"
-#include "libsample/outside/look.h"
-#include "libsample/outside/now.h"
-#include "libsample/outside/remote.h"
-#include "libsample/outside/suspended.h"
-#include "libsample/view.h"
+#include "record/watch/look.h"
+#include "record/watch/now.h"
+#include "record/watch/remote.h"
+#include "record/watch/suspended.h"
+#include "libsample/vm/view.h"
 #include "tests/gen/vm_image.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -48,7 +48,7 @@ static struct image images[IMAGES];
 static struct image *image;
 static struct { uint64_t ip, sp, stack_low, stack_high; } regs;
 
-/* In place of libsample/outside/remote.c: the process is the picture. */
+/* In place of record/watch/remote.c: the process is the picture. */
 
 static char *bytes_at(uint64_t at, size_t *ret_n)
 {

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "formats/chunk.h"
+#include "formats/trace/chunk.h"
 #include "formats/profile.h"
 #include "tests/fuzz/touch.h"
 

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "formats/trace_writer.h"
-#include "record/translate.h"
+#include "formats/trace/writer.h"
+#include "record/translate/translate.h"
 #include "tests/fuzz/touch.h"
 #include "tests/unit/record_fake.h"
 

@@ -12,10 +12,10 @@ RULES = {"DENSE": "ids", "KEYED": "key", "STREAM": "rows"}
 def code_tables():
     numbers = {name: int(n) for n, name in re.findall(r"LS_RECORD\(\s*(\d+),\s*(\w+)",
                                                       (ROOT / "formats/wire/records.def").read_text())}
-    rules = dict(re.findall(r"\[LS_REC_(\w+)\]\s*=\s*\{ \"\w+\",\s*LS_ROWS_(\w+)", (ROOT / "formats/schema.c").read_text()))
+    rules = dict(re.findall(r"\[LS_REC_(\w+)\]\s*=\s*\{ \"\w+\",\s*LS_ROWS_(\w+)", (ROOT / "formats/trace/schema.c").read_text()))
     tables = {kind: (numbers[kind], RULES[rule], {}) for kind, rule in rules.items()}
     for kind, n, name, type_ in re.findall(r'^LS_COLUMN\((\w+),\s*(\d+),\s*\w+,\s*"(\w+)",\s*(\w+)',
-                                           (ROOT / "formats/trace_columns.def").read_text(), re.M):
+                                           (ROOT / "formats/trace/columns.def").read_text(), re.M):
         tables[kind][2][int(n)] = (name, TYPES[type_])
     return tables
 

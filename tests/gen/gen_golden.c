@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "formats/record.h"
-#include "formats/writer.h"
+#include "formats/trace/record.h"
+#include "formats/trace/writer_parts.h"
 
 #define T 7000000000ull
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "formats/trace_writer.h"
+#include "formats/trace/writer.h"
 
 #define MS 1000000ull
 #define START (1000 * 1000 * MS)

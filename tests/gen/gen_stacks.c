@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "formats/trace_writer.h"
+#include "formats/trace/writer.h"
 
 struct gen {
         struct ls_trace_writer *w;

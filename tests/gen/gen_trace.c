@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "formats/trace_writer.h"
+#include "formats/trace/writer.h"
 
 #define INTERVAL_NS 1000000ull
 #define HOT 48                  /* stacks that a thread works on at a time */

@@ -3,7 +3,7 @@
 
 Runs the programs of programs/ and some of tests/bench/programs under a LuaJIT that logs which machine code each IR
 instruction became (scripts/luajit-trees makes it, tree jittruth), samples them, and compares the functions and lines
-that formats/jit_map.h gives with the logged ones: at most 2 points of difference by function and 3 by line, for the
+that formats/jit/map.h gives with the logged ones: at most 2 points of difference by function and 3 by line, for the
 samples and for all bytes of all traces; the frames of inlined functions must be those that LuaJIT's exits restore.
 Asked for places 64 bytes off the same comparison must fail, where a program's lines are that close together. Programs
 are also run as on a processor without BMI2 and SSE 4.1 (NAME.plain). --dump NAME prints the traces with both views of

@@ -1,5 +1,5 @@
 /* A module for the patched LuaJIT (lj_truth.h): watches traces through LuaJIT's events as libsample does, samples
- * where they run, and has score_compare.c compare what formats/jit_map.h makes of each place with what LuaJIT itself
+ * where they run, and has score_compare.c compare what formats/jit/map.h makes of each place with what LuaJIT itself
  * logged when it assembled the trace. Loaded by drive.lua, whose output run.py judges. One VM on one thread. */
 #include "tests/jit/score.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "formats/jit_map.h"
+#include "formats/jit/map.h"
 #include "tests/jit/lj_truth.h"
 
 struct stack {                          /* inlined functions of a snapshot, as LuaJIT restores them */

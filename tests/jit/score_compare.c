@@ -1,4 +1,4 @@
-/* Compares the maps of formats/jit_map.h with what LuaJIT logged. Called by score.c when the program has ended. */
+/* Compares the maps of formats/jit/map.h with what LuaJIT logged. Called by score.c when the program has ended. */
 #include "tests/jit/score.h"
 
 #include <time.h>

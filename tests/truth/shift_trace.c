@@ -2,7 +2,7 @@
  * N: to the Nth stack and zone after it; shares that go round in a circle may be as they were with some N.
  * The truth tests must fail on what it writes; else they prove nothing. */
 #include "formats/profile.h"
-#include "formats/trace_writer.h"
+#include "formats/trace/writer.h"
 
 #include <fcntl.h>
 #include <stdio.h>

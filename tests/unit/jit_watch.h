@@ -1,4 +1,4 @@
-/* VMs of a real LuaJIT that are watched as the agent does it, for the tests of jit_events.c and handler/jit_locate.c. */
+/* VMs of a real LuaJIT that are watched as the agent does it, for the tests of libsample/jit/events.c and handler/jit_locate.c. */
 #ifndef LS_TEST_JIT_WATCH_H
 #define LS_TEST_JIT_WATCH_H
 
@@ -16,9 +16,9 @@
 #include "libsample/agent.h"
 #include "libsample/handler/ring_writer.h"
 #include "libsample/handler/walk.h"
-#include "libsample/jit.h"
-#include "libsample/jit_private.h"
-#include "libsample/vm_layout.h"
+#include "libsample/jit/jit.h"
+#include "libsample/jit/private.h"
+#include "libsample/vm/layout.h"
 #include "tests/unit/vm_agent.h"
 
 static struct ls_thread *self;

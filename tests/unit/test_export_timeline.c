@@ -1,13 +1,13 @@
-/* formats/timeline.c, spool.c, json_stream.c: what the exporters of samples in time order are made of. */
+/* formats/export/timeline.c, formats/export/spool.c, formats/export/json_stream.c: what the exporters of samples in time order are made of. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
-#include "formats/json_stream.h"
-#include "formats/spool.h"
-#include "formats/timeline.h"
+#include "formats/export/json_stream.h"
+#include "formats/export/spool.h"
+#include "formats/export/timeline.h"
 #include "tests/unit/profile_fixture.h"
 
 #define MS 1000000ull

@@ -29,7 +29,7 @@ static char *new_pages(unsigned n)
         return p;
 }
 
-/* As munmap of interpose_memory.c. */
+/* As munmap of libsample/interpose/memory.c. */
 static void counted_unmap(void *p, size_t n)
 {
         atomic_fetch_add(&ls_unmaps.begun, 1);

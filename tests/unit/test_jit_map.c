@@ -1,6 +1,6 @@
-/* formats/jit_map.h on traces made by hand: where code lies, frames of inlined functions, side traces, loops, traces
+/* formats/jit/map.h on traces made by hand: where code lies, frames of inlined functions, side traces, loops, traces
  * without events; and records that are damaged or made to hurt. tests/jit scores it on real traces. */
-#include "formats/jit_map.h"
+#include "formats/jit/map.h"
 
 #include <errno.h>
 #include <setjmp.h>

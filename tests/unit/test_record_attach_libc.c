@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "record/attach_modules.h"
-#include "record/attach_threads.h"
+#include "record/attach/modules.h"
+#include "record/attach/threads.h"
 
 static struct ls_modules modules;
 

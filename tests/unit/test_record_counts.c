@@ -1,4 +1,4 @@
-/* record/counts.c: values of counters on their way into the trace, and a program that lies about them. */
+/* record/translate/counts.c: values of counters on their way into the trace, and a program that lies about them. */
 #include "tests/unit/translate_fixture.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* record/drain.c: what is committed arrives once and in order; what is not, is waited for or given up; garbage neither
+/* record/translate/drain.c: what is committed arrives once and in order; what is not, is waited for or given up; garbage neither
  * stops nor crashes the drainer. */
 #include <setjmp.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "record/drain.h"
+#include "record/translate/drain.h"
 #include "tests/unit/record_fake.h"
 
 static struct ls_memory memory;

@@ -1,6 +1,6 @@
-/* record/attach_hold.c and libsample/inject/patch.c together: a child patches functions that its threads run all the time, mostly
+/* record/attach/hold.c and libsample/inject/patch.c together: a child patches functions that its threads run all the time, mostly
  * in the bytes that are replaced, while this process holds them as the recorder does. Without that the child dies at once. */
-#include "record/attach_hold.h"
+#include "record/attach/hold.h"
 
 #include <linux/futex.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* record/jit_keep.c: which process sees which traces when programs fork, exec and end. */
+/* record/translate/jit_keep.c: which process sees which traces when programs fork, exec and end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "record/jit_keep.h"
+#include "record/translate/jit_keep.h"
 #include "tests/unit/jit_fixture.h"
 
 static struct ls_trace_writer *writer;

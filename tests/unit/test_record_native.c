@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "formats/profile.h"
-#include "record/native.h"
+#include "record/native/native.h"
 #include "tests/hosts/native_calls.h"
 #include "tests/hosts/native_dump.h"
 

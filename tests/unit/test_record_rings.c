@@ -1,4 +1,4 @@
-/* record/translate.c with many rings: the ids of each are its own, a ring that another thread gets starts anew, and traces
+/* record/translate/translate.c with many rings: the ids of each are its own, a ring that another thread gets starts anew, and traces
  * of the JIT compiler are written when a sample asks for them, whatever came first. */
 #include "tests/unit/memory_used.h"
 #include "tests/unit/translate_fixture.h"
@@ -6,7 +6,7 @@
 
 #include <sys/resource.h>
 
-#include "record/ids.h"
+#include "record/translate/ids.h"
 
 static struct ls_ring *at(unsigned i)
 {

@@ -1,4 +1,4 @@
-/* record/ticker.c with many threads: a child process plays the agent on the shared memory, its threads come and go, and each
+/* record/tick/ticker.c with many threads: a child process plays the agent on the shared memory, its threads come and go, and each
  * gets its ticks; also one that sleeps five times as often as it is ticked, so that its event is off in a virtual machine. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "record/ticker.h"
+#include "record/tick/ticker.h"
 #include "tests/unit/record_fake.h"
 
 #define INTERVAL_NS 1000000ull

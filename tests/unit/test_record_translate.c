@@ -1,4 +1,4 @@
-/* record/translate.c with the real trace writer and reader: what the agent says is what the trace says. */
+/* record/translate/translate.c with the real trace writer and reader: what the agent says is what the trace says. */
 #include "tests/unit/translate_fixture.h"
 
 static void stacks_build_on_the_one_before(void **state)

@@ -1,11 +1,11 @@
-/* formats/calltree.c: totals and trees of random stacks, compared with walks over every stack. */
+/* formats/export/calltree.c: totals and trees of random stacks, compared with walks over every stack. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
-#include "formats/calltree.h"
+#include "formats/export/calltree.h"
 #include "tests/unit/profile_fixture.h"
 
 static uint32_t *labels_by_function(const struct fixture *f)

@@ -1,5 +1,5 @@
-/* Which things of two recordings are the same: report/diff_match.c; which lines of two texts: report/diff_lines.c. */
-#include "report/diff.h"
+/* Which things of two recordings are the same: report/diff/match.c; which lines of two texts: report/diff/lines.c. */
+#include "report/diff/diff.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The tests of luasample diff against values of scipy 1.10 (scipy.stats: norm, t, ttest_ind, mannwhitneyu, chi2_contingency
  * with Yates' correction); those of ls_test_rates and ls_adjust by their formulas. */
-#include "report/diff_stats.h"
+#include "report/diff/stats.h"
 
 #include <math.h>
 #include <setjmp.h>

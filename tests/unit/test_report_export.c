@@ -9,9 +9,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "formats/export.h"
-#include "formats/gzip.h"
-#include "formats/protobuf.h"
+#include "formats/export/export.h"
+#include "formats/export/gzip.h"
+#include "formats/export/protobuf.h"
 #include "tests/unit/profile_fixture.h"
 
 static const char *frame_text(void *ctx, uint32_t frame)

@@ -1,4 +1,4 @@
-/* report/facts.c: totals of a trace that ended, that has no end, and whose totals are older than its samples. */
+/* report/model/facts.c: totals of a trace that ended, that has no end, and whose totals are older than its samples. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "cli/command.h"
-#include "report/facts.h"
+#include "report/model/facts.h"
 #include "tests/unit/profile_fixture.h"
 
 /* 90 s at 1 ms are readable, 50 ticks were lost; the totals are those of the first minute. */

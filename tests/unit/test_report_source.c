@@ -1,4 +1,4 @@
-/* report/source.c and report/aggregate.c's margins: texts from files and traces, hostile paths. */
+/* report/model/source.c and report/model/aggregate.c's margins: texts from files and traces, hostile paths. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -12,8 +12,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "report/aggregate.h"
-#include "report/source.h"
+#include "report/model/aggregate.h"
+#include "report/model/source.h"
 #include "tests/unit/profile_fixture.h"
 
 static char dir[64];

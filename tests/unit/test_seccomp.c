@@ -1,4 +1,4 @@
-/* record/attach_filters.c: what a seccomp filter says to a system call of which not all is known. */
+/* record/attach/filters.c: what a seccomp filter says to a system call of which not all is known. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "record/attach_filters.h"
+#include "record/attach/filters.h"
 
 #define NR offsetof(struct seccomp_data, nr)
 #define ARG_LOW(i) (offsetof(struct seccomp_data, args) + 8 * (i))

@@ -1,5 +1,5 @@
-/* formats/trace_jit.c: what a file says of traces is checked, and what is lost costs no more than itself. */
-#include "formats/writer.h"
+/* formats/trace/jit.c: what a file says of traces is checked, and what is lost costs no more than itself. */
+#include "formats/trace/writer_parts.h"
 #include "tests/unit/trace_fixture.h"
 #include "tests/unit/jit_fixture.h"
 

@@ -16,11 +16,11 @@
 
 #include <cmocka.h>
 
-#include "formats/chunk.h"
+#include "formats/trace/chunk.h"
 #include "formats/profile.h"
-#include "formats/record.h"
-#include "formats/trace_format.h"
-#include "formats/trace_writer.h"
+#include "formats/trace/record.h"
+#include "formats/trace/format.h"
+#include "formats/trace/writer.h"
 
 #define INTERVAL 1000000ull
 #define START 5000000000ull

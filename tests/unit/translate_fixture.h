@@ -1,4 +1,4 @@
-/* What the tests of record/translate.c share: records of an agent go in, a trace is written and read again. */
+/* What the tests of record/translate/translate.c share: records of an agent go in, a trace is written and read again. */
 #ifndef LS_TESTS_TRANSLATE_FIXTURE_H
 #define LS_TESTS_TRANSLATE_FIXTURE_H
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "formats/profile.h"
-#include "record/translate.h"
+#include "record/translate/translate.h"
 #include "tests/unit/record_fake.h"
 
 #define START_NS 1000000000ull

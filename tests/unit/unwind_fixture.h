@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "record/worker/symbols.h"
-#include "record/unwind.h"
+#include "record/native/unwind.h"
 #include "tests/hosts/native_dump.h"
 
 #define FRAMES 512

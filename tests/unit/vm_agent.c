@@ -11,7 +11,7 @@
 #include "libsample/handler/sources.h"
 #include "libsample/handler/tick.h"
 #include "libsample/pages.h"
-#include "libsample/vm_probe.h"
+#include "libsample/vm/probe.h"
 
 struct ls_agent ls_agent;
 struct ls_lua_api ls_lua;
@@ -25,7 +25,7 @@ void vm_agent_probe(void)
         enum { SIZE = 1 << 20, TOTAL = LS_SHM_RINGS + LS_RING_DATA + SIZE };
 
 #define LS_LUA(ret, name, args) ls_lua.name = (ret (*) args)dlsym(RTLD_DEFAULT, #name);
-#include "libsample/lua_api.def"
+#include "libsample/vm/lua_api.def"
 #undef LS_LUA
         ls_agent.shm = calloc(1, TOTAL);
         ls_agent.shm->generation = generation;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "formats/trace_writer.h"
+#include "formats/trace/writer.h"
 #include "tests/unit/jit_fixture.h"
 
 #define MS 1000000ull

@@ -13,7 +13,7 @@ SCRIPT = os.path.join(s.LUA, "own.lua")
 
 def env(luasample=None):
     """The module for programs that are not recorded, and which luasample it finds."""
-    path = os.path.join(ROOT, "libsample", "?.lua") + ";;"
+    path = os.path.join(ROOT, "libsample", "api", "?.lua") + ";;"
     return s.luajit().environ({"LUA_PATH": path, "LUASAMPLE": luasample or s.luasample()})
 
 

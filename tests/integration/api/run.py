@@ -17,7 +17,7 @@ import support as s
 from support import check, check_near
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
-HEADER = os.path.join(ROOT, "libsample", "luasample.h")
+HEADER = os.path.join(ROOT, "libsample", "api", "luasample.h")
 EXAMPLE = os.path.join(s.build_dir(), "examples", "example_host")
 suite = s.Suite("api")
 _once = {}
@@ -59,7 +59,7 @@ def zones():
 
 @suite.test("returns", "with and without a recording every function returns the same")
 def returns():
-    stub = os.path.join(ROOT, "libsample", "?.lua")
+    stub = os.path.join(ROOT, "libsample", "api", "?.lua")
     lj = s.luajit()
     alone = s.run([lj.program, os.path.join(s.LUA, "api.lua")], env=lj.environ({"LUA_PATH": stub, "LUASAMPLE": ""})).ok().out
     recorded = module().out

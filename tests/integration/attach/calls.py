@@ -87,13 +87,13 @@ def numbers():
 
 
 def table(root):
-    """[(name, may fail)] of record/attach_calls.c."""
-    with open(os.path.join(root, "record", "attach_calls.c")) as f:
+    """[(name, may fail)] of record/attach/calls.c."""
+    with open(os.path.join(root, "record", "record/attach/calls.c")) as f:
         return re.findall(r"\{ CALL\((\w+)\), [^,]+, (\w+),", f.read())
 
 
 ROWS = r"""
-#include "record/attach_calls.c"
+#include "record/attach/calls.c"
 #include <stdio.h>
 int main(void)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/page.h"
+#include "report/page/page.h"
 
 static struct ls_report_options options;        /* no filters */
 

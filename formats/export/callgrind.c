@@ -1,0 +1,463 @@
+/* Exporter "callgrind": the call graph for kcachegrind and callgrind_annotate.
+ *
+ * Under recursion one sample must not count twice. The readers take the inclusive cost of a function to be the sum of
+ * the costs of the calls to it. So each sample is charged, for each function in its stack, to the one call by which
+ * the function was entered first. Calls that are then left without any cost are not written: they would make cycles, in
+ * which kcachegrind gives up on inclusive costs; only calls of a function to itself are shown, with no cost. A function
+ * that is called and is also the root of stacks gets a call from "[root]", so that its sum is whole.
+ *
+ * Functions of machine code have the object file that they are in: builtins the Lua runtime's. Lua's own are in "Lua". A
+ * part holds one thread; it is a file of its own, as callgrind writes it, since callgrind_annotate reads only the first
+ * part of a file. */
+#include "formats/export/calltree.h"
+#include "formats/escape.h"
+#include "formats/export/export.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cost {                           /* self cost of a line of a function */
+        uint32_t function, line;
+        uint64_t ticks;
+};
+
+struct edge {                           /* calls from a line of a function to another function */
+        uint32_t caller, line, callee;
+        uint64_t ticks;                 /* inclusive cost charged to this call */
+        uint64_t seen;                  /* ticks during which the call was on the stack, recursion too */
+};
+
+struct graph {
+        const struct ls_export *in;
+        const struct ls_profile *p;
+        struct cost *costs;
+        struct edge *edges;
+        size_t n_costs, n_edges;
+        uint64_t *noline;               /* [n_functions] self ticks without a line */
+        uint32_t *object;               /* [n_mappings] the first mapping of the same file; 0 = the runtime's file */
+        uint64_t samples, us;           /* sums of what was written */
+        uint8_t *fl_named, *fn_named, *ob_named;        /* names that were written already */
+        uint8_t *has_line;              /* [n_sources] a line of it has cost, or was written without */
+        uint32_t last_line;
+        int has_last;
+};
+
+static int by_cost(const void *a, const void *b)
+{
+        const struct cost *x = a, *y = b;
+
+        if (x->function != y->function)
+                return x->function < y->function ? -1 : 1;
+        return x->line < y->line ? -1 : x->line > y->line;
+}
+
+static int by_edge(const void *a, const void *b)
+{
+        const struct edge *x = a, *y = b;
+
+        if (x->caller != y->caller)
+                return x->caller < y->caller ? -1 : 1;
+        if (x->line != y->line)
+                return x->line < y->line ? -1 : 1;
+        return x->callee < y->callee ? -1 : x->callee > y->callee;
+}
+
+static uint32_t function_of(const struct ls_profile *p, uint32_t stack)
+{
+        return p->locations[p->stacks[stack].location].function;
+}
+
+/* "[root]" has the number after the last function. */
+static uint32_t root_function(const struct ls_profile *p)
+{
+        return p->n_functions;
+}
+
+/* Self ticks by location and without a line; *ret_self by stack. */
+static int sum_cells(struct graph *g, uint64_t **ret_self)
+{
+        const struct ls_profile *p = g->p;
+        uint64_t *by_location = calloc((size_t)p->n_locations + 1, sizeof(*by_location));
+        uint64_t *self = calloc((size_t)p->n_stacks + 1, sizeof(*self));
+
+        g->noline = calloc((size_t)p->n_functions + 1, sizeof(*g->noline));
+        g->costs = malloc(((size_t)p->n_locations + p->n_functions + 1) * sizeof(*g->costs));
+        if (!by_location || !self || !g->noline || !g->costs) {
+                free(by_location);
+                free(self);
+                return -ENOMEM;
+        }
+        for (size_t i = 0; i < g->in->n_cells; i++) {
+                const struct ls_export_cell *c = &g->in->cells[i];
+
+                self[c->stack] += c->ticks;
+                if (c->noline)
+                        g->noline[function_of(p, c->stack)] += c->ticks;
+                else
+                        by_location[p->stacks[c->stack].location] += c->ticks;
+        }
+        for (uint32_t i = 0; i < p->n_locations; i++)
+                if (by_location[i])
+                        g->costs[g->n_costs++] = (struct cost){ p->locations[i].function, p->locations[i].line,
+                                                                by_location[i] };
+        for (uint32_t i = 0; i < p->n_functions; i++)
+                if (g->noline[i])
+                        g->costs[g->n_costs++] = (struct cost){ i, 0, g->noline[i] };
+        free(by_location);
+        qsort(g->costs, g->n_costs, sizeof(*g->costs), by_cost);
+        *ret_self = self;
+        return 0;
+}
+
+/* Ticks that each call is charged with, by the stack it leads to: those of a function's first entry, else 0. */
+static int charge_entries(const struct ls_profile *p, const uint64_t *totals, uint64_t *charged)
+{
+        uint32_t *first = calloc((size_t)p->n_stacks + 1, sizeof(*first));
+        uint32_t *next = calloc((size_t)p->n_stacks + 1, sizeof(*next));
+        uint32_t *on_path = calloc((size_t)p->n_functions + 1, sizeof(*on_path));
+        int r = first && next && on_path ? 0 : -ENOMEM;
+
+        for (uint32_t i = p->n_stacks; !r && i-- > 1;) {
+                if (!totals[i])
+                        continue;
+                next[i] = first[p->stacks[i].parent];
+                first[p->stacks[i].parent] = i;
+        }
+        for (uint32_t at = 0; !r;) {
+                uint32_t child = first[at];
+
+                if (child) {
+                        first[at] = next[child];
+                        if (on_path[function_of(p, child)]++ == 0)
+                                charged[child] = totals[child];
+                        at = child;
+                } else if (at) {
+                        on_path[function_of(p, at)]--;
+                        at = p->stacks[at].parent;
+                } else {
+                        break;
+                }
+        }
+        free(first);
+        free(next);
+        free(on_path);
+        return r;
+}
+
+/* Merges neighbours that are the same call, and drops those without cost. */
+static void merge_edges(struct graph *g)
+{
+        size_t n = 0;
+
+        qsort(g->edges, g->n_edges, sizeof(*g->edges), by_edge);
+        for (size_t i = 0; i < g->n_edges; i++) {
+                if (n && by_edge(&g->edges[n - 1], &g->edges[i]) == 0) {
+                        g->edges[n - 1].ticks += g->edges[i].ticks;
+                        g->edges[n - 1].seen += g->edges[i].seen;
+                } else {
+                        g->edges[n++] = g->edges[i];
+                }
+        }
+        g->n_edges = 0;
+        for (size_t i = 0; i < n; i++)
+                if (g->edges[i].ticks || g->edges[i].caller == g->edges[i].callee)
+                        g->edges[g->n_edges++] = g->edges[i];
+}
+
+static int make_edges(struct graph *g, const uint64_t *self)
+{
+        const struct ls_profile *p = g->p;
+        uint64_t *totals = ls_stack_totals(p, self);
+        uint64_t *charged = calloc((size_t)p->n_stacks + 1, sizeof(*charged));
+        uint8_t *called = calloc((size_t)p->n_functions + 1, 1);
+        size_t n = 0;
+        int r = totals && charged && called ? charge_entries(p, totals, charged) : -ENOMEM;
+
+        for (uint32_t i = 1; !r && i < p->n_stacks; i++) {
+                if (totals[i])
+                        n++;
+                if (totals[i] && p->stacks[i].parent)
+                        called[function_of(p, i)] = 1;
+        }
+        if (!r) {
+                g->edges = malloc((n + 1) * sizeof(*g->edges));
+                r = g->edges ? 0 : -ENOMEM;
+        }
+        for (uint32_t i = 1; !r && i < p->n_stacks; i++) {
+                uint32_t parent = p->stacks[i].parent;
+                const struct ls_location *from = &p->locations[p->stacks[parent].location];
+
+                if (!totals[i] || (!parent && !called[function_of(p, i)]))
+                        continue;
+                g->edges[g->n_edges++] = (struct edge){
+                        .caller = parent ? from->function : root_function(p), .line = parent ? from->line : 0,
+                        .callee = function_of(p, i), .ticks = charged[i], .seen = totals[i],
+                };
+        }
+        if (!r)
+                merge_edges(g);
+        free(totals);
+        free(charged);
+        free(called);
+        return r;
+}
+
+/* The object file of a function: a number of g->object's, or one of the two after these. */
+static uint32_t object_of(const struct graph *g, uint32_t function)
+{
+        const struct ls_function *f = &g->p->functions[function < g->p->n_functions ? function : 0];
+
+        switch (f->kind) {
+        case LS_FUNC_C:
+        case LS_FUNC_NATIVE:
+                return f->mapping ? g->object[f->mapping] : g->p->n_mappings + 1;
+        case LS_FUNC_BUILTIN:
+                return g->object[0];
+        case LS_FUNC_LUA:
+        case LS_FUNC_TRACE:
+                return g->p->n_mappings;
+        default:
+                return g->p->n_mappings + 1;
+        }
+}
+
+/* The readers take a name of blanks for none at all, and warn. */
+static void put_name(FILE *out, const char *name)
+{
+        fprintf(out, " %s", name[strspn(name, " ")] ? name : "[no name]");
+}
+
+/* "fl=(3) /path/app.lua" the first time, then "fl=(3)". All that is no Lua source is in the file "???". */
+static void put_file(FILE *out, struct graph *g, const char *key, uint32_t function)
+{
+        const struct ls_profile *p = g->p;
+        uint32_t source = function < p->n_functions ? p->functions[function].source : 0;
+        uint32_t id = source ? source : p->n_sources;
+
+        fprintf(out, "%s=(%u)", key, id);
+        if (!g->fl_named[id]) {
+                struct ls_str path = ls_source_path(&p->sources[source]);
+                char *text = source && path.len ? ls_visible(path.s, path.len) : NULL;
+
+                put_name(out, text ? text : source ? g->in->labels->source[source] : "???");
+                free(text);
+                g->fl_named[id] = 1;
+        }
+        fputc('\n', out);
+}
+
+/* "ob=(2) /usr/lib/lpeg.so" the first time, then "ob=(2)". Files of one path have one number: they are mapped in pieces. */
+static void put_object(FILE *out, struct graph *g, const char *key, uint32_t function)
+{
+        const struct ls_profile *p = g->p;
+        uint32_t id = object_of(g, function);
+
+        fprintf(out, "%s=(%u)", key, id);
+        if (!g->ob_named[id]) {
+                struct ls_str path = id == 0 ? ls_profile_str(p, "runtime_path")
+                                   : id < p->n_mappings ? p->mappings[id].path : (struct ls_str){ "", 0 };
+                char *text = path.len ? ls_visible(path.s, path.len) : NULL;
+
+                put_name(out, text ? text : id == p->n_mappings ? "Lua" : "???");
+                free(text);
+                g->ob_named[id] = 1;
+        }
+        fputc('\n', out);
+}
+
+static void put_function(FILE *out, struct graph *g, const char *key, uint32_t function)
+{
+        fprintf(out, "%s=(%u)", key, function);
+        if (!g->fn_named[function]) {
+                put_name(out, function < g->p->n_functions ? g->in->labels->function[function] : "[root]");
+                g->fn_named[function] = 1;
+        }
+        fputc('\n', out);
+}
+
+/* A position and its costs; the position as the distance to the one before, where that is shorter. */
+static void put_cost(FILE *out, struct graph *g, uint32_t line, uint64_t ticks, int is_self)
+{
+        uint64_t us = (uint64_t)((unsigned __int128)ticks * g->in->interval_ns / 1000);
+
+        if (!g->has_last)
+                fprintf(out, "%u", line);
+        else if (line == g->last_line)
+                fputc('*', out);
+        else if (line > g->last_line)
+                fprintf(out, "+%u", line - g->last_line);
+        else
+                fprintf(out, "-%u", g->last_line - line);
+        fprintf(out, " %" PRIu64 " %" PRIu64 "\n", ticks, us);
+        g->last_line = line;
+        g->has_last = 1;
+        if (is_self) {
+                g->samples += ticks;
+                g->us += us;
+        }
+}
+
+static uint32_t first_line(const struct ls_profile *p, uint32_t function)
+{
+        return function < p->n_functions ? p->functions[function].first_line : 0;
+}
+
+static uint32_t source_of(const struct ls_profile *p, uint32_t function)
+{
+        return function < p->n_functions ? p->functions[function].source : 0;
+}
+
+/* Its lines. callgrind_annotate leaves out line 0, which stands for no line, and warns when a source file has no other, as
+ * that of a script which only calls: then one without cost is there. */
+static void put_self(FILE *out, struct graph *g, uint32_t function, size_t *cost)
+{
+        uint32_t source = source_of(g->p, function), line = first_line(g->p, function);
+
+        for (; *cost < g->n_costs && g->costs[*cost].function == function; ++*cost)
+                put_cost(out, g, g->costs[*cost].line, g->costs[*cost].ticks, 1);
+        if (source && !g->has_line[source])
+                put_cost(out, g, line ? line : 1, 0, 1);
+        g->has_line[source] = 1;
+}
+
+/* One function: its lines, then its calls. */
+static void put_block(FILE *out, struct graph *g, uint32_t function, size_t *cost, size_t *edge)
+{
+        fputc('\n', out);
+        put_object(out, g, "ob", function);
+        put_file(out, g, "fl", function);
+        put_function(out, g, "fn", function);
+        g->has_last = 0;
+        put_self(out, g, function, cost);
+        for (; *edge < g->n_edges && g->edges[*edge].caller == function; ++*edge) {
+                const struct edge *e = &g->edges[*edge];
+
+                put_object(out, g, "cob", e->callee);
+                put_file(out, g, "cfi", e->callee);
+                put_function(out, g, "cfn", e->callee);
+                fprintf(out, "calls=%" PRIu64 " %u\n", e->seen, first_line(g->p, e->callee));
+                put_cost(out, g, e->line, e->ticks, 0);
+        }
+}
+
+static void put_info(FILE *out, const struct ls_profile *p, const char *what, const char *key)
+{
+        struct ls_str s = ls_profile_str(p, key);
+        char *text = s.len ? ls_visible(s.s, s.len) : NULL;
+
+        if (text)
+                fprintf(out, "%s: %s\n", what, text);
+        free(text);
+}
+
+static void put_graph(FILE *out, struct graph *g)
+{
+        size_t cost = 0, edge = 0;
+        uint64_t pid = ls_profile_u64(g->p, "pid", 0);
+
+        fprintf(out, "# callgrind format\nversion: 1\ncreator: luasample %s\n", LS_VERSION);
+        if (pid)
+                fprintf(out, "pid: %" PRIu64 "\n", pid);
+        if (g->in->part) {
+                const struct ls_thread *t = &g->p->threads[g->in->part_thread];
+                char *name = ls_visible(t->name.s, t->name.len);
+
+                fprintf(out, "part: 1\nthread: %u\ndesc: Thread: %u %s\n", g->in->part, t->tid, name ? name : "");
+                free(name);
+        }
+        put_info(out, g->p, "cmd", "command");
+        if (strcmp(g->in->event, "cpu"))
+                fprintf(out, "desc: Time: %s\n", g->in->event);
+        fprintf(out, "positions: line\nevents: Samples Microseconds\n");
+        for (uint32_t f = 0; f <= root_function(g->p); f++) {
+                if ((cost < g->n_costs && g->costs[cost].function == f) ||
+                    (edge < g->n_edges && g->edges[edge].caller == f))
+                        put_block(out, g, f, &cost, &edge);
+        }
+        fprintf(out, "\ntotals: %" PRIu64 " %" PRIu64 "\n", g->samples, g->us);
+}
+
+struct object {
+        struct ls_str path;
+        uint32_t mapping;
+};
+
+static int by_path(const void *a, const void *b)
+{
+        const struct object *x = a, *y = b;
+        uint32_t n = x->path.len < y->path.len ? x->path.len : y->path.len;
+        int c = memcmp(x->path.s, y->path.s, n);
+
+        if (c || x->path.len != y->path.len)
+                return c ? c : x->path.len < y->path.len ? -1 : 1;
+        return x->mapping < y->mapping ? -1 : x->mapping > y->mapping;
+}
+
+/* Numbers the object files. */
+static int find_objects(struct graph *g)
+{
+        const struct ls_profile *p = g->p;
+        struct object *objects = calloc((size_t)p->n_mappings + 1, sizeof(*objects));
+
+        g->object = calloc((size_t)p->n_mappings + 1, sizeof(*g->object));
+        g->ob_named = calloc((size_t)p->n_mappings + 2, 1);
+        if (!objects || !g->object || !g->ob_named) {
+                free(objects);
+                return -ENOMEM;
+        }
+        for (uint32_t i = 0; i < p->n_mappings; i++)
+                objects[i] = (struct object){ i ? p->mappings[i].path : ls_profile_str(p, "runtime_path"), i };
+        qsort(objects, p->n_mappings, sizeof(*objects), by_path);
+        for (uint32_t i = 0, first = 0; i < p->n_mappings; i++) {
+                if (objects[i].path.len != objects[first].path.len ||
+                    memcmp(objects[i].path.s, objects[first].path.s, objects[i].path.len))
+                        first = i;
+                g->object[objects[i].mapping] = objects[first].mapping;
+        }
+        free(objects);
+        return 0;
+}
+
+static int callgrind_write(FILE *out, const struct ls_export *in)
+{
+        struct graph g = { .in = in, .p = in->profile };
+        uint64_t *self = NULL;
+        int r = sum_cells(&g, &self);
+
+        if (!r)
+                r = make_edges(&g, self);
+        if (!r)
+                r = find_objects(&g);
+        if (!r) {
+                g.fl_named = calloc((size_t)g.p->n_sources + 1, 1);
+                g.fn_named = calloc((size_t)g.p->n_functions + 1, 1);
+                g.has_line = calloc((size_t)g.p->n_sources + 1, 1);
+                r = g.fl_named && g.fn_named && g.has_line ? 0 : -ENOMEM;
+        }
+        for (size_t i = 0; !r && i < g.n_costs; i++)
+                if (g.costs[i].line)
+                        g.has_line[source_of(g.p, g.costs[i].function)] = 1;
+        if (!r)
+                put_graph(out, &g);
+        free(self);
+        free(g.costs);
+        free(g.edges);
+        free(g.noline);
+        free(g.fl_named);
+        free(g.fn_named);
+        free(g.has_line);
+        free(g.ob_named);
+        free(g.object);
+        return r;
+}
+
+const struct ls_exporter ls_export_callgrind = {
+        .name = "callgrind",
+        .suffix = ".callgrind",
+        .help = "call graph, for kcachegrind and callgrind_annotate",
+        .prefix = "callgrind.out.",
+        .flags = LS_EXPORT_PARTS,
+        .write = callgrind_write,
+};

@@ -1,0 +1,42 @@
+/* The table of exporters, made from exporters.def. */
+#include "formats/export/export.h"
+
+#include <stddef.h>
+#include <string.h>
+
+const struct ls_exporter *const ls_exporters[] = {
+#define LS_EXPORTER(ident, name) &ls_export_##ident,
+#include "formats/export/exporters.def"
+#undef LS_EXPORTER
+        NULL,
+};
+
+const struct ls_exporter *ls_exporter_of_path(const char *path)
+{
+        const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+        const struct ls_exporter *best = NULL;
+        size_t len = strlen(base), best_len = 0;
+
+        for (const struct ls_exporter *const *e = ls_exporters; *e; e++) {
+                size_t n = strlen((*e)->suffix);
+
+                if (n > best_len && len > n && !strcmp(base + len - n, (*e)->suffix)) {
+                        best = *e;
+                        best_len = n;
+                }
+        }
+        for (const struct ls_exporter *const *e = ls_exporters; *e && !best; e++)
+                if ((*e)->prefix && !strncmp(base, (*e)->prefix, strlen((*e)->prefix)))
+                        best = *e;
+        return best;
+}
+
+int ls_export_has_count(const struct ls_export *in, const struct ls_counter_series *s, uint32_t i, uint64_t *ret_ns)
+{
+        uint64_t ns = s->counts[i].time_ns;
+
+        if ((in->to_ns && ns > in->to_ns) || (i + 1 < s->n && s->counts[i + 1].time_ns <= in->from_ns))
+                return 0;
+        *ret_ns = ns < in->from_ns ? in->from_ns : ns;
+        return 1;
+}

@@ -1,0 +1,463 @@
+/* From the writer's memory to the file: chunks, definitions, checkpoints, the index, and what happens when a write
+ * fails. Sample chunks are block.c's part. Called by writer.c. */
+#include "formats/trace/coded.h"
+#include "formats/trace/writer_parts.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#define RECORD_ROWS 16384u              /* most rows of a definition record, so that chunks can be cut between */
+#define WRITE_WAIT_MS 1000              /* for a pipe that is full and does not block */
+
+/* Which rows: not in the file; not in a checkpoint; all; all but stacks and locations. */
+enum select { PENDING, SINCE, ALL, SMALL };
+
+/* One try to write it all. What was written of a chunk that did not fit is cut off where that is possible; else it is
+ * left for readers to skip. */
+int ls_writer_write(struct ls_trace_writer *w, const void *bytes, size_t len)
+{
+        const char *p = bytes;
+        size_t done = 0;
+        int r = 0;
+
+        while (done < len) {
+                ssize_t n = write(w->fd, p + done, len - done);
+
+                if (n > 0) {
+                        done += (size_t)n;
+                } else if (n < 0 && errno == EAGAIN) {
+                        struct pollfd pfd = { w->fd, POLLOUT, 0 };
+
+                        if (poll(&pfd, 1, WRITE_WAIT_MS) == 0) {
+                                r = -EAGAIN;
+                                break;
+                        }
+                } else if (n == 0 || errno != EINTR) {
+                        r = n < 0 ? -errno : -ENOSPC;
+                        break;
+                }
+        }
+        if (r && done && w->seekable && lseek(w->fd, -(off_t)done, SEEK_CUR) >= 0 &&
+            !ftruncate(w->fd, lseek(w->fd, 0, SEEK_CUR)))
+                done = 0;
+        w->size += done;
+        return r;
+}
+
+/* The chunk in out joins those that the next parity chunk covers. */
+static void parity_add(struct ls_trace_writer *w, uint32_t number)
+{
+        struct ls_buf *x = &w->parity;
+
+        if (x->len < w->out.len) {
+                size_t more = w->out.len - x->len;
+                uint8_t *p = ls_buf_room(x, more);
+
+                if (!p)
+                        return;
+                memset(p, 0, more);
+                x->len += more;
+        }
+        for (size_t i = 0; i < w->out.len; i++)
+                x->data[i] ^= w->out.data[i];
+        ls_buf_add(&w->parity_numbers, &number, sizeof(number));
+        w->parity_sum += w->out.len;
+}
+
+static void parity_reset(struct ls_trace_writer *w)
+{
+        w->parity.len = w->parity_numbers.len = 0;
+        w->parity.failed = w->parity_numbers.failed = 0;
+        w->parity_sum = 0;
+}
+
+int ls_writer_put_chunk(struct ls_trace_writer *w, uint8_t type, uint8_t flags, uint64_t ticks)
+{
+        struct ls_chunk_header h = { .type = type, .flags = flags, .number = w->number };
+        struct ls_index_row row = { w->number, w->size, 0, type, ticks };
+        int r;
+
+        /* Definitions are small beside samples, and a higher level saves a fourteenth of many stacks. */
+        ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel,
+                               type == LS_CHUNK_SAMPLES ? LS_ZSTD_SAMPLES : LS_ZSTD_DEFINITIONS);
+        r = ls_chunk_make(&w->out, w->zstd, &h, &w->extra, &w->raw, w->cut);
+        ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, LS_ZSTD_SAMPLES);
+
+        w->raw.len = w->extra.len = w->chunk_rows = 0;
+        w->cut[0] = w->cut[1] = 0;
+        w->raw.failed = w->extra.failed = w->body.failed = 0;
+        if (!r)
+                r = ls_writer_write(w, w->out.data, w->out.len);
+        if (r) {
+                w->number += w->size != row.offset;     /* a piece of it stays: its number is used up */
+                return r;
+        }
+        row.size = w->out.len;
+        w->number++;
+        w->since_full += w->out.len;
+        w->since_checkpoint++;
+        if (type == LS_CHUNK_DEFINITIONS) {
+                w->definition_bytes += w->out.len;
+                parity_add(w, (uint32_t)row.number);
+        }
+        ls_buf_add(&w->index, &row, sizeof(row));
+        return 0;
+}
+
+static struct ls_dict *dict_of(struct ls_trace_writer *w, unsigned kind)
+{
+        return kind == LS_REC_STRING ? &w->strings.dict : &w->dict[kind];
+}
+
+/* After a try to write a definition chunk: what was in it is in the file, or is not. */
+static void settle(struct ls_trace_writer *w, uint8_t type, int written)
+{
+        for (unsigned k = 0; k < LS_KINDS; k++) {
+                struct ls_dict *d = dict_of(w, k);
+                uint8_t clear = LS_ROW_STAGED;
+
+                if (ls_schemas[k].rows == LS_ROWS_DENSE && written) {
+                        if (d->staged > d->written)
+                                d->written = d->staged;
+                        if (type == LS_CHUNK_CHECKPOINT && d->staged > d->kept)
+                                d->kept = d->staged;
+                }
+                if (ls_schemas[k].rows != LS_ROWS_KEYED)
+                        continue;
+                if (written)
+                        clear |= LS_ROW_DIRTY | (type == LS_CHUNK_CHECKPOINT ? LS_ROW_NEW : 0);
+                for (uint32_t i = 0; i < d->n; i++)
+                        if (d->state[i] & LS_ROW_STAGED)
+                                d->state[i] &= (uint8_t)~clear;
+        }
+}
+
+static int put_definitions(struct ls_trace_writer *w, uint8_t type)
+{
+        int r = 0;
+
+        if (w->raw.len || w->raw.failed) {
+                r = ls_writer_put_chunk(w, type, 0, 0);
+                settle(w, type, !r);
+        }
+        return r;
+}
+
+static void put_record(struct ls_trace_writer *w, unsigned kind, uint32_t first, uint32_t count)
+{
+        ls_record_end(&w->raw, kind, &w->body);
+        ls_buf_varint(&w->extra, kind);
+        ls_buf_varint(&w->extra, first);
+        ls_buf_varint(&w->extra, count);
+        w->chunk_rows += count;
+}
+
+static int chunk_is_full(const struct ls_trace_writer *w)
+{
+        return w->raw.len >= LS_FLUSH_BYTES || w->extra.len > 200 || w->chunk_rows > LS_MAX_ROWS / 2;
+}
+
+/* Columns, from the one with index c on, of rows [from, from + n) of a dense kind, or of the n ids at ids of a keyed
+ * one. */
+static void put_columns(struct ls_trace_writer *w, const struct ls_dict *d, unsigned c, uint32_t from,
+                        const uint32_t *ids, uint32_t n)
+{
+        for (; c < d->ncol; c++) {
+                if (ls_columns[d->kind][c].type == LS_TYPE_BYTES)
+                        continue;
+                for (uint32_t i = 0; i < n; i++)
+                        w->scratch[i] = ls_dict_row(d, ids ? ids[i] : from + i)[c];
+                ls_column_put(&w->body, c, ls_columns[d->kind][c].encoding, from, w->scratch, n);
+        }
+}
+
+/* The stacks of a second or of a short trace, which are one record: coded. Those that are more are read faster as they
+ * are. Returns 0 when they are not coded. */
+static int put_stacks(struct ls_trace_writer *w, const struct ls_dict *d, uint32_t from, uint32_t n)
+{
+        uint64_t *parents = w->scratch, *locations = w->scratch + n;
+
+        if (n < LS_CODED_STACKS_MIN)
+                return 0;
+        for (uint32_t i = 0; i < n; i++) {
+                const uint64_t *row = ls_dict_row(d, from + i);
+
+                parents[i] = row[LS_C_STACK_PARENT];
+                locations[i] = row[LS_C_STACK_LOCATION];
+        }
+        if (ls_coded_put_stacks(&w->body, from, parents, locations, n))
+                return 0;
+        put_columns(w, d, LS_C_STACK_COROUTINE, from, NULL, n);
+        return 1;
+}
+
+/* Rows of the strings from id on that make about one piece. */
+static uint32_t strings_piece(const struct ls_trace_writer *w, uint32_t from, uint32_t most)
+{
+        size_t bytes = 0;
+        uint32_t n = 0;
+
+        while (n < most && bytes < LS_FLUSH_BYTES / 2)
+                bytes += ls_dict_row(&w->strings.dict, from + n++)[0];
+        return n;
+}
+
+static int put_dense(struct ls_trace_writer *w, unsigned kind, enum select select, uint8_t type)
+{
+        struct ls_dict *d = dict_of(w, kind);
+        uint32_t from = select == PENDING ? d->written : select == SINCE ? d->kept : 0;
+        int r, coded, few = d->n - from <= LS_CODED_STACKS;
+
+        d->staged = from;
+        while (from < d->n) {
+                uint32_t n = d->n - from < RECORD_ROWS ? d->n - from : RECORD_ROWS;
+
+                if (kind == LS_REC_STRING)
+                        n = strings_piece(w, from + 1, n);
+                ls_record_begin(&w->body, from + 1, n);
+                coded = few && kind == LS_REC_STACK && put_stacks(w, d, from + 1, n);
+                if (!coded)
+                        put_columns(w, d, 0, from + 1, NULL, n);
+                if (kind == LS_REC_STRING) {
+                        uint64_t start = ls_dict_row(d, from + 1)[1];
+                        const uint64_t *last = ls_dict_row(d, from + n);
+
+                        ls_column_put_bytes(&w->body, LS_C_STRING_BYTES, w->strings.bytes + start,
+                                            last[0] + last[1] - start);
+                }
+                if (coded)
+                        w->cut[0] = w->raw.len;
+                put_record(w, kind, from + 1, n);
+                if (coded)
+                        w->cut[1] = w->raw.len;
+                d->staged = from += n;
+                if (chunk_is_full(w) && (r = put_definitions(w, type)))
+                        return r;
+        }
+        return 0;
+}
+
+static int put_keyed(struct ls_trace_writer *w, unsigned kind, enum select select, uint8_t type)
+{
+        struct ls_dict *d = &w->dict[kind];
+        uint8_t want = select == PENDING ? LS_ROW_DIRTY : select == SINCE ? LS_ROW_NEW : LS_ROW_SEEN;
+        uint32_t ids[1024], n = 0;
+        int r;
+
+        for (uint32_t id = 1; id <= d->n + 1; id++) {
+                if (id <= d->n && (d->state[id - 1] & want)) {
+                        d->state[id - 1] |= LS_ROW_STAGED;
+                        ids[n++] = id;
+                }
+                if (n == 0 || (id <= d->n && n < 1024))
+                        continue;
+                ls_record_begin(&w->body, 0, n);
+                put_columns(w, d, 0, 0, ids, n);
+                put_record(w, kind, 0, n);
+                n = 0;
+                if (chunk_is_full(w) && (r = put_definitions(w, type)))
+                        return r;
+        }
+        return 0;
+}
+
+/* Texts are large and repeated in no checkpoint: a lost one costs an annotation, not a name. */
+static int put_texts(struct ls_trace_writer *w)
+{
+        while (w->text_rows.len) {
+                const struct ls_text_row *rows = (const void *)w->text_rows.data;
+                uint32_t all = (uint32_t)(w->text_rows.len / sizeof(*rows)), n = 0;
+                size_t bytes = 0;
+                int r;
+
+                while (n < all && n < RECORD_ROWS && bytes < LS_FLUSH_BYTES / 2)
+                        bytes += rows[n++].len;
+                ls_record_begin(&w->body, 0, n);
+                for (unsigned c = 0; c < LS_C_TEXT_BYTES; c++) {
+                        for (uint32_t i = 0; i < n; i++)
+                                w->scratch[i] = ((const uint32_t *)&rows[i])[c];
+                        ls_column_put(&w->body, c, LS_ENC_VARINT, 0, w->scratch, n);
+                }
+                ls_column_put_bytes(&w->body, LS_C_TEXT_BYTES, w->texts.data, bytes);
+                put_record(w, LS_REC_TEXT, 0, n);
+                r = put_definitions(w, LS_CHUNK_DEFINITIONS);
+                if (r)
+                        return r;
+                w->text_rows.len -= n * sizeof(*rows);
+                w->texts.len -= bytes;
+                memmove(w->text_rows.data, rows + n, w->text_rows.len);
+                memmove(w->texts.data, w->texts.data + bytes, w->texts.len);
+        }
+        return 0;
+}
+
+/* As texts: a lost one costs the lines of one trace. */
+static int put_maps(struct ls_trace_writer *w)
+{
+        while (w->map_rows.len) {
+                const struct ls_map_row *rows = (const void *)w->map_rows.data;
+                uint32_t all = (uint32_t)(w->map_rows.len / sizeof(*rows)), n = 0;
+                size_t bytes = 0;
+                int r;
+
+                while (n < all && n < RECORD_ROWS && bytes < LS_FLUSH_BYTES / 2)
+                        bytes += rows[n++].len;
+                ls_record_begin(&w->body, 0, n);
+                for (uint32_t i = 0; i < n; i++)
+                        w->scratch[i] = rows[i].function;
+                ls_column_put(&w->body, LS_C_JITMAP_FUNCTION, LS_ENC_DELTA, 0, w->scratch, n);
+                for (uint32_t i = 0; i < n; i++)
+                        w->scratch[i] = rows[i].len;
+                ls_column_put(&w->body, LS_C_JITMAP_LENGTH, LS_ENC_VARINT, 0, w->scratch, n);
+                ls_column_put_bytes(&w->body, LS_C_JITMAP_BYTES, w->maps.data, bytes);
+                put_record(w, LS_REC_JITMAP, 0, n);
+                r = put_definitions(w, LS_CHUNK_DEFINITIONS);
+                if (r)
+                        return r;
+                w->map_rows.len -= n * sizeof(*rows);
+                w->maps.len -= bytes;
+                memmove(w->map_rows.data, rows + n, w->map_rows.len);
+                memmove(w->maps.data, w->maps.data + bytes, w->maps.len);
+        }
+        return 0;
+}
+
+static int in_checkpoint(unsigned kind, enum select select)
+{
+        if (select == SMALL && (kind == LS_REC_STACK || kind == LS_REC_LOCATION))
+                return 0;
+        return kind != LS_REC_AGGREGATE && kind != LS_REC_SPAN && kind != LS_REC_LINECOUNT &&
+               kind != LS_REC_COUNT;
+}
+
+/* Whether totals are all that waits: each second they would make a chunk of their own, a tenth of a small trace. */
+static int facts_only(struct ls_trace_writer *w)
+{
+        for (unsigned k = 0; k < LS_KINDS; k++) {
+                const struct ls_dict *d = dict_of(w, k);
+
+                if (ls_schemas[k].rows == LS_ROWS_DENSE && d->n > d->written)
+                        return 0;
+                if (ls_schemas[k].rows != LS_ROWS_KEYED || k == LS_REC_INFO || k == LS_REC_THREADCPU)
+                        continue;
+                for (uint32_t i = 0; i < d->n; i++)
+                        if (d->state[i] & LS_ROW_DIRTY)
+                                return 0;
+        }
+        return !w->text_rows.len && !w->map_rows.len && !w->raw.len;
+}
+
+static int put_all(struct ls_trace_writer *w, enum select select, uint8_t type)
+{
+        int r = 0;
+
+        for (unsigned k = 0; k < LS_KINDS; k++)
+                dict_of(w, k)->staged = 0;
+        for (unsigned k = 0; k < LS_KINDS && !r; k++) {
+                if (select != PENDING && !in_checkpoint(k, select))
+                        continue;
+                if (ls_schemas[k].rows == LS_ROWS_DENSE)
+                        r = put_dense(w, k, select, type);
+                else if (ls_schemas[k].rows == LS_ROWS_KEYED)
+                        r = put_keyed(w, k, select, type);
+        }
+        if (!r && select == PENDING)
+                r = put_maps(w);
+        if (!r && select == PENDING)
+                r = put_texts(w);
+        if (!r)
+                r = put_definitions(w, type);
+        w->raw.len = w->extra.len = w->chunk_rows = 0;
+        if (r)
+                settle(w, type, 0);
+        return r;
+}
+
+static int put_parity(struct ls_trace_writer *w)
+{
+        const uint32_t *numbers = (const void *)w->parity_numbers.data;
+        size_t n = w->parity_numbers.len / sizeof(*numbers);
+        uint32_t last = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                ls_buf_varint(&w->extra, numbers[i] - last);
+                last = numbers[i];
+        }
+        ls_buf_add(&w->raw, w->parity.data, w->parity.len);
+        return ls_writer_put_chunk(w, LS_CHUNK_PARITY, 0, 0);
+}
+
+/* Parity costs one chunk where repeating costs them all: for programs with many stacks. */
+static int parity_is_better(const struct ls_trace_writer *w)
+{
+        size_t n = w->parity_numbers.len / sizeof(uint32_t);
+
+        return !w->parity.failed && !w->parity_numbers.failed && n > 1 && n <= UINT8_MAX / 3 &&
+               w->parity_sum >= LS_PARITY_BYTES && w->parity_sum > 3 * w->parity.len;
+}
+
+/* Everything that the file says so far is said again, so that the loss of one chunk loses no name. In full when that
+ * is little beside the file, and else only what is new since the last checkpoint. */
+int ls_writer_checkpoint(struct ls_trace_writer *w, int last)
+{
+        uint64_t affordable = (last ? w->size : w->since_full) / 16;
+        int full = w->definition_bytes <= affordable, parity = !full && parity_is_better(w);
+        int r = parity ? put_parity(w) : 0;
+
+        if (!r)
+                r = put_all(w, parity ? SMALL : full ? ALL : SINCE, LS_CHUNK_CHECKPOINT);
+        if (!r && parity) {
+                w->dict[LS_REC_STACK].kept = w->dict[LS_REC_STACK].written;
+                w->dict[LS_REC_LOCATION].kept = w->dict[LS_REC_LOCATION].written;
+        }
+        if (!r)
+                parity_reset(w);
+        w->since_checkpoint = 0;
+        if (!r && full)
+                w->since_full = 0;
+        return r;
+}
+
+int ls_writer_flush(struct ls_trace_writer *w)
+{
+        int held = w->hold_facts && w->pending_bytes && facts_only(w), r, r2;
+
+        ls_writer_coroutines(w);
+        r = held ? 0 : put_all(w, PENDING, LS_CHUNK_DEFINITIONS);
+        r2 = ls_writer_samples(w);
+
+        /* Definitions that could not be written stay, and are tried again with the next flush. */
+        w->pending_bytes = r || held ? 1 : 0;
+        if (!r)
+                r = r2;
+        if (!r && w->since_checkpoint >= LS_CHECKPOINT_CHUNKS)
+                r = ls_writer_checkpoint(w, 0);
+        return r;
+}
+
+int ls_writer_index(struct ls_trace_writer *w)
+{
+        const struct ls_index_row *rows = (const void *)w->index.data;
+        size_t all = w->index.len / sizeof(*rows), at = 0;
+        int r;
+
+        if (w->index.failed)
+                return -ENOMEM;
+        do {
+                uint32_t n = all - at < LS_FLUSH_ROWS ? (uint32_t)(all - at) : LS_FLUSH_ROWS;
+
+                if (n)          /* without a chunk there is no data */
+                        rows = (const struct ls_index_row *)(const void *)w->index.data + at;
+                ls_record_begin(&w->body, 0, n);
+                for (unsigned c = 0; c < sizeof(*rows) / sizeof(uint64_t); c++) {
+                        for (uint32_t i = 0; i < n; i++)
+                                w->scratch[i] = ((const uint64_t *)&rows[i])[c];
+                        ls_column_put(&w->body, c, ls_columns[LS_REC_INDEX][c].encoding, 0, w->scratch, n);
+                }
+                ls_record_end(&w->raw, LS_REC_INDEX, &w->body);
+                at += n;
+                r = ls_writer_put_chunk(w, LS_CHUNK_INDEX, at == all ? LS_CHUNKF_END : 0, 0);
+        } while (!r && at < all);
+        return r;
+}

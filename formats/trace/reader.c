@@ -1,0 +1,245 @@
+/* Opens and closes a profile: the file itself, the sentences for what cannot be read, and INFO by key. */
+#include "formats/trace/reader_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NOT_A_TRACE "it is not a luasample trace"
+
+static void reader_free(struct ls_reader *r)
+{
+        if (!r)
+                return;
+        if (r->fd >= 0)
+                close(r->fd);
+        for (unsigned k = 0; k < LS_KINDS; k++)
+                ls_dict_done(&r->dict[k]);
+        for (unsigned c = 0; c < LS_COLUMNS_MAX; c++)
+                free(r->scratch[c]);
+        for (struct ls_block *b = r->blocks, *next; b; b = next) {
+                next = b->next;
+                free(b);
+        }
+        ls_sample_buffers_free(r->buffers);
+        free(r->jit_moves);
+        free(r->texts);
+        free(r->maps);
+        free(r->chunks);
+        free(r->window);
+        ls_buf_free(&r->stored);
+        ls_buf_free(&r->raw);
+        ZSTD_freeDCtx(r->zstd);
+        free(r);
+}
+
+void ls_profile_close(struct ls_profile *p)
+{
+        if (!p)
+                return;
+        reader_free(p->priv);
+        free(p->sources);
+        free(p->functions);
+        free(p->locations);
+        free(p->stacks);
+        free(p->zones);
+        free(p->sample_labels);
+        free(p->processes);
+        free(p->threads);
+        free(p->vms);
+        free(p->coroutines);
+        free(p->mappings);
+        free(p->jittraces);
+        free(p->events);
+        free(p->clocks);
+        free(p->regions);
+        free(p->marks);
+        free(p->counters);
+        free(p->counts);
+        free(p->infos);
+        free(p->notices);
+        free(p->damages);
+        free(p);
+}
+
+static int profile_new(struct ls_profile **ret_profile)
+{
+        struct ls_profile *p = calloc(1, sizeof(*p));
+        struct ls_reader *r = calloc(1, sizeof(*r));
+
+        if (!p || !r) {
+                free(p);
+                free(r);
+                return -ENOMEM;
+        }
+        p->priv = r;
+        r->p = p;
+        r->fd = -1;
+        for (unsigned k = 0; k < LS_KINDS; k++)
+                ls_dict_init(&r->dict[k], k);
+        r->window = malloc(LS_WINDOW);
+        r->zstd = ZSTD_createDCtx();
+        if (!r->window || !r->zstd) {
+                ls_profile_close(p);
+                return -ENOMEM;
+        }
+        *ret_profile = p;
+        return 0;
+}
+
+/* Whether the first bytes of a pipe can be a trace, a damaged one too: else its end is not waited for. */
+static int may_be_trace(const char *buf, size_t n)
+{
+        static const uint32_t magic = LS_CHUNK_MAGIC;
+
+        return !memcmp(buf, LS_FILE_MAGIC, n < 8 ? n : 8) || memmem(buf, n, &magic, sizeof(magic));
+}
+
+/* A pipe is read into a temporary file first: dictionaries may come after the samples that use them. Takes fd. */
+static int spool(int fd, int *ret_fd)
+{
+        FILE *f = tmpfile();
+        char buf[65536];
+        int out = f ? dup(fileno(f)) : -1, r = out < 0 ? -errno : 0, first = 1;
+
+        if (f)
+                fclose(f);
+        while (!r) {
+                ssize_t n = read(fd, buf, sizeof(buf));
+
+                if (n == 0)
+                        break;
+                if (n < 0)
+                        r = errno == EINTR ? 0 : -errno;
+                else if (first && !may_be_trace(buf, (size_t)n))
+                        r = -EBADMSG;
+                first = first && n < 0;
+                for (ssize_t done = 0, k; !r && done < n; done += k) {
+                        k = write(out, buf + done, (size_t)(n - done));
+                        if (k < 0)
+                                r = -errno;
+                }
+        }
+        close(fd);
+        if (r && out >= 0)
+                close(out);
+        if (!r)
+                *ret_fd = out;
+        return r;
+}
+
+static int open_file(struct ls_reader *r, const char *path, const char **ret_error)
+{
+        int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO), e;
+        struct stat st;
+
+        *ret_error = NULL;
+        if (fd < 0)
+                return -errno;
+        if (fstat(fd, &st)) {
+                e = -errno;
+                close(fd);
+                return e;
+        }
+        if (S_ISDIR(st.st_mode)) {
+                close(fd);
+                *ret_error = "it is a directory, not a trace file";
+                return -EISDIR;
+        }
+        if (!S_ISREG(st.st_mode)) {
+                e = spool(fd, &fd);
+                if (e == -EBADMSG)
+                        *ret_error = NOT_A_TRACE;
+                if (e)
+                        return e;
+                if (fstat(fd, &st)) {
+                        close(fd);
+                        return -EIO;
+                }
+        }
+        r->fd = fd;
+        r->size = (uint64_t)st.st_size;
+        r->p->file_size = r->size;
+        if (r->size == 0) {
+                *ret_error = "it is empty: nothing was recorded into it yet";
+                return -ENODATA;
+        }
+        return 0;
+}
+
+/* A file without any chunk is a trace only if it starts like one (a cut one). */
+static int looks_like_trace(struct ls_reader *r)
+{
+        uint8_t start[8];
+        ssize_t n = pread(r->fd, start, sizeof(start), 0);
+
+        return r->n_chunks || r->header_ok || (n > 0 && !memcmp(start, LS_FILE_MAGIC, (size_t)n));
+}
+
+static int read_all(struct ls_reader *r, const char *path, const char **ret_error)
+{
+        int e = open_file(r, path, ret_error);
+
+        if (e)
+                return e;
+        e = ls_scan(r);
+        if (e == -EPROTONOSUPPORT)
+                *ret_error = "it was written by a newer luasample; read it with that version";
+        if (e)
+                return e;
+        if (!looks_like_trace(r)) {
+                *ret_error = NOT_A_TRACE;
+                return -EBADMSG;
+        }
+        if (r->p->n_damages)
+                e = ls_parity_repair(r);
+        return e ? e : ls_resolve(r);
+}
+
+int ls_profile_open(const char *path, struct ls_profile **ret_profile, const char **ret_error)
+{
+        static char sentence[256];
+        struct ls_profile *p = NULL;
+        const char *error = NULL;
+        int e = profile_new(&p);
+
+        if (!e)
+                e = read_all(p->priv, path, &error);
+        if (!e) {
+                *ret_profile = p;
+                return 0;
+        }
+        if (!error) {
+                snprintf(sentence, sizeof(sentence), "cannot read it: %s", strerror(-e));
+                error = sentence;
+        }
+        *ret_error = error;
+        ls_profile_close(p);
+        return e;
+}
+
+static const struct ls_info *find_info(const struct ls_profile *p, const char *key)
+{
+        size_t len = strlen(key);
+
+        for (uint32_t i = 0; i < p->n_infos; i++)
+                if (p->infos[i].key.len == len && !memcmp(p->infos[i].key.s, key, len))
+                        return &p->infos[i];
+        return NULL;
+}
+
+uint64_t ls_profile_u64(const struct ls_profile *p, const char *key, uint64_t def)
+{
+        const struct ls_info *i = find_info(p, key);
+
+        return i && i->is_u64 ? i->u64 : def;
+}
+
+struct ls_str ls_profile_str(const struct ls_profile *p, const char *key)
+{
+        const struct ls_info *i = find_info(p, key);
+
+        return i && !i->is_u64 ? i->str : (struct ls_str){ "", 0 };
+}

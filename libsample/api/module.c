@@ -1,0 +1,355 @@
+/* What the recorded program can require: "luasample" (regions, pauses, marks, counters, zones, labels) and "jit.zone".
+ * Both are put into package.preload when the VM is created. */
+#include "libsample/agent.h"
+#include "libsample/api/control.h"
+#include "libsample/vm/engine.h"
+#include "libsample/api/labels.h"
+#include "libsample/vm/lua_debug.h"
+#include "libsample/attach/own.h"
+#include "libsample/api/ready.h"
+#include "libsample/api/zones.h"
+
+/* Zones, in Lua so that they compile where jit.zone's calls do: its stack is this one. own and cur are as in zones.c. */
+static const char module_source[] =
+        "local M, own, cur, zone, lown, new_labels = ...\n"
+        "local pcall, error, select = pcall, error, select\n"
+        "local ok, ffi = pcall(require, 'ffi')\n"
+        "if ok then cur = ffi.cast('int32_t *', cur) end\n"
+        "if ok and own then own = ffi.cast('int32_t *', own) else own = nil end\n"
+        /* zones of this coroutine, or without the FFI of all */
+        "local function held()\n"
+        "  if not own then return #zone end\n"
+        "  local n, co = 0, cur[0]\n"
+        "  for i = 1, own[0] do if own[i] == co then n = n + 1 end end\n"
+        "  return n\n"
+        "end\n"
+        "local function push(name) zone(name or '') end\n"
+        "local function pop()\n"
+        "  if #zone == 0 then return false end\n"
+        "  if own and own[own[0]] ~= cur[0] and own[0] < 16383 and held() == 0 then return false end\n"
+        "  zone() return true\n"
+        "end\n"
+        "local function finish(depth, ok, ...)\n"
+        "  while held() > depth and pop() do end\n"
+        "  if ok then return ... end\n"
+        "  return error((...), 0)\n"
+        "end\n"
+        "function M.zone_push(name) push(name) end\n"
+        "function M.zone_pop() pop() end\n"
+        "function M.zone(name, fn, ...)\n"
+        "  local depth = held()\n"
+        "  push(name)\n"
+        "  return finish(depth, pcall(fn, ...))\n"
+        "end\n"
+        "local label = function() return false end\n"
+        "if ok and lown then\n"
+        "  local bit, setmetatable, type, tostring = require 'bit', setmetatable, type, tostring\n"
+        "  local band, bxor, rshift = bit.band, bit.bxor, bit.rshift\n"
+        "  local running, status = coroutine._running or coroutine.running, coroutine._status or coroutine.status\n"
+        "  local slots, live, sets = ffi.cast('int32_t *', lown)\n"
+        /* a slot that nobody has, or one whose coroutine has ended and was not collected yet */
+        "  local function take(co, hash)\n"
+        "    for dead = 0, 1 do for i = hash, hash + 15 do\n"
+        "      local s = band(i, 4095) + 1\n"
+        "      local c = live[s]\n"
+        "      if c == nil or dead == 1 and c ~= true and status(c) == 'dead' then\n"
+        "        slots[s] = 0\n"
+        "        sets[s] = { false, false, false, false, false, false, false, false,\n"
+        "                    false, false, false, false, false, false, false, false }\n"
+        "        local c, main = running()\n"
+        "        live[s] = not main and c or true slots[s] = co\n"
+        "        return s\n"
+        "      end\n"
+        "    end end\n"
+        "  end\n"
+        "  label = function(key, value)\n"
+        "    if not live then\n"
+        "      live, sets = new_labels()\n"
+        "      if not live then return false end\n"            /* an attachment has ended, or there is no memory */
+        "      setmetatable(live, { __mode = 'v' })\n"
+        "    end\n"
+        "    local co, s = cur[0]\n"
+        "    local hash = band(bxor(rshift(co, 4), rshift(co, 14)), 4095)\n"
+        "    for i = hash, hash + 15 do\n"
+        "      local at = band(i, 4095) + 1\n"
+        "      if slots[at] == co and live[at] ~= nil then s = at break end\n"
+        "    end\n"
+        "    if not s then\n"
+        "      if value == nil then return true end\n"
+        "      s = take(co, hash)\n"
+        "      if not s then return false end\n"
+        "    end\n"
+        "    if type(key) ~= 'string' then key = tostring(key) end\n"
+        "    if value == nil then value = false\n"
+        "    elseif type(value) ~= 'string' and type(value) ~= 'number' then value = tostring(value) end\n"
+        "    local set, room = sets[s]\n"
+        "    for i = 1, 15, 2 do\n"
+        "      if set[i] == key then set[i + 1] = value return true end\n"
+        "      if not set[i + 1] and not room then room = i end\n"
+        "    end\n"
+        "    if value and room then set[room] = key set[room + 1] = value end\n"
+        "    return not value or room ~= nil\n"
+        "  end\n"
+        "end\n"
+        "function M.label(key, value) label(key, value) end\n"
+        "return { _push = function(name) push(name) return true end, _pop = pop, _label = label }\n";
+
+_Static_assert(LS_LABEL_SLOTS == 4096 && LS_LABEL_PROBES == 16 && LS_LABELS_MOST == 8, "the Lua code has these figures");
+
+#define INNER "luasample.inner"         /* in the registry: what the C interface calls */
+#define OUTER "luasample.module"        /* and the module, where that was what opened it */
+
+/* The name of a region: start("name"), start{name = "name"} or nothing. */
+static const char *region_name(lua_State *L, size_t *len)
+{
+        *len = 0;
+        if (ls_lua.lua_gettop(L) < 1)
+                return "";
+        if (ls_lua.lua_type(L, 1) == LS_LUA_TTABLE)
+                ls_lua.lua_getfield(L, 1, "name");
+        else
+                ls_lua.lua_pushvalue(L, 1);
+        return ls_lua.lua_type(L, -1) == LS_LUA_TSTRING ? ls_lua.lua_tolstring(L, -1, len) : "";
+}
+
+/* The name of the trace of the program's own recorder, which is asked for or not. */
+static int push_trace(lua_State *L, int wanted)
+{
+        if (wanted)
+                ls_lua.lua_pushstring(L, ls_own_trace());
+        return wanted;
+}
+
+/* luasample.start(opts): from here on only what lies between start and stop is recorded. */
+static int region_start(lua_State *L)
+{
+        size_t len;
+        const char *name = region_name(L, &len);
+
+        ls_control_start(L, name, len);
+        return push_trace(L, ls_own_is_at_work());
+}
+
+static int region_stop(lua_State *L)
+{
+        ls_control_stop(L);
+        return push_trace(L, !ls_control_in_region() && ls_own_end());
+}
+
+static int pause_samples(lua_State *L)
+{
+        ls_control_pause(L);
+        return 0;
+}
+
+static int resume_samples(lua_State *L)
+{
+        ls_control_resume(L);
+        return 0;
+}
+
+/* A string or a number; anything else is an empty name: what marks the program must not break it. */
+static int mark(lua_State *L)
+{
+        size_t len = 0;
+        const char *name = ls_lua.lua_gettop(L) ? ls_lua.lua_tolstring(L, 1, &len) : NULL;
+
+        ls_control_mark(name ? name : "", len);
+        return 0;
+}
+
+/* What is no number, and NaN, is no value. */
+static int counter(lua_State *L)
+{
+        size_t len = 0;
+        const char *name = ls_lua.lua_gettop(L) > 1 ? ls_lua.lua_tolstring(L, 1, &len) : NULL;
+
+        if (name && ls_lua.lua_type(L, 2) == LS_LUA_TNUMBER)
+                ls_control_counter(name, len, ls_lua.lua_tonumber(L, 2));
+        return 0;
+}
+
+/* ready(co), ready(co, false): anything that is no coroutine is let pass. */
+static int ready(lua_State *L)
+{
+        int runs = ls_lua.lua_gettop(L) > 1 && !ls_lua.lua_toboolean(L, 2);
+
+        if (ls_lua.lua_gettop(L) && ls_lua.lua_type(L, 1) == LS_LUA_TTHREAD)
+                ls_ready_mark(ls_lua.lua_topointer(L, 1), !runs);
+        return 0;
+}
+
+static int is_recording(lua_State *L)
+{
+        ls_lua.lua_pushboolean(L, ls_control_is_recording(L));
+        return 1;
+}
+
+/* Leaves package.loaded[name] or nil on the stack; returns 1 when it is there. */
+static int push_loaded(lua_State *L, const char *name)
+{
+        ls_lua.lua_getfield(L, LS_LUA_REGISTRYINDEX, "_LOADED");
+        if (ls_lua.lua_type(L, -1) == LS_LUA_TTABLE) {
+                ls_lua.lua_getfield(L, -1, name);
+                ls_lua.lua_remove(L, -2);
+        }
+        return ls_lua.lua_type(L, -1) == LS_LUA_TTABLE;
+}
+
+/* Leaves the program's jit.zone on the stack, and loads it as require would. */
+static void push_zone(lua_State *L)
+{
+        if (push_loaded(L, "jit.zone"))
+                return;
+        ls_lua_pop(L, 1);
+        ls_lua.lua_pushcclosure(L, ls_zone_open, 0);
+        ls_lua.lua_call(L, 0, 1);
+        ls_lua.lua_getfield(L, LS_LUA_REGISTRYINDEX, "_LOADED");
+        if (ls_lua.lua_type(L, -1) == LS_LUA_TTABLE) {
+                ls_lua.lua_pushvalue(L, -2);
+                ls_lua.lua_setfield(L, -2, "jit.zone");
+        }
+        ls_lua_pop(L, 1);
+}
+
+/* The tables of the first label: with room in their array parts, which is where the tick handler looks. Returns both. */
+static int new_labels(lua_State *L)
+{
+        struct ls_vm_labels *labels;
+
+        ls_module_lend(L);              /* in another attachment than that which opened the module */
+        labels = ls_labels_of(L);
+        if (!labels)
+                return 0;
+        ls_lua.lua_createtable(L, LS_LABEL_SLOTS, 0);
+        ls_lua.lua_pushvalue(L, -1);
+        ls_lua.lua_setfield(L, LS_LUA_REGISTRYINDEX, "luasample.live");
+        ls_lua.lua_createtable(L, LS_LABEL_SLOTS, 0);
+        ls_lua.lua_pushvalue(L, -1);
+        ls_lua.lua_setfield(L, LS_LUA_REGISTRYINDEX, "luasample.labels");
+        labels->live = ls_lua.lua_topointer(L, -2);
+        labels->sets = ls_lua.lua_topointer(L, -1);
+        return 2;
+}
+
+/* Adds what is written in Lua to the table on the stack. */
+static void add_lua(lua_State *L)
+{
+        const char *g = LS_READ(const char *, L, LS_L_GLREF);
+        int module = ls_lua.lua_gettop(L);
+        struct ls_vm *vm = ls_vm_of(L);
+        struct ls_vm_labels *labels = ls_labels_of(L);
+
+        push_zone(L);
+        if (vm && vm->lent && vm->zones && !vm->zones->names)        /* LuaJIT's own, from before: its stack is in itself */
+                vm->zones->names = ls_lua.lua_topointer(L, -1);
+        if (ls_lua.luaL_loadbuffer(L, module_source, sizeof module_source - 1, "=luasample"))
+                ls_lua.lua_error(L);
+        ls_lua.lua_pushvalue(L, module);
+        if (vm && vm->zones && vm->zones->tracked)
+                ls_lua.lua_pushlightuserdata(L, vm->zones->own);
+        else
+                ls_lua.lua_pushnil(L);
+        ls_lua.lua_pushlightuserdata(L, (void *)(uintptr_t)(g + ls_vm_facts.cur_L_offset));
+        ls_lua.lua_pushvalue(L, module + 1);
+        if (labels)
+                ls_lua.lua_pushlightuserdata(L, labels->own);
+        else
+                ls_lua.lua_pushnil(L);
+        ls_lua.lua_pushcclosure(L, new_labels, 0);
+        ls_lua.lua_call(L, 6, 1);
+        ls_lua.lua_setfield(L, LS_LUA_REGISTRYINDEX, INNER);
+        ls_lua.lua_settop(L, module);
+}
+
+static int open_module(lua_State *L)
+{
+        static const struct { const char *name; int (*fn)(lua_State *); } functions[] = {
+                { "start", region_start },
+                { "stop", region_stop },
+                { "pause", pause_samples },
+                { "resume", resume_samples },
+                { "mark", mark },
+                { "counter", counter },
+                { "is_recording", is_recording },
+                { "ready", ready },
+        };
+
+        ls_lua.lua_createtable(L, 0, 12);
+        for (unsigned i = 0; i < sizeof functions / sizeof *functions; i++) {
+                ls_lua.lua_pushcclosure(L, functions[i].fn, 0);
+                ls_lua.lua_setfield(L, -2, functions[i].name);
+        }
+        ls_lua.lua_pushlstring(L, LS_VERSION, sizeof LS_VERSION - 1);
+        ls_lua.lua_setfield(L, -2, "_VERSION");
+        add_lua(L);
+        return 1;
+}
+
+/* What the program has of the module for programs that are not recorded (luasample.lua) goes on as this one, on top of the
+ * stack; else this one is what require finds. */
+static void join_loaded(lua_State *L)
+{
+        int module = ls_lua.lua_gettop(L), joins = 0;
+
+        if (push_loaded(L, "luasample")) {
+                ls_lua.lua_getfield(L, -1, "_join");
+                joins = ls_lua.lua_type(L, -1) == LS_LUA_TFUNCTION;
+        }
+        if (joins) {
+                ls_lua.lua_pushvalue(L, module);
+                ls_lua.lua_call(L, 1, 0);
+        } else {
+                ls_lua.lua_getfield(L, LS_LUA_REGISTRYINDEX, "_LOADED");
+                ls_lua.lua_pushvalue(L, module);
+                if (ls_lua.lua_type(L, -2) == LS_LUA_TTABLE)
+                        ls_lua.lua_setfield(L, -2, "luasample");
+        }
+        ls_lua.lua_settop(L, module);
+}
+
+void ls_module_push(lua_State *L, const char *function)
+{
+        ls_module_lend(L);
+        ls_lua.lua_getfield(L, LS_LUA_REGISTRYINDEX, INNER);
+        if (ls_lua.lua_type(L, -1) != LS_LUA_TTABLE) {
+                ls_lua_pop(L, 1);
+                open_module(L);
+                ls_lua.lua_pushvalue(L, -1);
+                ls_lua.lua_setfield(L, LS_LUA_REGISTRYINDEX, OUTER);
+                join_loaded(L);
+                ls_lua_pop(L, 1);
+                ls_lua.lua_getfield(L, LS_LUA_REGISTRYINDEX, INNER);
+        }
+        if (function)
+                ls_lua.lua_getfield(L, -1, function);
+        else
+                ls_lua.lua_getfield(L, LS_LUA_REGISTRYINDEX, OUTER);
+}
+
+/* The registry's _PRELOAD becomes package.preload when the package library is opened. */
+static int install(lua_State *L)
+{
+        ls_lua.lua_getfield(L, LS_LUA_REGISTRYINDEX, "_PRELOAD");
+        if (ls_lua.lua_type(L, -1) != LS_LUA_TTABLE) {
+                ls_lua_pop(L, 1);
+                ls_lua.lua_createtable(L, 0, 4);
+                ls_lua.lua_pushvalue(L, -1);
+                ls_lua.lua_setfield(L, LS_LUA_REGISTRYINDEX, "_PRELOAD");
+        }
+        ls_lua.lua_pushcclosure(L, open_module, 0);
+        ls_lua.lua_setfield(L, -2, "luasample");
+        ls_lua.lua_pushcclosure(L, ls_zone_open, 0);
+        ls_lua.lua_setfield(L, -2, "jit.zone");
+        ls_lua_pop(L, 1);
+        return 0;
+}
+
+void ls_module_install(lua_State *L)
+{
+        int top = ls_lua.lua_gettop(L);
+
+        ls_lua.lua_pushcclosure(L, install, 0);
+        ls_lua.lua_pcall(L, 0, 0, 0);   /* no memory: the program will notice soon enough by itself */
+        ls_lua.lua_settop(L, top);
+}

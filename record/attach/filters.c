@@ -1,0 +1,326 @@
+/* See filters.h. A filter is a program of classic BPF over struct seccomp_data: it only jumps
+ * forward. Here each word has a value or is unknown; where a jump depends on what is unknown both
+ * ways are gone, within a bound of steps. */
+#include "record/attach/filters.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "record/attach/threads.h"
+#include "record/stop.h"
+
+#define STEPS_MOST 50000000u            /* of all filters of a process on all calls: 0.2 s */
+#define DEPTH_MOST 64u                  /* jumps on a way that depend on what is unknown */
+#define FILTERS_MOST 64u                /* of a thread */
+#define WORDS (sizeof(struct seccomp_data) / 4)
+
+struct word {
+        uint32_t value;
+        int known;
+};
+
+struct machine {
+        struct word a, x, m[BPF_MEMWORDS];
+        unsigned at, depth;
+};
+
+struct judged {                         /* a filter and a call */
+        const struct sock_filter *code;
+        unsigned n, *budget;            /* steps that are left */
+        struct word data[WORDS];        /* struct seccomp_data */
+        enum ls_verdict worst;
+        int err;                        /* with LS_VERDICT_FAILS */
+};
+
+static struct word known(uint32_t value)
+{
+        return (struct word){ value, 1 };
+}
+
+static void note(struct judged *j, enum ls_verdict v, int err)
+{
+        /* two ways that fail with different errors: neither is the one */
+        if (v == LS_VERDICT_FAILS && j->worst == LS_VERDICT_FAILS && err != j->err)
+                j->err = -1;
+        else if (v > j->worst) {
+                j->worst = v;
+                j->err = err;
+        }
+}
+
+static void give(struct judged *j, struct word action)
+{
+        if (!action.known) {
+                note(j, LS_VERDICT_UNKNOWN, 0);
+                return;
+        }
+        switch (action.value & SECCOMP_RET_ACTION_FULL) {
+        case SECCOMP_RET_ALLOW:
+        case SECCOMP_RET_LOG:
+                note(j, LS_VERDICT_ALLOWED, 0);
+                return;
+        case SECCOMP_RET_ERRNO:
+                note(j, LS_VERDICT_FAILS, (int)(action.value & SECCOMP_RET_DATA));
+                return;
+        case SECCOMP_RET_USER_NOTIF:    /* another process answers */
+        case SECCOMP_RET_TRACE:
+                note(j, LS_VERDICT_UNKNOWN, 0);
+                return;
+        default:                        /* a trap's signal is the program's */
+                note(j, LS_VERDICT_ENDS, 0);
+        }
+}
+
+static struct word compute(uint16_t op, struct word a, struct word b)
+{
+        uint32_t v = a.value, w = b.value;
+
+        if (op == BPF_AND && ((a.known && !v) || (b.known && !w)))
+                return known(0);
+        if (!a.known || (!b.known && op != BPF_NEG))
+                return (struct word){ 0, 0 };
+        switch (op) {
+        case BPF_ADD: return known(v + w);
+        case BPF_SUB: return known(v - w);
+        case BPF_MUL: return known(v * w);
+        case BPF_DIV: return known(v / w);
+        case BPF_AND: return known(v & w);
+        case BPF_OR: return known(v | w);
+        case BPF_XOR: return known(v ^ w);
+        case BPF_LSH: return known(v << (w & 31));
+        case BPF_RSH: return known(v >> (w & 31));
+        case BPF_NEG: return known(0u - v);
+        default: return (struct word){ 0, 0 };
+        }
+}
+
+static int holds(uint16_t op, uint32_t v, uint32_t w)
+{
+        switch (op) {
+        case BPF_JEQ: return v == w;
+        case BPF_JGT: return v > w;
+        case BPF_JGE: return v >= w;
+        default: return (v & w) != 0;
+        }
+}
+
+/* All but jumps and ends. Returns 0, or -1: no such instruction. */
+static int step(const struct judged *j, struct machine *m, const struct sock_filter *f)
+{
+        const struct word k = known(f->k);
+
+        switch (f->code) {
+        case BPF_LD | BPF_W | BPF_ABS:
+                if (f->k % 4 || f->k / 4 >= WORDS)
+                        return -1;
+                m->a = j->data[f->k / 4];
+                return 0;
+        case BPF_LD | BPF_W | BPF_LEN: m->a = known(sizeof(struct seccomp_data)); return 0;
+        case BPF_LDX | BPF_W | BPF_LEN: m->x = known(sizeof(struct seccomp_data)); return 0;
+        case BPF_LD | BPF_IMM: m->a = k; return 0;
+        case BPF_LDX | BPF_IMM: m->x = k; return 0;
+        case BPF_MISC | BPF_TAX: m->x = m->a; return 0;
+        case BPF_MISC | BPF_TXA: m->a = m->x; return 0;
+        }
+        if (BPF_CLASS(f->code) == BPF_ALU) {
+                const struct word b = BPF_SRC(f->code) == BPF_X ? m->x : k;
+
+                if (BPF_OP(f->code) == BPF_DIV && !(b.known && b.value))        /* it kills */
+                        return -1;
+                m->a = compute(BPF_OP(f->code), m->a, b);
+                return 0;
+        }
+        if (f->k >= BPF_MEMWORDS)
+                return -1;
+        switch (f->code) {
+        case BPF_LD | BPF_MEM: m->a = m->m[f->k]; return 0;
+        case BPF_LDX | BPF_MEM: m->x = m->m[f->k]; return 0;
+        case BPF_ST: m->m[f->k] = m->a; return 0;
+        case BPF_STX: m->m[f->k] = m->x; return 0;
+        }
+        return -1;
+}
+
+static void run(struct judged *j, struct machine m)
+{
+        while (m.at < j->n && *j->budget) {
+                const struct sock_filter *f = &j->code[m.at++];
+                struct word w = BPF_SRC(f->code) == BPF_X ? m.x : known(f->k);
+
+                --*j->budget;
+                if (BPF_CLASS(f->code) == BPF_RET) {
+                        give(j, BPF_RVAL(f->code) == BPF_A ? m.a : known(f->k));
+                        return;
+                }
+                if (BPF_CLASS(f->code) != BPF_JMP) {
+                        if (step(j, &m, f) < 0)
+                                break;
+                } else if (BPF_OP(f->code) == BPF_JA) {
+                        m.at = f->k < j->n ? m.at + f->k : j->n;
+                } else if (m.a.known && w.known) {
+                        m.at += holds(BPF_OP(f->code), m.a.value, w.value) ? f->jt : f->jf;
+                } else {
+                        struct machine other = m;
+
+                        if (++m.depth > DEPTH_MOST)
+                                break;
+                        other.depth = m.depth;
+                        other.at += f->jt;
+                        run(j, other);
+                        m.at += f->jf;
+                }
+        }
+        note(j, LS_VERDICT_UNKNOWN, 0); /* too long, or not a filter */
+}
+
+enum ls_verdict ls_seccomp_judge(const struct sock_filter *code, unsigned n,
+                                 const struct ls_call *call, unsigned *budget, int *ret_errno)
+{
+        struct judged j = { .code = code, .n = n, .budget = budget };
+        struct machine m = { .a = known(0), .x = known(0) };
+
+        j.data[offsetof(struct seccomp_data, nr) / 4] = known((uint32_t)call->nr);
+        j.data[offsetof(struct seccomp_data, arch) / 4] = known(AUDIT_ARCH_X86_64);
+        for (unsigned i = 0; i < 6; i++)
+                if (call->known & (1u << i)) {
+                        unsigned at = (unsigned)(offsetof(struct seccomp_data, args) / 4) + 2 * i;
+
+                        j.data[at] = known((uint32_t)call->args[i]);
+                        j.data[at + 1] = known((uint32_t)(call->args[i] >> 32));
+                }
+        run(&j, m);
+        *ret_errno = j.err;
+        return j.worst;
+}
+
+/* All filters of a thread on one call: the kernel takes the worst, too. */
+struct filters {
+        unsigned n, length[FILTERS_MOST];
+        struct sock_filter *code[FILTERS_MOST];
+};
+
+static enum ls_verdict judge_all(const struct filters *all, const struct ls_call *call,
+                                 unsigned *budget)
+{
+        enum ls_verdict worst = LS_VERDICT_ALLOWED;
+
+        for (unsigned i = 0; i < all->n; i++) {
+                enum ls_verdict v;
+                int err;
+
+                v = ls_seccomp_judge(all->code[i], all->length[i], call, budget, &err);
+                if (v == LS_VERDICT_FAILS &&
+                    (call->may_fail < 0 || (call->may_fail && call->may_fail == err)))
+                        v = LS_VERDICT_ALLOWED;
+                worst = v > worst ? v : worst;
+        }
+        return worst;
+}
+
+static void free_filters(struct filters *all)
+{
+        while (all->n)
+                free(all->code[--all->n]);
+}
+
+#ifndef PTRACE_SECCOMP_GET_FILTER
+#define PTRACE_SECCOMP_GET_FILTER 0x420c
+#endif
+
+/* Of a thread that is stopped. Returns 0 or -errno. */
+static int read_filters(pid_t tid, struct filters *all)
+{
+        all->n = 0;
+        for (;;) {
+                unsigned long i = all->n;
+                long n = ptrace((enum __ptrace_request)PTRACE_SECCOMP_GET_FILTER, tid, i, NULL);
+
+                if (n < 0 && errno == ENOENT && i)
+                        return 0;       /* that was the last */
+                if (n < 0)
+                        return -errno;
+                if (i == FILTERS_MOST || n > BPF_MAXINSNS)
+                        return -E2BIG;
+                all->code[i] = calloc((size_t)n, sizeof(struct sock_filter));
+                if (!all->code[i])
+                        return -ENOMEM;
+                all->n++;
+                all->length[i] = (unsigned)n;
+                if (ptrace((enum __ptrace_request)PTRACE_SECCOMP_GET_FILTER, tid, i,
+                           all->code[i]) != n)
+                        return -EIO;
+        }
+}
+
+struct look {
+        unsigned budget;
+        enum ls_verdict worst;
+        const char *call;
+};
+
+static int look_at(struct look *l, pid_t pid, pid_t tid)
+{
+        struct ls_stopped t = { .tid = tid };
+        struct filters all = { 0 };
+        int err = ls_stop_one(pid, &t);
+
+        if (err < 0)
+                return err == -ESRCH ? 0 : err; /* it has ended */
+        err = read_filters(tid, &all);
+        ls_stop_one_end(pid, &t);
+        for (unsigned i = 0; err == 0 && i < ls_n_calls; i++) {
+                enum ls_verdict v = judge_all(&all, &ls_calls[i], &l->budget);
+
+                if (v > l->worst) {
+                        l->worst = v;
+                        l->call = ls_calls[i].name;
+                }
+        }
+        free_filters(&all);
+        return err;
+}
+
+static int has_filter(pid_t pid, const char *tid)
+{
+        char path[320], line[256];
+        int mode = 0;
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)pid, tid);
+        f = fopen(path, "re");
+        while (f && fgets(line, sizeof(line), f))
+                if (sscanf(line, "Seccomp: %d", &mode) == 1)
+                        break;
+        if (f)
+                fclose(f);
+        return mode == SECCOMP_MODE_FILTER;
+}
+
+int ls_seccomp_look(pid_t pid, const char **ret_call)
+{
+        struct look l = { STEPS_MOST, LS_VERDICT_ALLOWED, NULL };
+        struct dirent *e;
+        char path[64];
+        int err = 0;
+        DIR *dir;
+
+        snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+        dir = opendir(path);
+        if (!dir)
+                return -errno;
+        while (err == 0 && (e = readdir(dir)))
+                if (isdigit((unsigned char)e->d_name[0]) && has_filter(pid, e->d_name))
+                        err = look_at(&l, pid, (pid_t)strtol(e->d_name, NULL, 10));
+        closedir(dir);
+        *ret_call = l.call;
+        return err < 0 ? err : (int)l.worst;
+}

@@ -1,0 +1,100 @@
+/* Values of counters become rows: at first one an interval of each counter, and half as many each time that it has filled
+ * DENSE rows, so that a recording of days keeps a curve of each and no disk is filled. The value that holds at the end is
+ * always there: what was passed over, or came through no ring, is in the table of the memory. All that is in there was
+ * written by the program, and may be anything. */
+#include "record/translate/counts.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "record/translate/translate.h"
+
+#define DENSE 16384u                    /* rows of a counter in a file before they get sparser */
+#define ROWS_MAX (1u << 20)             /* of a process in a file, but for last values */
+#define LATE_NS 1000000000ull           /* older than the start, or newer than the last look at the clock */
+
+/* The writer's id, made at the first value. 0 = it has no name. */
+static uint32_t id_of(struct ls_translate *t, uint32_t i)
+{
+        struct ls_counter *c = &ls_shm_counters(t->cfg.memory->shm)[i];
+        uint32_t named = atomic_load_explicit(&c->named, memory_order_acquire);
+        char name[LS_COUNTER_NAME];
+
+        if (t->counts.one[i].id || !named || named - 1 > sizeof(name))
+                return t->counts.one[i].id;
+        memcpy(name, c->name, sizeof(name));
+        t->counts.one[i].id = ls_trace_counter(t->cfg.writer, t->cfg.process,
+                                               ls_trace_string(t->cfg.writer, name, named - 1));
+        return t->counts.one[i].id;
+}
+
+static int makes_sense(const struct ls_translate *t, uint64_t time_ns, uint64_t bits)
+{
+        double value;
+
+        memcpy(&value, &bits, sizeof(value));
+        return isfinite(value) && time_ns + LATE_NS >= t->cfg.start_ns && time_ns <= t->now_ns + LATE_NS;
+}
+
+static void write_row(struct ls_translate *t, uint32_t i, uint64_t time_ns, uint64_t value)
+{
+        struct ls_counts_one *one = &t->counts.one[i];
+
+        ls_trace_count(t->cfg.writer, one->id, time_ns, value);
+        one->time_ns = time_ns;
+        one->value = value;
+        if (!one->apart_ns)
+                one->apart_ns = t->cfg.interval_ns;
+        if (++one->rows % DENSE == 0 && one->apart_ns < UINT64_MAX / 2)
+                one->apart_ns *= 2;
+        t->counts.rows++;
+}
+
+/* A value that may be written, if there was none for long enough at due_ns. */
+static void take(struct ls_translate *t, uint32_t i, uint64_t time_ns, uint64_t value, uint64_t due_ns)
+{
+        struct ls_counts_one *one = &t->counts.one[i];
+
+        if (!id_of(t, i) || (one->time_ns && time_ns < one->time_ns) || (one->time_ns == time_ns && one->value == value))
+                return;
+        if (one->time_ns && due_ns - one->time_ns < one->apart_ns)
+                return;
+        if (due_ns == UINT64_MAX || t->counts.rows < ROWS_MAX)
+                write_row(t, i, time_ns, value);
+        else
+                t->counts.dropped++;
+}
+
+int ls_counts_record(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
+{
+        const struct ls_rec_count *rec = body;
+
+        (void)ring;
+        if (len < sizeof(*rec) || rec->counter >= LS_COUNTERS || !makes_sense(t, rec->time_ns, rec->value))
+                return -EINVAL;
+        take(t, rec->counter, rec->time_ns, rec->value, rec->time_ns);
+        return 0;
+}
+
+void ls_counts_look(struct ls_translate *t, int last)
+{
+        struct ls_shm *shm = t->cfg.memory->shm;
+        uint32_t n = atomic_load_explicit(&shm->counters, memory_order_acquire);
+
+        for (uint32_t i = 0; i < n && i < LS_COUNTERS; i++) {
+                struct ls_counter *c = &ls_shm_counters(shm)[i];
+                uint64_t time_ns = atomic_load_explicit(&c->time_ns, memory_order_acquire);
+                uint64_t value = atomic_load_explicit(&c->value, memory_order_relaxed);
+
+                if (time_ns && makes_sense(t, time_ns, value))
+                        take(t, i, time_ns, value, last ? UINT64_MAX : t->now_ns);
+        }
+}
+
+void ls_counts_restart(struct ls_translate *t)
+{
+        for (uint32_t i = 0; i < LS_COUNTERS; i++)
+                t->counts.one[i] = (struct ls_counts_one){ .id = t->counts.one[i].id };
+        t->counts.rows = 0;
+}

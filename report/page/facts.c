@@ -1,0 +1,148 @@
+/* What a page says of the recording: how well the rate was kept, what was lost, where it ran, what was marked. Called by
+ * report/page/page.c. */
+#include "report/page/page.h"
+#include "report/model/facts.h"
+#include "report/view/json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define MOST_MARKS 2000u                /* a program may mark each frame that it draws */
+
+static void put_infos(const struct ls_profile *p, yajl_gen g)
+{
+        static const struct { const char *title, *key; } rows[] = {
+                { "Command", "command" }, { "Host", "host" }, { "Kernel", "kernel" }, { "Runtime", "runtime" },
+                { "Engine", "engine" }, { "Timer", "timer" }, { "Clock", "clock" },
+                { "Places in compiled code", "jit_leaf" }, { "Recorded by luasample", "version" },
+        };
+
+        ls_json_key(g, "infos");
+        yajl_gen_array_open(g);
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct ls_str value = ls_profile_str(p, rows[i].key);
+
+                if (!value.len)
+                        continue;
+                yajl_gen_array_open(g);
+                ls_json_str(g, NULL, rows[i].title);
+                ls_json_text(g, NULL, value);
+                yajl_gen_array_close(g);
+        }
+        yajl_gen_array_close(g);
+}
+
+/* [what, count, share, kind]: kind 0 = ticks that are missing, 1 = stacks that lack a part, 2 = other. */
+static void put_losses(const struct ls_facts *f, const struct ls_profile *p, yajl_gen g)
+{
+        ls_json_key(g, "losses");
+        yajl_gen_array_open(g);
+        for (unsigned i = 0; i < f->n_losses; i++) {
+                const struct ls_loss_fact *l = &f->losses[i];
+                char one[160];
+
+                if (!l->count)
+                        continue;
+                yajl_gen_array_open(g);
+                ls_json_str(g, NULL, l->is_ticks ? l->label : ls_counted_text(l->count, l->label, one, sizeof(one)));
+                ls_json_u64(g, NULL, l->count);
+                ls_json_double(g, NULL, l->share);
+                ls_json_u64(g, NULL, l->is_ticks ? 0 : l->is_stack ? 1 : 2);
+                yajl_gen_array_close(g);
+        }
+        if (p->lost_ticks) {
+                yajl_gen_array_open(g);
+                ls_json_str(g, NULL, "definitions of the stacks were in damaged chunks");
+                ls_json_u64(g, NULL, p->lost_ticks);
+                ls_json_double(g, NULL, ls_share(p->lost_ticks, f->ticks));
+                ls_json_u64(g, NULL, 1);
+                yajl_gen_array_close(g);
+        }
+        yajl_gen_array_close(g);
+}
+
+static void put_note(yajl_gen g, uint32_t n, const char *what)
+{
+        char text[96];
+
+        if (!n)
+                return;
+        snprintf(text, sizeof(text), "%" PRIu32 " more %s", n, what);
+        ls_json_str(g, NULL, text);
+}
+
+/* Of the threads and the time that the filters leave. */
+static int is_shown(const struct ls_filter *f, const struct ls_mark *m)
+{
+        return (!f->threads || f->threads[m->thread]) &&
+               (!f->has_time || (m->time_ns > f->from_ns && m->time_ns <= f->to_ns));
+}
+
+static uint32_t marks_left_out(const struct ls_report *r)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < r->profile->n_marks; i++)
+                n += is_shown(r->filter, &r->profile->marks[i]) != 0;
+        return n > MOST_MARKS ? n - MOST_MARKS : 0;
+}
+
+static void put_notes(const struct ls_report *r, const struct ls_page_cells *c, yajl_gen g)
+{
+        const struct ls_profile *p = r->profile;
+
+        ls_json_key(g, "notes");
+        yajl_gen_array_open(g);
+        for (uint32_t i = 0; i < p->n_notices && i < 20; i++)
+                ls_json_text(g, NULL, p->notices[i]);
+        if (!p->complete)
+                ls_json_str(g, NULL, "the trace has no end: it is still being written, or was cut off");
+        if (p->n_damages)
+                ls_json_str(g, NULL, "chunks of the trace are damaged: luasample info lists them");
+        put_note(g, c->labels.left_out, "keys of labels are not on the page: --label filters by them");
+        put_note(g, marks_left_out(r), "marks are not on the page: luasample dump lists all");
+        yajl_gen_array_close(g);
+}
+
+void ls_page_facts_json(const struct ls_page *page, const struct ls_page_cells *c, yajl_gen g)
+{
+        const struct ls_profile *p = page->report->profile;
+        struct ls_facts f;
+
+        ls_facts_init(&f, p);
+        ls_json_key(g, "facts");
+        yajl_gen_map_open(g);
+        ls_json_u64(g, "elapsed_ns", f.elapsed_ns);
+        ls_json_u64(g, "samples", p->recorded_samples);
+        ls_json_u64(g, "ticks", f.ticks);
+        ls_json_double(g, "own_share", f.own_share);
+        ls_json_u64(g, "start_realtime_ns", ls_profile_u64(p, "start_realtime_ns", 0));
+        put_infos(p, g);
+        put_losses(&f, p, g);
+        put_notes(page->report, c, g);
+        yajl_gen_map_close(g);
+}
+
+/* [ns after the start, thread of the page or -1, name] of each. */
+void ls_page_marks_json(const struct ls_page_tables *t, yajl_gen g)
+{
+        const struct ls_profile *p = t->r->profile;
+        uint32_t n = 0;
+
+        ls_json_key(g, "marks");
+        yajl_gen_array_open(g);
+        for (uint32_t i = 0; i < p->n_marks && n < MOST_MARKS; i++) {
+                const struct ls_mark *m = &p->marks[i];
+                uint32_t thread = t->c->threads->key->group(t->c->threads, &(struct ls_cell){ .thread = m->thread });
+
+                if (!is_shown(t->r->filter, m))
+                        continue;
+                n++;
+                yajl_gen_array_open(g);
+                ls_json_u64(g, NULL, m->time_ns > t->c->start_ns ? m->time_ns - t->c->start_ns : 0);
+                yajl_gen_integer(g, t->threads.of[thread] == UINT32_MAX ? -1 : (long long)t->threads.of[thread]);
+                ls_json_text(g, NULL, m->name);
+                yajl_gen_array_close(g);
+        }
+        yajl_gen_array_close(g);
+}

@@ -1,0 +1,264 @@
+/* View "annotate": source listings with the share of each line, as -jp=a and -jp=A show them. */
+#include "report/view/view.h"
+#include "formats/escape.h"
+#include "report/view/json.h"
+#include "report/model/lines.h"
+#include "report/model/source.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONTEXT 3                       /* lines around a hot one, as -jp=a */
+
+static int find_lines(struct ls_lines *l, const struct ls_report *r)
+{
+        int error = ls_lines_init(l, r, r->o->annotate_what);
+
+        if (error == -ENOENT)
+                ls_error("report: --annotate='%s': no such file or function in this trace "
+                         "(luasample report --by module lists files)", r->o->annotate_what);
+        return error;
+}
+
+/* Ticks of each line that is hot enough to be shown: by line number, 0 = not shown. */
+static uint64_t *hot_lines(const struct ls_lines *l, const struct ls_line_file *f, uint32_t n_lines)
+{
+        uint64_t *hot = calloc((size_t)n_lines + 2, sizeof(*hot));
+
+        for (size_t i = f->first; hot && i < f->first + f->n; i++) {
+                const struct ls_line *line = &l->lines[i];
+
+                if (line->line && line->line <= n_lines && !ls_below_min(l->r, line->ticks, l->r->aggregate->ticks))
+                        hot[line->line] = line->ticks;
+        }
+        return hot;
+}
+
+static void put_share(const struct ls_report *r, uint64_t ticks)
+{
+        double share = ls_share(ticks, r->aggregate->ticks);
+
+        if (!ticks)
+                fprintf(r->out, r->o->raw ? "      | " : "      | ");
+        else if (r->o->raw)
+                fprintf(r->out, "%s%5" PRIu64 "%s | ", ls_heat(r, share), ticks, ls_plain(r));
+        else
+                fprintf(r->out, "%s %3.0f%%%s | ", ls_heat(r, share), floor(100 * share + 0.5), ls_plain(r));
+}
+
+static void put_source_line(const struct ls_report *r, struct ls_str line)
+{
+        char *visible = ls_line_visible(line);
+
+        if (visible)
+                ls_put_fit(r->out, visible, r->width > 20 ? r->width - 8 : 0, 0);
+        fputc('\n', r->out);
+        free(visible);
+}
+
+/* Hunks around hot lines, or all lines. A line is shown when a hot one is at most CONTEXT away. */
+static int put_lines(const struct ls_lines *l, const struct ls_line_file *f, const struct ls_source_text *t)
+{
+        const struct ls_report *r = l->r;
+        uint64_t *hot = hot_lines(l, f, t->n_lines);
+        uint32_t last_shown = 0, to = f->to < t->n_lines ? f->to : t->n_lines;
+        uint32_t shown_to = 0;          /* context after the hot lines so far */
+
+        if (!hot)
+                return -ENOMEM;
+        for (uint32_t n = f->from; n <= to; n++) {
+                uint32_t ahead = n;
+
+                if (!r->o->whole_file) {
+                        while (ahead <= to && ahead <= n + CONTEXT && !hot[ahead])
+                                ahead++;
+                        if (ahead <= to && ahead <= n + CONTEXT && ahead + CONTEXT > shown_to)
+                                shown_to = ahead + CONTEXT;
+                        if (n > shown_to)
+                                continue;
+                        if (n != last_shown + 1 || last_shown == 0)
+                                fprintf(r->out, "%s@@ %u @@%s\n", ls_dim(r), n, ls_plain(r));
+                }
+                last_shown = n;
+                put_share(r, hot[n]);
+                put_source_line(r, t->lines[n - 1]);
+        }
+        free(hot);
+        return 0;
+}
+
+/* The hot lines of a source whose text there is not. */
+static void put_bare_lines(const struct ls_lines *l, const struct ls_line_file *f)
+{
+        for (size_t i = f->first; i < f->first + f->n; i++) {
+                const struct ls_line *line = &l->lines[i];
+
+                if (!line->line || ls_below_min(l->r, line->ticks, l->r->aggregate->ticks))
+                        continue;
+                put_share(l->r, line->ticks);
+                fprintf(l->r->out, "line %u\n", line->line);
+        }
+}
+
+/* Ticks that no line can have. */
+static void put_without_line(const struct ls_lines *l, const struct ls_line_file *f)
+{
+        const struct ls_report *r = l->r;
+        struct ls_str scope = ls_profile_str(r->profile, "scope");
+        char *text = ls_visible(scope.s, scope.len);
+
+        if (text && f->not_recorded && !ls_below_min(r, f->not_recorded, r->aggregate->ticks)) {
+                put_share(r, f->not_recorded);
+                fprintf(r->out, "[line not recorded%s%s]\n", *text ? ": --scope " : "", text);
+        }
+        if (f->stripped && !ls_below_min(r, f->stripped, r->aggregate->ticks)) {
+                put_share(r, f->stripped);
+                fprintf(r->out, "[no line: the bytecode is stripped of its lines]\n");
+        }
+        free(text);
+}
+
+static int put_file(const struct ls_lines *l, const struct ls_line_file *f)
+{
+        const struct ls_report *r = l->r;
+        const char *name = r->labels->source[f->source];
+        struct ls_source_text t;
+        char *path;
+        int error = ls_source_read(r->profile, f->source, r->o, &t);
+
+        if (error)
+                return error;
+        path = t.path ? ls_visible(t.path, strlen(t.path)) : NULL;
+        if (t.problem == LS_SOURCE_UNREADABLE)
+                fprintf(r->out, "\n====== ERROR: %s: %s (--source-dir names other places) ======\n", path ? path : name,
+                        strerror(t.error));
+        else
+                fprintf(r->out, "\n====== %s ======\n", path ? path : name);
+        if (*ls_source_problem_text(t.problem)) {
+                ls_put_fit(r->out, ls_source_problem_text(t.problem), r->width, 0);
+                fputc('\n', r->out);
+        }
+        put_without_line(l, f);
+        if (t.lines)
+                error = put_lines(l, f, &t);
+        else
+                put_bare_lines(l, f);
+        free(path);
+        ls_source_done(&t);
+        return error;
+}
+
+/* Whether a file has a line to show. */
+static int has_hot_line(const struct ls_lines *l, const struct ls_line_file *f)
+{
+        if ((f->not_recorded && !ls_below_min(l->r, f->not_recorded, l->r->aggregate->ticks)) ||
+            (f->stripped && !ls_below_min(l->r, f->stripped, l->r->aggregate->ticks)))
+                return 1;
+        for (size_t i = f->first; i < f->first + f->n; i++)
+                if (l->lines[i].line && !ls_below_min(l->r, l->lines[i].ticks, l->r->aggregate->ticks))
+                        return 1;
+        return 0;
+}
+
+static int annotate_text(const struct ls_report *r)
+{
+        struct ls_lines l;
+        int error = find_lines(&l, r), shown = 0;
+        size_t hidden = 0;
+        uint64_t hidden_ticks = 0;
+
+        for (size_t i = 0; !error && i < l.n_files; i++) {
+                if (!has_hot_line(&l, &l.files[i]) && !r->o->annotate_what) {
+                        hidden++;
+                        hidden_ticks += l.files[i].ticks;
+                        continue;
+                }
+                error = put_file(&l, &l.files[i]);
+                shown++;
+        }
+        if (!error && hidden)
+                fprintf(r->out, "\n%s# %zu more file%s without a line of %g%%, with %.2f%% in all (--min 0 shows all)%s\n",
+                        ls_dim(r), hidden, hidden == 1 ? "" : "s", r->o->min,
+                        100 * ls_share(hidden_ticks, r->aggregate->ticks), ls_plain(r));
+        else if (!error && !shown)
+                fprintf(r->out, "[No samples in Lua source; --by line --sort total shows the lines that called what ran]\n");
+        ls_lines_done(&l);
+        return error;
+}
+
+static int json_file(const struct ls_lines *l, yajl_gen g, const struct ls_line_file *f)
+{
+        const struct ls_report *r = l->r;
+        struct ls_source_text t;
+        int error = ls_source_read(r->profile, f->source, r->o, &t);
+
+        if (error)
+                return error;
+        yajl_gen_map_open(g);
+        ls_json_str(g, "source", r->labels->source[f->source]);
+        ls_json_str(g, "path", t.path ? t.path : "");
+        ls_json_str(g, "notice", t.problem == LS_SOURCE_UNREADABLE ? strerror(t.error) : ls_source_problem_text(t.problem));
+        ls_json_double(g, "self", ls_share(f->ticks, r->aggregate->ticks));
+        ls_json_u64(g, "self_ticks", f->ticks);
+        ls_json_u64(g, "line_not_recorded_ticks", f->not_recorded);
+        ls_json_u64(g, "no_line_ticks", f->stripped);
+        ls_json_key(g, "lines");
+        yajl_gen_array_open(g);
+        for (size_t i = f->first; i < f->first + f->n; i++) {
+                const struct ls_line *line = &l->lines[i];
+                double share = ls_share(line->ticks, r->aggregate->ticks);
+
+                if (!line->line || ls_below_min(r, line->ticks, r->aggregate->ticks))
+                        continue;
+                yajl_gen_map_open(g);
+                ls_json_u64(g, "line", line->line);
+                ls_json_double(g, "self", share);
+                ls_json_u64(g, "self_ticks", line->ticks);
+                ls_json_double(g, "margin", ls_margin(share, r->aggregate->effective));
+                if (t.lines && line->line <= t.n_lines)
+                        ls_json_text(g, "text", t.lines[line->line - 1]);
+                yajl_gen_map_close(g);
+        }
+        yajl_gen_array_close(g);
+        yajl_gen_map_close(g);
+        ls_source_done(&t);
+        return 0;
+}
+
+static int annotate_json(const struct ls_report *r, yajl_gen g)
+{
+        struct ls_lines l;
+        int error = find_lines(&l, r);
+
+        if (!error) {
+                ls_json_key(g, "files");
+                yajl_gen_array_open(g);
+                for (size_t i = 0; !error && i < l.n_files; i++)
+                        error = json_file(&l, g, &l.files[i]);
+                yajl_gen_array_close(g);
+        }
+        ls_lines_done(&l);
+        return error;
+}
+
+static int annotate_chosen(const struct ls_report_options *o)
+{
+        return o->annotate;
+}
+
+static unsigned annotate_dims(const struct ls_report_options *o)
+{
+        (void)o;
+        return LS_DIM_NOLINE;
+}
+
+const struct ls_view ls_view_annotate = {
+        .name = "annotate",
+        .chosen = annotate_chosen,
+        .dims = annotate_dims,
+        .text = annotate_text,
+        .json = annotate_json,
+};
