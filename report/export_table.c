@@ -77,7 +77,7 @@ static void set_share(struct table *t, unsigned column, double value)
         set(t, column, asprintf(&text, "%.6f", value) < 0 ? NULL : text);
 }
 
-/* The columns that ls_json_group has as members. */
+/* The columns that ls_js_group has as members. */
 static void set_group(struct table *t, int level, uint32_t id)
 {
         const struct ls_grouping *g = grouping_of(t, level);

@@ -21,7 +21,7 @@ ALLOWED = {
     ".": ["cli", "record", "record/worker", "report"],
 }
 LIBC_ONLY = ["formats/wire", "libsample"]       # what enters other processes: no other library's headers
-LIBRARIES = re.compile(r"^(popt|zstd|xxhash|uthash|yajl|elfutils|gelf|libelf|lua|lauxlib|luajit|curses)", re.I)
+LIBRARIES = re.compile(r"^(popt|zstd|xxhash|uthash|elfutils|gelf|libelf|lua|lauxlib|luajit|curses)", re.I)
 SKIP = {"tests", "subprojects", ".git"}
 
 

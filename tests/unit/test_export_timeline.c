@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "formats/export/json_stream.h"
+#include "formats/json.h"
 #include "formats/export/spool.h"
 #include "formats/export/timeline.h"
 #include "tests/unit/profile_fixture.h"

@@ -1,5 +1,5 @@
-/* JSON as a stream of bytes. Used by the exporters that write JSON. */
-#include "formats/export/json_stream.h"
+/* JSON as a stream of bytes. Used by all that writes JSON. */
+#include "formats/json.h"
 #include "formats/escape.h"
 #include "formats/real.h"
 
@@ -13,10 +13,28 @@ static void put(struct ls_js *j, const char *text, size_t n)
         fwrite_unlocked(text, 1, n, j->out);
 }
 
+/* Where values have lines of their own. */
+static void put_line(struct ls_js *j)
+{
+        if (j->indent)
+                putc_unlocked('\n', j->out);
+}
+
+static void put_indent(struct ls_js *j)
+{
+        for (unsigned i = 0; i < j->depth * j->indent; i++)
+                putc_unlocked(' ', j->out);
+}
+
 static void before_value(struct ls_js *j)
 {
-        if (j->comma)
+        if (j->comma) {
                 putc_unlocked(',', j->out);
+                put_line(j);
+        }
+        if (!j->after_key)
+                put_indent(j);
+        j->after_key = 0;
         j->comma = 1;
 }
 
@@ -24,22 +42,59 @@ void ls_js_open(struct ls_js *j, char bracket)
 {
         before_value(j);
         putc_unlocked(bracket, j->out);
+        put_line(j);
+        j->depth++;
         j->comma = 0;
 }
 
 void ls_js_close(struct ls_js *j, char bracket)
 {
+        j->depth--;
+        put_line(j);
+        put_indent(j);
         putc_unlocked(bracket, j->out);
+        if (!j->depth)
+                put_line(j);
         j->comma = 1;
+}
+
+/* What a string cannot have as it is. */
+static int is_escaped(const struct ls_js *j, unsigned char c)
+{
+        return c < 0x20 || c == '"' || c == '\\' || (c == '<' && j->is_script);
+}
+
+static void put_quoted(struct ls_js *j, const char *text, size_t n)
+{
+        const char *end = text + n;
+
+        putc_unlocked('"', j->out);
+        while (text < end) {
+                const char *plain = text;
+
+                while (text < end && !is_escaped(j, (unsigned char)*text))
+                        text++;
+                put(j, plain, (size_t)(text - plain));
+                if (text == end)
+                        break;
+                if (*text == '"' || *text == '\\')
+                        fprintf(j->out, "\\%c", *text);
+                else if (*text == '\t')
+                        put(j, "\\t", 2);
+                else
+                        fprintf(j->out, "\\u%04x", (unsigned)*text);
+                text++;
+        }
+        putc_unlocked('"', j->out);
 }
 
 void ls_js_key(struct ls_js *j, const char *key)
 {
         before_value(j);
-        putc_unlocked('"', j->out);
-        put(j, key, strlen(key));
-        put(j, "\":", 2);
+        put_quoted(j, key, strlen(key));
+        put(j, ": ", j->indent ? 2 : 1);
         j->comma = 0;
+        j->after_key = 1;
 }
 
 static void put_u64(struct ls_js *j, uint64_t n)
@@ -71,6 +126,16 @@ void ls_js_real(struct ls_js *j, double value)
         before_value(j);
         ls_real_text(value, text);
         put(j, text, strlen(text));
+}
+
+void ls_js_fixed(struct ls_js *j, double value, int places)
+{
+        if (!isfinite(value)) {
+                ls_js_null(j);
+                return;
+        }
+        before_value(j);
+        fprintf(j->out, "%.*f", places, value);
 }
 
 void ls_js_minus_one(struct ls_js *j)
@@ -123,25 +188,19 @@ void ls_js_thousandths(struct ls_js *j, uint64_t n)
         put_fraction(j, n, 3);
 }
 
+void ls_js_utf8(struct ls_js *j, const char *text, size_t n)
+{
+        before_value(j);
+        put_quoted(j, text, n);
+}
+
 void ls_js_text(struct ls_js *j, struct ls_str text)
 {
         char *visible = ls_visible(text.s, text.len);
 
-        before_value(j);
         if (!visible)
                 j->failed = -ENOMEM;
-        putc_unlocked('"', j->out);
-        for (const char *at = visible ? visible : ""; *at;) {
-                size_t plain = strcspn(at, "\"\\");
-
-                put(j, at, plain);
-                at += plain;
-                if (*at) {
-                        putc_unlocked('\\', j->out);
-                        putc_unlocked(*at++, j->out);
-                }
-        }
-        putc_unlocked('"', j->out);
+        ls_js_utf8(j, visible ? visible : "", visible ? strlen(visible) : 0);
         free(visible);
 }
 
