@@ -86,7 +86,6 @@ int ls_options_by(const char *text, struct ls_report_options *o);
 int ls_options_percent(const char *option, const char *text, double *ret);
 /* The place of text in words, which ends with NULL. */
 int ls_options_one_of(const char *option, const char *text, const char *const *words, int *ret);
-#define LS_OPTIONS_OWN 64               /* vals of a command's own table are from here on */
 
 /* What options.c and options_filter.c share. */
 /* Vals of popt: of the filters; of reports from the last on. */

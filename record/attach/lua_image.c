@@ -124,13 +124,6 @@ int ls_lua_image_find(pid_t pid, FILE *f, struct ls_lua_image *ret)
         return found ? 0 : -ENOENT;
 }
 
-void ls_lua_image_done(struct ls_lua_image *image)
-{
-        if (image->fd >= 0)
-                close(image->fd);
-        image->fd = -1;
-}
-
 static int same_namespace(pid_t pid)
 {
         struct stat a, b;

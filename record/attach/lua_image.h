@@ -19,7 +19,6 @@ struct ls_lua_image {
 /* pid: 0 = it has ended. maps: its mappings in the form of /proc/PID/maps, taken; NULL = errno says why there are none. Returns 0;
  * -ENOENT: there is no LuaJIT in it; -ESRCH; -EACCES: its files or its memory map may not be read. */
 int ls_lua_image_find(pid_t pid, FILE *maps, struct ls_lua_image *ret);
-void ls_lua_image_done(struct ls_lua_image *image);
 
 /* Asks a copy of it (libsample/vm/probe_entry.c), in a process that has nothing of ours (worker/main.c): code of the file runs
  * there, with the rights of the process's user; pid 0, a core file's: as nobody, where we are root, and only when the file

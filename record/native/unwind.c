@@ -442,14 +442,3 @@ size_t ls_unwind(struct ls_unwinder *u, const struct ls_unwind_input *in, struct
                 }
         }
 }
-
-const char *ls_unwind_end_name(enum ls_unwind_end end)
-{
-        static const char *const names[LS_UNWIND_NENDS] = {
-                [LS_UNWIND_COMPLETE] = "complete", [LS_UNWIND_TRUNCATED] = "truncated",
-                [LS_UNWIND_NO_TABLE] = "no-table", [LS_UNWIND_UNMAPPED] = "unmapped",
-                [LS_UNWIND_BAD_STACK] = "bad-stack", [LS_UNWIND_TOO_DEEP] = "too-deep",
-        };
-
-        return (unsigned)end < LS_UNWIND_NENDS ? names[end] : "?";
-}

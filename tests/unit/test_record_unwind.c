@@ -109,7 +109,7 @@ static void check_sample(void *ctx, struct space *space, const struct sample *sa
         if (fnmatch(c->expected[i].pattern, chain, 0) == 0 && end == c->expected[i].end)
                 c->good[i]++;
         else if (table || c->expected[i].percent == 100)
-                print_message("%s: %.700s: %s\n", sample->head.name, chain, ls_unwind_end_name(end));
+                print_message("%s: %.700s: end %d\n", sample->head.name, chain, (int)end);
 }
 
 static void check_dump(const char *path, const struct expected *expected, size_t n)
