@@ -1,4 +1,4 @@
-/* Labels: key and value on the samples of a coroutine (require "luasample".label, luasample_label). module.c's Lua code puts
+/* Labels: key and value on the samples of a coroutine (require "luasample".label, luasample_label). module.lua puts
  * them into slots, which the tick handler finds by the address of the coroutine and reads raw (handler/label_read.c). */
 #ifndef LS_LIBSAMPLE_API_LABELS_H
 #define LS_LIBSAMPLE_API_LABELS_H
@@ -20,7 +20,7 @@ struct ls_vm_labels {                   /* of a VM; pages */
         int32_t own[LS_LABEL_SLOTS + 1];        /* by slot, from 1: low half of the coroutine's address */
 };
 
-/* Where the search for a coroutine begins. As slot_of in module.c. */
+/* Where the search for a coroutine begins. As in module.lua. */
 static inline uint32_t ls_label_hash(uint32_t low)
 {
         return ((low >> 4) ^ (low >> 14)) & (LS_LABEL_SLOTS - 1);
