@@ -193,9 +193,7 @@ static int read_all(struct ls_reader *r, const char *path, const char **ret_erro
                 *ret_error = NOT_A_TRACE;
                 return -EBADMSG;
         }
-        if (r->p->n_damages)
-                e = ls_parity_repair(r);
-        return e ? e : ls_resolve(r);
+        return ls_resolve(r);
 }
 
 int ls_profile_open(const char *path, struct ls_profile **ret_profile, const char **ret_error)

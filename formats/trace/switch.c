@@ -55,9 +55,9 @@ static int begin_file(struct ls_trace_writer *w, int fd)
         w->fd = fd;
         w->seekable = !fstat(fd, &st) && S_ISREG(st.st_mode);
         w->error = 0;
-        w->size = w->dropped = w->dropped_ticks = w->since_full = w->definition_bytes = w->last_facts_ns = w->parity_sum = 0;
+        w->size = w->dropped = w->dropped_ticks = w->since_full = w->definition_bytes = w->last_facts_ns = 0;
         w->number = w->since_checkpoint = 0;
-        w->index.len = w->parity.len = w->parity_numbers.len = 0;
+        w->index.len = 0;
         for (size_t i = 0; i < sizeof(forgotten); i++) {
                 ls_dict_done(&w->dict[forgotten[i]]);
                 ls_dict_init(&w->dict[forgotten[i]], forgotten[i]);

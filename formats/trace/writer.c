@@ -41,8 +41,6 @@ static void writer_free(struct ls_trace_writer *w)
         ls_buf_free(&w->out);
         ls_buf_free(&w->trial);
         ls_buf_free(&w->packed);
-        ls_buf_free(&w->parity);
-        ls_buf_free(&w->parity_numbers);
         free(w->scratch);
         ZSTD_freeCCtx(w->zstd);
         free(w);
