@@ -1,7 +1,9 @@
 /* The command `luasample record`. */
+
+#include "record/attached.h"
 #include "record/commands.h"
 #include "record/options.h"
-#include "record/session.h"
+#include "record/recording.h"
 
 static int record_run(int argc, const char **argv)
 {

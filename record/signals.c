@@ -1,14 +1,18 @@
 /* Signals and stops: the recorder behaves as if it were the program that the shell started. Both are in one process
  * group, so the terminal's signals reach the program without us; what a process sends to us is passed on. */
-#include "record/session.h"
-#include "record/process/descriptors.h"
-#include "record/process/sentinel.h"
+#include "record/signals.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "record/process/descriptors.h"
+#include "record/process/sentinel.h"
+#include "record/recording.h"
+#include "record/session.h"
+#include "record/status.h"
 
 #define CONT_WAIT_NS 50000000ull        /* for the shell's own SIGCONT to reach the program */
 #define AWAY_NS (365ull * 86400 * 1000000000)

@@ -1,12 +1,15 @@
 /* What record prints while it runs and at the end, on stderr: stdout belongs to the program. */
-#include "record/session.h"
-#include "record/trace_file.h"
+#include "record/status.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "record/pause.h"
+#include "record/session.h"
+#include "record/totals.h"
 
 static const char *const loss_labels[] = {
 #define LS_LOSS(NAME, key, unit, counted, part, label) label,
@@ -60,10 +63,20 @@ void ls_status_clear(struct ls_session *s)
         s->terminal &= 1;
 }
 
-void ls_status_notice(struct ls_session *s, const char *text)
+void ls_status_notice(void *session, const char *text)
 {
+        struct ls_session *s = session;
+
         if (s->n_notices < LS_NOTICES && (s->notices[s->n_notices] = strdup(text)))
                 s->n_notices++;
+}
+
+void ls_status_say(void *session, const char *text)
+{
+        struct ls_session *s = session;
+
+        ls_trace_notice(s->writer, text);
+        ls_status_notice(s, text);
 }
 
 static void print_rate(const struct ls_session *s, const struct ls_sums *sums)

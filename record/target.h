@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "record/translate/drain.h"
-#include "record/memory.h"
+#include "record/process/memory.h"
 #include "record/tick/ticker.h"
 #include "record/translate/translate.h"
 #include "record/watcher.h"

@@ -1,6 +1,6 @@
 /* A recording of processes that run already: `luasample record -p`. The agent is brought into each, and taken out again when
  * the recording ends: after -d, by Ctrl-C or SIGTERM, or when all have ended. See session.h. */
-#include "record/session.h"
+#include "record/attached.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,14 +11,23 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "record/process/agent_path.h"
 #include "record/attach/attach.h"
 #include "record/attach/children.h"
 #include "record/attach/hold.h"
 #include "record/attach/list.h"
+#include "record/attach/stop.h"
+#include "record/control.h"
+#include "record/control_open.h"
+#include "record/pause.h"
+#include "record/process/agent_path.h"
 #include "record/process/member.h"
 #include "record/process/parent.h"
-#include "record/trace_file.h"
+#include "record/processes.h"
+#include "record/recording.h"
+#include "record/session.h"
+#include "record/signals.h"
+#include "record/status.h"
+#include "record/worker/worker.h"
 
 #define SECOND_NS 1000000000ull
 #define QUEUED_SHOWN_NS 500000ull
@@ -89,7 +98,7 @@ static int prepared(void *ctx)
                 s->root = a->target;
                 err = ls_session_start_trace(s);
         } else {
-                err = s->n_targets == LS_TARGETS_MAX ? -E2BIG : ls_session_begin_target(s, a->target, a->subject.pid);
+                err = s->n_targets == LS_TARGETS_MAX ? -E2BIG : ls_processes_begin(s, a->target, a->subject.pid);
                 if (err == 0) {
                         ls_member_name(a->subject.pid, s->o->no_args, name, sizeof(name));
                         ls_target_name(a->target, *name ? name : a->subject.name);
@@ -184,7 +193,8 @@ static int count_there(const struct ls_session *s)
                         ls_target_stop(a->target);
                 }
                 if (!s->o->no_children)
-                        ls_attach_children_take(&children, a->target, now);
+                        ls_attach_children_take(&children, a->target->pid, ls_worker_uid(a->target->translate.cfg.worker),
+                                                &a->target->memory, now);
                 n += a->there;
         }
         return n;
@@ -193,12 +203,6 @@ static int count_there(const struct ls_session *s)
 static void keep_on(void *ctx)
 {
         ls_session_work(ctx, 1);
-}
-
-static void say(struct ls_session *s, const char *text)
-{
-        ls_trace_notice(s->writer, text);
-        ls_status_notice(s, text);
 }
 
 /* Children that are not recorded, but for those of which it was said why. */
@@ -211,7 +215,7 @@ static void say_lost(struct ls_session *s)
                 return;
         snprintf(text, sizeof(text), "%lu forked process%s not recorded: too many came at a time, or for reasons as given",
                  n, n == 1 ? " is" : "es are");
-        say(s, text);
+        ls_status_say(s, text);
 }
 
 /* Before the last look at the rings: what the agents still have to say is in them when they have gone. */
@@ -282,7 +286,7 @@ static void attach_child(struct ls_session *s, pid_t pid, const char *agent)
                 ls_session_heartbeat(s, ls_session_clock(CLOCK_MONOTONIC));
         }
         if (err < 0 && err != -ESRCH && err != -ENOENT && has_program(pid) && s->n_refused++ < REASONS_SAID)
-                say(s, reason);
+                ls_status_say(s, reason);
 }
 
 /* The terminal's stop: the agents wait for us. */
@@ -327,7 +331,7 @@ static void main_loop(struct ls_session *s, const char *agent)
                 t.tv_sec = (time_t)(wait / SECOND_NS);
                 t.tv_nsec = (long)(wait % SECOND_NS);
                 ppoll(p, 2 + ls_control_poll(&s->control, p + 2), &t, NULL);
-                ls_inject_let_go();
+                ls_stop_let_go();
                 if (read_signals(s))
                         break;
                 ls_session_work(s, 0);
@@ -347,7 +351,7 @@ static int attach_all(struct ls_session *s, const pid_t *pids, unsigned n, const
 
         for (unsigned i = 0; i < n; i++) {
                 there += attach_one(s, &attached[n_attached++], pids[i], agent) == 0;
-                ls_inject_let_go();
+                ls_stop_let_go();
         }
         return there ? 0 : -ESRCH;
 }

@@ -1,5 +1,5 @@
 /* One recording: prepares everything that can fail, starts the program, drains its ring until it ends. See session.h. */
-#include "record/session.h"
+#include "record/recording.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,33 +12,24 @@
 
 #include "libsample/inject/environment.h"
 #include "libsample/inject/inspect.h"
+#include "record/control.h"
+#include "record/control_open.h"
+#include "record/flight.h"
+#include "record/pause.h"
 #include "record/process/agent_path.h"
 #include "record/process/descriptors.h"
-#include "record/process/member.h"
 #include "record/process/sentinel.h"
-#include "record/trace_file.h"
+#include "record/processes.h"
+#include "record/rotate.h"
+#include "record/session.h"
+#include "record/signals.h"
+#include "record/status.h"
+#include "record/tick/perf.h"
+#include "record/tick/signal.h"
+#include "record/totals.h"
 #include "record/worker/worker.h"
 
 #define SECOND_NS 1000000000ull
-
-static void session_notice(void *ctx, const char *text)
-{
-        ls_status_notice(ctx, text);
-}
-
-static void session_marked(void *ctx, const char *name, uint32_t len)
-{
-        ls_flight_mark(ctx, name, len);
-}
-
-/* From process/children.c: not in the trace yet. */
-static void child_notice(void *ctx, const char *text)
-{
-        struct ls_session *s = ctx;
-
-        ls_trace_notice(s->writer, text);
-        ls_status_notice(s, text);
-}
 
 static int is_recorded(void *ctx, pid_t pid)
 {
@@ -114,23 +105,6 @@ static int prepare_env(struct ls_session *s, struct ls_env *env)
         return 0;
 }
 
-uint64_t ls_session_own_cpu(const struct ls_session *s)
-{
-        return ls_session_clock(CLOCK_PROCESS_CPUTIME_ID) + ls_workers_cpu_ns(s->workers);
-}
-
-int ls_session_begin_target(struct ls_session *s, struct ls_target *t, pid_t pid)
-{
-        char cwd[PATH_MAX];
-        struct ls_target_config cfg = { .o = s->o, .writer = s->writer, .cwd = cwd, .maps = &s->maps,
-                                        .workers = s->workers,
-                                        .ordinal = s->n_processes++, .start_ns = s->start_ns, .full_fd = s->full_fd,
-                                        .notice = session_notice, .marked = session_marked, .ctx = s };
-
-        ls_member_cwd(pid, s->cwd, cwd);
-        return ls_target_begin(t, pid, &cfg);
-}
-
 /* The program's name in the trace: its command line, as of its children. */
 static void name_root(struct ls_session *s)
 {
@@ -153,8 +127,8 @@ int ls_session_start_trace(struct ls_session *s)
                 return err;
         }
         s->start_ns = ls_session_clock(CLOCK_MONOTONIC);
-        s->workers = ls_workers_new(session_notice, s);
-        err = s->workers ? ls_session_begin_target(s, s->root, s->pid) : -ENOMEM;
+        s->workers = ls_workers_new(ls_status_notice, s);
+        err = s->workers ? ls_processes_begin(s, s->root, s->pid) : -ENOMEM;
         if (err < 0) {
                 ls_error("cannot record: %s", strerror(-err));
                 return err;
@@ -165,7 +139,7 @@ int ls_session_start_trace(struct ls_session *s)
         s->status_ns = s->start_ns;
         s->next_second_ns = s->start_ns + SECOND_NS;
         s->next_minute_ns = s->start_ns + 60 * SECOND_NS;
-        s->children = (struct ls_children){ .notice = child_notice, .ctx = s, .workers = s->workers, .cwd = s->cwd, .is_recorded = is_recorded,
+        s->children = (struct ls_children){ .notice = ls_status_say, .ctx = s, .workers = s->workers, .cwd = s->cwd, .is_recorded = is_recorded,
                                             .following = s->registry.fd >= 0 || (s->leave && !s->o->no_children) };
         err = ls_rotate_begin(s);
         if (err < 0)
@@ -257,7 +231,7 @@ void ls_session_end(struct ls_session *s)
         for (unsigned i = 0; i < s->n_targets; i++)
                 ls_children_poll(&s->children, s->targets[i]->memory.shm, s->targets[i]->translate.cfg.worker);
         if (ls_watcher_complaint(&s->root->memory))
-                child_notice(s, ls_watcher_complaint(&s->root->memory));
+                ls_status_say(s, ls_watcher_complaint(&s->root->memory));
         if (s->exited)
                 ls_signals_reap(s);
         err = ls_flight_finish(s);

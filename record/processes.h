@@ -1,20 +1,20 @@
 /* The processes of a recording beyond the program itself: takes those in that have come, and lets those go that have ended.
  * Called by session.c, in the recorder's main thread. */
-#ifndef LS_RECORD_PROCESS_PROCESSES_H
-#define LS_RECORD_PROCESS_PROCESSES_H
+#ifndef LS_RECORD_PROCESSES_H
+#define LS_RECORD_PROCESSES_H
 
 #include <poll.h>
-
-#include "record/process/registry.h"
-
-#define LS_TARGETS_MAX 256              /* processes that are recorded at one time */
-#define LS_PROCESSES_MAX 65536          /* and in all: what a hostile program can make of the trace */
+#include <stdint.h>
+#include <sys/types.h>
 
 struct ls_session;
 
 /* The way to the registry goes into the program's memory, unless children are not followed. Returns 0 or -errno. */
 int ls_processes_init(struct ls_session *s);
 void ls_processes_done(struct ls_session *s);
+struct ls_target;
+/* A process becomes one of the recording. Returns 0 or -errno. */
+int ls_processes_begin(struct ls_session *s, struct ls_target *t, pid_t pid);
 /* From now on children may come. */
 void ls_processes_open(struct ls_session *s);
 /* Takes in, names, and lets go. */

@@ -1,5 +1,5 @@
 /* The processes of a recording: see processes.h. */
-#include "record/process/processes.h"
+#include "record/processes.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -9,9 +9,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "record/flight.h"
 #include "record/process/descriptors.h"
 #include "record/process/member.h"
 #include "record/session.h"
+#include "record/status.h"
+#include "record/totals.h"
 
 #define NAMED_NS 50000000ull            /* a new process may give itself another title: its name is read then */
 #define LAST_WRITES_NS 2000000          /* for the sample that the last tick led to */
@@ -42,6 +45,18 @@ void ls_processes_done(struct ls_session *s)
                 free(s->targets[i]);
         }
         s->n_targets = 0;
+}
+
+int ls_processes_begin(struct ls_session *s, struct ls_target *t, pid_t pid)
+{
+        char cwd[PATH_MAX];
+        struct ls_target_config cfg = { .o = s->o, .writer = s->writer, .cwd = cwd, .maps = &s->maps,
+                                        .workers = s->workers,
+                                        .ordinal = s->n_processes++, .start_ns = s->start_ns, .full_fd = s->full_fd,
+                                        .notice = ls_status_notice, .marked = ls_flight_mark, .ctx = s };
+
+        ls_member_cwd(pid, s->cwd, cwd);
+        return ls_target_begin(t, pid, &cfg);
 }
 
 void ls_processes_open(struct ls_session *s)
@@ -84,8 +99,7 @@ static void refuse(struct ls_session *s, struct ls_target *t)
                 return;
         snprintf(text, sizeof(text), "some processes were not recorded: %u are at one time, and %u in all", LS_TARGETS_MAX,
                  LS_PROCESSES_MAX);
-        ls_trace_notice(s->writer, text);
-        ls_status_notice(s, text);
+        ls_status_say(s, text);
 }
 
 static void first_name(struct ls_session *s, struct ls_target *t, const struct ls_target *parent)
@@ -104,7 +118,7 @@ static void take_in(struct ls_session *s, struct ls_target *t, pid_t pid, uint64
         struct ls_target *parent = find_generation(s, t->memory.shm->parent_generation);
 
         if (s->n_targets == LS_TARGETS_MAX || s->n_processes == LS_PROCESSES_MAX ||
-            ls_session_begin_target(s, t, pid) < 0) {
+            ls_processes_begin(s, t, pid) < 0) {
                 refuse(s, t);
                 return;
         }
@@ -180,7 +194,7 @@ void ls_processes_look(struct ls_session *s, uint64_t now_ns)
 
 void ls_processes_second(struct ls_session *s)
 {
-        if (s->leave)                   /* attach/session.c says when: until then it holds them */
+        if (s->leave)                   /* attached.c says when: until then it holds them */
                 return;
         for (unsigned i = 0; i < s->n_targets; i++) {
                 struct ls_target *t = s->targets[i];
