@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "formats/trace/writer.h"
+#include "record/attach/children.h"
 #include "record/control_clients.h"
 #include "record/options.h"
 #include "record/process/children.h"
@@ -70,22 +71,35 @@ struct ls_flight {
         uint64_t marked_ns;             /* when one was last answered, 0 = never */
 };
 
+struct ls_session;
+
+/* How a process came to be one of the recording, and what follows from that. */
+struct ls_process_kind {
+        /* Asked at each turn of the loop, until it says 1. */
+        int (*has_ended)(struct ls_session *s, struct ls_target *t, uint64_t now_ns);
+        /* The recording ends and the process goes on; no tick comes any more. NULL = nothing is to be done. */
+        void (*leave)(struct ls_session *s, struct ls_target *t);
+        /* Frees what the kind has of it. NULL = nothing. */
+        void (*done)(struct ls_target *t);
+};
+
 struct ls_session {
         const struct ls_record_options *o;
-        struct ls_target *root;                 /* the program itself; NULL = not yet */
-        struct ls_target *targets[LS_TARGETS_MAX];      /* processes that are recorded now; the program stays in 0 */
+        struct ls_target *targets[LS_TARGETS_MAX];      /* processes that are recorded now; the first stays in 0 */
         unsigned n_targets;
         struct ls_map_shared maps;              /* files that several of them have mapped */
         struct ls_workers *workers;             /* read what they name */
         struct ls_sums ended;                   /* of those that are no longer in targets */
         struct ls_registry_side registry;       /* processes.c: where children come in */
+        struct ls_attach_children forked;       /* attached.c: children to attach to */
+        char agent[PATH_MAX];
         struct ls_pause pause;
         struct ls_rotate rotate;
         struct ls_control control;
         struct ls_flight flight;
         unsigned n_processes, n_refused;        /* that have come; that were too many */
         struct ls_launch_saved saved;
-        struct ls_launch launch;
+        struct ls_launch launch;                /* of the program; its pid is 0 when none was started */
         struct ls_trace_writer *writer;
         struct ls_children children;
         enum ls_timer timer;
@@ -96,11 +110,11 @@ struct ls_session {
         int full_fd;                            /* eventfd: the rings of a target fill */
         uint64_t full_ns;                       /* CLOCK_MONOTONIC when we last knew */
         int terminal;                           /* status line wanted */
-        pid_t pid;
+        pid_t pid;                              /* the first process */
         pid_t sentinel;                         /* see process/sentinel.h */
         char cwd[PATH_MAX];
 
-        void (*leave)(struct ls_session *s);    /* attached: the agents go; NULL = the program was started here */
+        int leaving;                            /* the agents are being sent away: no process comes or goes any more */
         int recording;                          /* the trace is open */
         int runtime_written;                    /* the runtime of the first image is in the trace */
         int has_runtime;

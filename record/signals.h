@@ -8,7 +8,4 @@ struct ls_session;
 int ls_signals_open(struct ls_session *s);
 /* Reads what has come: passes it on, follows stops, sets exited. */
 void ls_signals_handle(struct ls_session *s);
-/* Reaps the program, sets exit_status. */
-void ls_signals_reap(struct ls_session *s);
-
 #endif

@@ -152,7 +152,7 @@ static void print_nothing(const struct ls_session *s, const struct ls_sums *sums
         if (sums->samples || sums->wall_ticks || sums->suspended_ticks || (s->pause.was_on && !ls_pause_enabled_ns(s)) ||
             !s->with_agent || s->o->bare_tick)
                 return;
-        switch (atomic_load(&s->root->memory.shm->agent_state)) {
+        switch (atomic_load(&s->targets[0]->memory.shm->agent_state)) {
         case LS_AGENT_NONE:
                 ls_warning("the agent did not come up in %s, so nothing was recorded; see: luasample doctor", command);
                 break;
@@ -179,7 +179,7 @@ static void print_nothing(const struct ls_session *s, const struct ls_sums *sums
 static void print_unsampled(const struct ls_session *s, const struct ls_sums *sums)
 {
         uint64_t cpu = sums->cpu_ns, all = sums->process_cpu_ns;
-        uint32_t state = atomic_load(&s->root->memory.shm->agent_state);
+        uint32_t state = atomic_load(&s->targets[0]->memory.shm->agent_state);
 
         if (s->pause.was_on || state < LS_AGENT_SAMPLING || all <= cpu || all - cpu < UNSAMPLED_LEAST_NS ||
             all - cpu < all / UNSAMPLED_SHARE)
@@ -203,7 +203,7 @@ static void print_threads(const struct ls_session *s, const struct ls_sums *sums
 
         if (n)
                 fprintf(stderr, "[ luasample: note: %" PRIu64 " thread%s not recorded: %u are at one time ]\n", n,
-                        n == 1 ? " was" : "s were", s->root->memory.agent_rings);
+                        n == 1 ? " was" : "s were", s->targets[0]->memory.agent_rings);
 }
 
 static void print_files(const struct ls_session *s)

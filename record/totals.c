@@ -236,7 +236,7 @@ uint64_t ls_totals_lost_ticks(const struct ls_sums *sums)
 /* The timer that the program's ticker has fallen back to, if it has. */
 static void put_timer(struct ls_session *s)
 {
-        const struct ls_ticker *ticker = s->root->ticker;
+        const struct ls_ticker *ticker = s->targets[0]->ticker;
 
         if (!ticker || ls_ticker_timer(ticker) == s->timer)
                 return;
