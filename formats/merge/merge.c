@@ -148,7 +148,7 @@ static int copy_block(void *ctx, const struct ls_sample_block *b)
                 if (ls_merge_lost(ids, b->stack[i], b->zone[i], b->label[i]))
                         return -ENOMEM;
                 ls_trace_sample(w, &(struct ls_sample_row){
-                        .event = b->event[i], .vmstate = b->vmstate[i], .flags = b->flags[i] | ids->in->flags,
+                        .event = b->event[i], .vmstate = b->vmstate[i], .flags = (b->flags[i] & (uint8_t)~LS_SAMPLE_NO_LINE) | ids->in->flags,
                         .stack = ids->stacks[b->stack[i]],
                         .thread = ids->threads[b->thread[i]], .vm = ids->vms[b->vm[i]], .zone = ids->zones[b->zone[i]],
                         .label = ids->labels[b->label[i]],

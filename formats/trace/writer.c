@@ -235,6 +235,24 @@ uint32_t ls_trace_stack(struct ls_trace_writer *w, uint32_t parent, uint32_t loc
         return intern(w, LS_REC_STACK, ROW(parent, location));
 }
 
+uint32_t ls_trace_stack_no_line(struct ls_trace_writer *w, uint32_t stack)
+{
+        uint32_t parent, location, function;
+        const uint64_t *row;
+
+        if (!stack)
+                return 0;
+        row = ls_dict_row(&w->dict[LS_REC_STACK], stack);
+        parent = (uint32_t)row[LS_C_STACK_PARENT];
+        location = (uint32_t)row[LS_C_STACK_LOCATION];
+        row = location ? ls_dict_row(&w->dict[LS_REC_LOCATION], location) : NULL;
+        function = row ? (uint32_t)row[LS_C_LOCATION_FUNCTION] : 0;
+        row = function ? ls_dict_row(&w->dict[LS_REC_FUNCTION], function) : NULL;
+        if (!row || row[LS_C_FUNCTION_KIND] != LS_FUNC_LUA)
+                return stack;
+        return ls_trace_stack(w, parent, ls_trace_location(w, function, 0));
+}
+
 uint32_t ls_trace_zone(struct ls_trace_writer *w, uint32_t parent, uint32_t name)
 {
         return intern(w, LS_REC_ZONE, ROW(parent, name));
