@@ -1,6 +1,7 @@
 /* Several recordings become one trace: see merge.h. First it is decided what ticks and times mean; then the inputs are
  * written one after the other, each with its dictionaries, and its samples in chunks as they were. */
 #include "formats/merge/parts.h"
+#include "formats/wire/events.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -142,9 +143,6 @@ static int copy_block(void *ctx, const struct ls_sample_block *b)
         struct ls_trace_writer *w = ids->m->w;
 
         for (uint32_t i = 0; i < b->n; i++) {
-                int ticks = b->event[i] == LS_EVENT_CPU || b->event[i] == LS_EVENT_WALL ||
-                            b->event[i] == LS_EVENT_SUSPENDED || b->event[i] == LS_EVENT_READY;
-
                 if (ls_merge_lost(ids, b->stack[i], b->zone[i], b->label[i]))
                         return -ENOMEM;
                 ls_trace_sample(w, &(struct ls_sample_row){
@@ -154,7 +152,7 @@ static int copy_block(void *ctx, const struct ls_sample_block *b)
                         .label = ids->labels[b->label[i]],
                         .coroutine = ls_merge_id(ids->coroutines, ids->p->n_coroutines, b->coroutine[i]),
                         .time_ns = b->time_ns[i] + ids->in->shift_ns,
-                        .weight = b->weight[i] * (ticks ? ids->in->scale : 1) });
+                        .weight = b->weight[i] * (ls_event_is_time(b->event[i]) ? ids->in->scale : 1) });
         }
         return ls_trace_flush(w, 0, 1);
 }
