@@ -258,7 +258,7 @@ static void put_all_texts(const struct ls_page_tables *t, unsigned n_tables, str
         ls_js_close(g, ']');
 }
 
-/* [VM state, line not known, zone, thread, labels] of each. */
+/* [VM state, zone, thread, labels] of each. */
 static void put_contexts(const struct ls_page_tables *t, unsigned n_tables, struct ls_js *g)
 {
         ls_js_key_open(g, "contexts", '[');
@@ -268,7 +268,6 @@ static void put_contexts(const struct ls_page_tables *t, unsigned n_tables, stru
 
                         ls_js_open(g, '[');
                         ls_js_u64(g, c->vmstate);
-                        ls_js_u64(g, c->noline);
                         ls_js_u64(g, t[k].zones.of[c->zone]);
                         ls_js_u64(g, t[k].threads.of[c->thread]);
                         ls_js_u64(g, t[k].first_set + c->labels);

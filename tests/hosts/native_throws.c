@@ -1,5 +1,5 @@
 /* Writes native stacks of a C++ program in the middle of exceptions (native_throws.cc) to the file that its argument names:
- * for tests/unit/test_record_unwind_witness.c. */
+ * for tests/unit/test_record_native_unwind_witness.c. */
 #include "tests/hosts/native_dump.h"
 
 #define TICKS 400

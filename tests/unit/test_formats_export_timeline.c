@@ -1,4 +1,4 @@
-/* formats/export/timeline.c, formats/export/spool.c, formats/export/json_stream.c: what the exporters of samples in time order are made of. */
+/* formats/export/timeline.c, formats/export/spool.c, formats/json.c: what the exporters of samples in time order are made of. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
