@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "libsample/vm/vm.h"
+#include "formats/wire/mix.h"
 
 #define LS_READY_SLOTS 4096u            /* coroutines that are marked at a time; a power of two */
 #define LS_READY_PROBES 16u             /* slots that a coroutine may be in, from that of its hash on */
@@ -20,7 +21,7 @@ struct ls_vm_ready { struct ls_ready_slot slots[LS_READY_SLOTS]; };     /* of a 
 
 static inline uint32_t ls_ready_hash(uint64_t L)
 {
-        return (uint32_t)((L * UINT64_C(0x9e3779b97f4a7c15)) >> 40) & (LS_READY_SLOTS - 1);
+        return (uint32_t)(ls_mix(L) >> 40) & (LS_READY_SLOTS - 1);
 }
 
 /* The coroutine co can run from now on, or, ready 0, it runs. Returns 0 when its VM is not sampled, or when it runs and was

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "libsample/handler/names.h"
+#include "formats/wire/mix.h"
 #include "libsample/handler/tick.h"
 #include "libsample/pages.h"
 #include "libsample/vm/rawtab.h"
@@ -69,7 +70,7 @@ void ls_builtin_adopt(void)
 
 static uint32_t *seen_slot(struct ls_names *search, const char *table)
 {
-        size_t i = (size_t)(((uint64_t)(uintptr_t)table * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+        size_t i = (size_t)(ls_mix((uint64_t)(uintptr_t)table) >> 32);
 
         for (;; i++) {
                 uint32_t *s = &search->seen[i & (2 * QUEUE_MOST - 1)];

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "libsample/vm/engine.h"
+#include "formats/wire/mix.h"
 #include "libsample/handler/functions.h"
 #include "libsample/handler/proto_hash.h"
 #include "libsample/handler/sample.h"
@@ -53,8 +54,8 @@ static uint32_t function_id(struct ls_thread *t, lua_State *L, const struct lua_
 
         if (ar->what[0] == 'C' && !c_function)
                 return ls_function_pseudo(t, "[builtin]");
-        key = c_function ? (uint64_t)(uintptr_t)c_function * UINT64_C(0x9e3779b97f4a7c15)
-                         : key * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)(uint32_t)ar->lastlinedefined;
+        key = c_function ? ls_mix((uint64_t)(uintptr_t)c_function)
+                         : ls_mix(key) + (uint64_t)(uint32_t)ar->lastlinedefined;
         k = slot_of(key);
         if (k->id && k->key == key)
                 return k->id;

@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 
 #include "libsample/handler/coroutines.h"
+#include "formats/wire/mix.h"
 #include "libsample/handler/proto_hash.h"
 #include "libsample/handler/sample.h"
 #include "libsample/api/labels.h"
@@ -86,7 +87,7 @@ static int find_live(const struct co *co, struct ls_live *v)
 static uint64_t hash_of(const struct ls_live *v)
 {
         uint64_t base = LS_READ_COPY(uint64_t, v->L, LS_L_BASE);
-        uint64_t h = ls_bytes_hash(v->stack, (size_t)v->n) ^ base * UINT64_C(0x9e3779b97f4a7c15);
+        uint64_t h = ls_bytes_hash(v->stack, (size_t)v->n) ^ ls_mix(base);
 
         return h ? h : 1;
 }
