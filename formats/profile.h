@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "formats/dims.h"
 #include "formats/process_totals.h"
 #include "formats/wire/kinds.h"
 
@@ -122,12 +123,17 @@ struct ls_sample_block {
         const uint32_t *stack;
         const uint32_t *weight;
         const uint64_t *time_ns;        /* NULL unless asked for: LS_COL_TIME */
-        const uint8_t *vmstate, *flags, *event;
-        const uint32_t *zone, *thread, *vm, *coroutine, *label;
+        const uint8_t *flags, *event;
+#define LS_DIM(NAME, name, bits, KIND, key) const LS_DIM_TYPE_##bits *name;
+#include "formats/dims.def"
+#undef LS_DIM
         const uint32_t *trace;          /* of jittraces, 0 = not in compiled code; NULL unless asked for: LS_COL_TRACE, and
                                          * when the profile has no traces */
         /* 1 = the whole column holds one value, as most do: a loop may then skip it */
-        uint8_t same_vmstate, same_flags, same_event, same_zone, same_thread, same_vm, same_coroutine, same_label;
+        uint8_t same_flags, same_event;
+#define LS_DIM(NAME, name, bits, KIND, key) uint8_t same_##name;
+#include "formats/dims.def"
+#undef LS_DIM
 };
 #define LS_COL_TIME 1u
 #define LS_COL_TRACE 2u

@@ -357,12 +357,12 @@ static uint64_t to_ns(const struct ls_export *in, uint64_t ticks)
 
 static void add_sample(struct otlp *s, const struct ls_export_cell *c)
 {
-        const uint32_t ids[N_DIMS] = { c->vmstate, c->zone, c->thread, c->vm, c->coroutine };
         uint32_t stack = stack_number(s, c->stack), numbers[N_DIMS + 1 + LS_EXPORT_LABELS];
         size_t n = N_DIMS + 1;
 
         for (size_t i = 0; i < N_DIMS; i++)     /* without a VM the main coroutine is none */
-                numbers[i] = dims[i].dim == LS_DIM_COROUTINE && !c->vm ? 0 : dim_attribute(s, i, ids[i]);
+                numbers[i] = dims[i].dim == LS_DIM_COROUTINE && !c->vm
+                             ? 0 : dim_attribute(s, i, ls_export_cell_id(c, dims[i].dim));
         numbers[N_DIMS] = c->thread ? thread_id_attribute(s, c->thread) : 0;
         n += label_attributes(s, c->label, numbers + n);
         ls_proto_u64(&s->sample, SAMPLE_STACK, stack);

@@ -185,16 +185,10 @@ static uint32_t location_id(struct pprof *s, uint32_t location)
         return *id = s->n_locations;
 }
 
-static uint32_t id_of(const struct ls_export_cell *c, unsigned dim)
-{
-        return dim == LS_DIM_VMSTATE ? c->vmstate : dim == LS_DIM_ZONE ? c->zone : dim == LS_DIM_THREAD ? c->thread
-             : dim == LS_DIM_VM ? c->vm : c->coroutine;
-}
-
 /* What is none (no zone, no VM, the main coroutine of no VM) has no label. */
 static void add_label(struct pprof *s, const struct ls_export_cell *c, unsigned i)
 {
-        uint32_t id = id_of(c, dims[i].dim), *text = &s->dim_text[i][id];
+        uint32_t id = ls_export_cell_id(c, dims[i].dim), *text = &s->dim_text[i][id];
 
         if (dims[i].dim == LS_DIM_COROUTINE && !c->vm)
                 return;

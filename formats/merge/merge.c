@@ -143,16 +143,20 @@ static int copy_block(void *ctx, const struct ls_sample_block *b)
         struct ls_trace_writer *w = ids->m->w;
 
         for (uint32_t i = 0; i < b->n; i++) {
-                if (ls_merge_lost(ids, b->stack[i], b->zone[i], b->label[i]))
+                struct ls_sample_row row = ls_sample_row_of(b, i);
+
+                if (ls_merge_lost(ids, row.stack, row.zone, row.label))
                         return -ENOMEM;
-                ls_trace_sample(w, &(struct ls_sample_row){
-                        .event = b->event[i], .vmstate = b->vmstate[i], .flags = (b->flags[i] & (uint8_t)~LS_SAMPLE_NO_LINE) | ids->in->flags,
-                        .stack = ids->stacks[b->stack[i]],
-                        .thread = ids->threads[b->thread[i]], .vm = ids->vms[b->vm[i]], .zone = ids->zones[b->zone[i]],
-                        .label = ids->labels[b->label[i]],
-                        .coroutine = ls_merge_id(ids->coroutines, ids->p->n_coroutines, b->coroutine[i]),
-                        .time_ns = b->time_ns[i] + ids->in->shift_ns,
-                        .weight = b->weight[i] * (ls_event_is_time(b->event[i]) ? ids->in->scale : 1) });
+                row.flags = (row.flags & (uint8_t)~LS_SAMPLE_NO_LINE) | ids->in->flags;
+                row.stack = ids->stacks[row.stack];
+                row.time_ns += ids->in->shift_ns;
+                row.weight *= ls_event_is_time(row.event) ? ids->in->scale : 1;
+                row.thread = ids->threads[row.thread];
+                row.vm = ids->vms[row.vm];
+                row.coroutine = ls_merge_id(ids->coroutines, ids->p->n_coroutines, row.coroutine);
+                row.zone = ids->zones[row.zone];
+                row.label = ids->labels[row.label];
+                ls_trace_sample(w, &row);
         }
         return ls_trace_flush(w, 0, 1);
 }

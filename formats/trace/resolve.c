@@ -218,7 +218,7 @@ static int resolve_zones(struct ls_reader *r, struct ls_profile *p)
 {
         if (TABLE(ZONE, zones, 1))
                 return -ENOMEM;
-        r->lost_zone = p->n_zones - 1;
+        r->lost[LS_REC_ZONE] = p->n_zones - 1;
         p->zones[0].name = ls_reader_str(r, 0);
         for (uint32_t i = 1; i < p->n_zones; i++) {
                 const uint64_t *row = row_of(r, LS_REC_ZONE, i);
@@ -236,7 +236,7 @@ static int resolve_sample_labels(struct ls_reader *r, struct ls_profile *p)
 {
         if (TABLE(LABEL, sample_labels, 1))
                 return -ENOMEM;
-        r->lost_label = p->n_sample_labels - 1;
+        r->lost[LS_REC_LABEL] = p->n_sample_labels - 1;
         p->sample_labels[0].key = p->sample_labels[0].value = ls_reader_str(r, 0);
         for (uint32_t i = 1; i < p->n_sample_labels; i++) {
                 const uint64_t *row = row_of(r, LS_REC_LABEL, i);
