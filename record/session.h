@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "formats/trace/writer.h"
+#include "formats/wire/clock.h"
 #include "record/process/children.h"
 #include "record/control.h"
 #include "record/flight.h"
@@ -100,11 +101,7 @@ uint64_t ls_session_own_cpu(const struct ls_session *s);
 
 static inline uint64_t ls_session_clock(clockid_t id)
 {
-        struct timespec t;
-
-        if (clock_gettime(id, &t) < 0)
-                return 0;
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+        return ls_clock_ns(id);
 }
 
 /* signals.c */

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
 #include "record/watch/now.h"
 #include "record/watch/remote.h"
 #include "record/translate/drain.h"
@@ -66,14 +67,6 @@ struct stack {
 static pid_t pid_of(const struct stack *s)
 {
         return s->pid ? s->pid : s->core.pid;
-}
-
-static uint64_t now_ns(void)
-{
-        struct timespec t;
-
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static void read_name(struct stack *s)
@@ -294,7 +287,7 @@ static int look(struct stack *s)
                 return write(s->go[1], "", 1) == 1 ? await_reader(s, PREPARE_MS) : -EPIPE;
         }
         setpriority(PRIO_PROCESS, 0, -20);
-        began = now_ns();
+        began = ls_clock_ns(CLOCK_MONOTONIC);
         err = ls_stop_begin(&s->stop, s->pid, LS_NOW_THREADS, 0);
         if (err)
                 return err;
@@ -303,7 +296,7 @@ static int look(struct stack *s)
         if (err)
                 kill(s->reader, SIGKILL);
         ls_stop_end(&s->stop);
-        s->stopped_ns = now_ns() - began;
+        s->stopped_ns = ls_clock_ns(CLOCK_MONOTONIC) - began;
         setpriority(PRIO_PROCESS, 0, nice);
         return err;
 }
@@ -337,16 +330,15 @@ static int prepare(struct stack *s)
 /* The facts that report's header shows. */
 static void put_facts(const struct stack *s, struct ls_trace_writer *w)
 {
-        struct timespec t;
+        uint64_t realtime_ns = ls_clock_ns(CLOCK_REALTIME);
 
-        clock_gettime(CLOCK_REALTIME, &t);
         ls_trace_event(w, LS_EVENT_CPU, LS_DEFAULT_INTERVAL_NS);
-        ls_trace_clocks(w, now_ns(), (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec, 0);
+        ls_trace_clocks(w, ls_clock_ns(CLOCK_MONOTONIC), realtime_ns, 0);
         ls_trace_info_str(w, "command", s->name);
         ls_trace_info_u64(w, "pid", (uint64_t)pid_of(s));
         ls_trace_info_str(w, "runtime", s->now->version);
         ls_trace_info_str(w, "runtime_path", s->image.path);
-        ls_trace_info_u64(w, "start_realtime_ns", (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec);
+        ls_trace_info_u64(w, "start_realtime_ns", realtime_ns);
         ls_trace_info_u64(w, "vms", s->now->vms);
         ls_trace_info_u64(w, "threads", s->stop.n);
         ls_trace_info_u64(w, "stopped_ns", s->stopped_ns);
@@ -391,7 +383,7 @@ static int write_trace(struct stack *s)
                 err = ls_drain_init(&drain, &s->memory, &sink);
         if (!err) {
                 atomic_store(&s->memory.shm->rings_used, LS_NOW_THREADS);
-                translate.now_ns = now_ns();
+                translate.now_ns = ls_clock_ns(CLOCK_MONOTONIC);
                 ls_drain_run(&drain, 1, translate.now_ns);
                 ls_translate_settle(&translate);
                 ls_translate_finish(&translate);

@@ -16,6 +16,7 @@
 
 #include "cli/command.h"
 #include "formats/escape.h"
+#include "formats/wire/clock.h"
 #include "formats/wire/open_file.h"
 #include "record/attach/hold.h"
 #include "record/attach/threads.h"
@@ -26,14 +27,6 @@
 #define LOAD_NS 20000000000ull          /* for the agent to be there: the loader may be at work, the machine slow */
 #define LEAVE_NS 5000000000ull
 #define GIVE_UP_LOOKS 450               /* of the thread at go, from LOOK_NS to 0.1 s apart, 7 s: when the recorder dies */
-
-static uint64_t now_ns(void)
-{
-        struct timespec t;
-
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void moment(void)
 {
@@ -144,7 +137,7 @@ static int say(const struct ls_subject *t, int err, const char *what)
 static int wait_for_files(struct ls_subject *t)
 {
         struct ls_attach *a = &t->inject.page;
-        uint64_t until = now_ns() + FILES_NS;
+        uint64_t until = ls_clock_ns(CLOCK_MONOTONIC) + FILES_NS;
 
         do {
                 if (read_page(t, a) < 0)
@@ -157,7 +150,7 @@ static int wait_for_files(struct ls_subject *t)
                 if (a->created > 0)
                         return say(t, -a->created, "no thread can be made in it");
                 moment();
-        } while (now_ns() < until);
+        } while (ls_clock_ns(CLOCK_MONOTONIC) < until);
         return say(t, -ETIMEDOUT, "the thread made in it does not begin");
 }
 
@@ -275,12 +268,12 @@ static int say_state(struct ls_subject *t, const struct ls_attach *a)
 /* Until the agent has come up and looked around. Its page vanishes meanwhile. */
 static int wait_for_agent(struct ls_subject *t, const struct ls_memory *m)
 {
-        uint64_t until = now_ns() + LOAD_NS;
+        uint64_t until = ls_clock_ns(CLOCK_MONOTONIC) + LOAD_NS;
         struct ls_attach a;
         int err;
 
-        while (now_ns() < until) {
-                atomic_store(&m->shm->heartbeat_ns, now_ns());
+        while (ls_clock_ns(CLOCK_MONOTONIC) < until) {
+                atomic_store(&m->shm->heartbeat_ns, ls_clock_ns(CLOCK_MONOTONIC));
                 ls_attach_hold(t, m);
                 if (atomic_load(&m->shm->attach_looks))
                         return 0;
@@ -368,7 +361,7 @@ static int hand_over(struct ls_subject *t, const char *agent_path, struct ls_mem
                 return say(t, err, "memory cannot be shared with it");
         m->shm->root_pid = (uint32_t)t->inner_pid;
         atomic_store(&m->shm->recording, 1);
-        atomic_store(&m->shm->heartbeat_ns, now_ns());
+        atomic_store(&m->shm->heartbeat_ns, ls_clock_ns(CLOCK_MONOTONIC));
         a->generation = m->shm->generation;
         err = prepared(ctx);
         if (err < 0)
@@ -412,11 +405,11 @@ void ls_attach_give_up(struct ls_memory *m)
 
 int ls_attach_end(struct ls_subject *t, struct ls_memory *m, void (*work)(void *ctx), void *ctx)
 {
-        uint64_t until = now_ns() + LEAVE_NS;
+        uint64_t until = ls_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
 
         ls_attach_give_up(m);
         while (ls_attach_is_there(t)) {
-                if (now_ns() > until)
+                if (ls_clock_ns(CLOCK_MONOTONIC) > until)
                         return -ETIMEDOUT;
                 work(ctx);
                 moment();

@@ -16,6 +16,7 @@
 
 #include "cli/command.h"
 #include "formats/escape.h"
+#include "formats/wire/clock.h"
 #include "formats/wire/open_file.h"
 #include "libsample/inject/elf_file.h"
 #include "record/attach/threads.h"
@@ -269,26 +270,18 @@ static int check_lua(const struct ls_subject *t)
         return -ENOENT;
 }
 
-static uint64_t now_ns(void)
-{
-        struct timespec ts;
-
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* An agent of a recorder that is gone leaves by itself: 1 when it has. */
 static int has_left(const struct ls_subject *t, uint64_t status_at)
 {
         const struct timespec moment = { 0, 20000000 };
         struct ls_attach_status status;
-        uint64_t beat, first = 0, start = now_ns();
+        uint64_t beat, first = 0, start = ls_clock_ns(CLOCK_MONOTONIC);
 
         for (;;) {
                 if (ls_remote_read(&t->modules, status_at, &status, sizeof(status)) < 0 || !status.pid ||
                     (status.pid != (uint32_t)t->inner_pid && !status.preloaded))
                         return 1;
-                if (status.preloaded || now_ns() - start > SILENT_NS ||
+                if (status.preloaded || ls_clock_ns(CLOCK_MONOTONIC) - start > SILENT_NS ||
                     ls_remote_read(&t->modules, status.heartbeat_at, &beat, sizeof(beat)) < 0)
                         return 0;
                 if (!first)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "formats/wire/clock.h"
 #include "record/worker/symbols.h"
 #include "record/worker/worker.h"
 
@@ -215,13 +216,10 @@ static void read_maps(struct ls_mappings *m)
         char file[64], line[PATH_MAX + 128];
         uint32_t n = m->n_ranges;
         uint8_t *missing;
-        struct timespec t;
-        uint64_t now;
+        uint64_t now = ls_clock_ns(CLOCK_MONOTONIC);
         int lines = 0;
         FILE *f;
 
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
         if ((!m->pid && !m->maps) || (m->maps_read_ns && now - m->maps_read_ns < 1000000000u))
                 return;
         m->maps_read_ns = now;

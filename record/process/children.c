@@ -9,20 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
 #include "record/worker/worker.h"
 
 #define NOTICES_MAX 16
 #define WALK_MAX 64                     /* processes of one walk */
 #define LOOKS_NS 1000000000u            /* of time for looks at files, and then one in so many: */
 #define LOOKS_SHARE 50
-
-static uint64_t now_ns(void)
-{
-        struct timespec t;
-
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* All that looks at files may take, so that no program can make us do nothing else. */
 static int may_look(struct ls_children *c, uint64_t now)
@@ -38,13 +31,13 @@ static int may_look(struct ls_children *c, uint64_t now)
 
 static int runs_luajit(struct ls_children *c, struct ls_worker *w, const char *path)
 {
-        uint64_t began = now_ns();
+        uint64_t began = ls_clock_ns(CLOCK_MONOTONIC);
         int runs;
 
         if (!may_look(c, began))
                 return 0;
         runs = ls_worker_has_luajit(w, path);
-        c->looked_ns += now_ns() - began;
+        c->looked_ns += ls_clock_ns(CLOCK_MONOTONIC) - began;
         return runs;
 }
 

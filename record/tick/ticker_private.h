@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "record/tick/ticker.h"
+#include "formats/wire/clock.h"
 
 struct ls_tick_thread {                 /* a thread of the program that is ticked, by its ring */
         struct ls_ticker *ticker;
@@ -74,14 +75,5 @@ int ls_tick_is_wanted(const struct ls_tick_thread *h);
 void ls_ticker_sleep(struct ls_ticker *t, uint32_t request, uint64_t ns);
 void ls_ticker_sleep_until(struct ls_ticker *t, uint32_t request, uint64_t until_ns);
 #define LS_TICKER_IDLE_NS 100000000ull
-
-static inline uint64_t ls_clock_ns(clockid_t id)
-{
-        struct timespec t;
-
-        if (clock_gettime(id, &t) < 0)
-                return 0;
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 #endif

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
 #include "record/watch/look.h"
 #include "record/watch/mirror.h"
 #include "record/watch/remote.h"
@@ -62,17 +63,9 @@ static struct {
         struct watched threads[LS_THREADS_MOST];
 } w;
 
-static uint64_t clock_ns(clockid_t clock)
-{
-        struct timespec t;
-
-        clock_gettime(clock, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static uint64_t now_ns(void)
 {
-        return clock_ns(CLOCK_MONOTONIC);
+        return ls_clock_ns(CLOCK_MONOTONIC);
 }
 
 static struct ls_ring *agents_ring(unsigned i)
@@ -373,9 +366,9 @@ static void follow_image(void)
         ls_suspended_end();
         w.execs = execs;
         w.image = 0;
-        cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+        cpu = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         r = ls_look_image(w.shm, w.pid);
-        w.image_due_ns = now_ns() + (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) * OWN_SHARE;
+        w.image_due_ns = now_ns() + (ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) * OWN_SHARE;
         if (r == -EAGAIN) {
                 /* A VM is sampled, but its layout is not known. */
                 if (atomic_load(&w.shm->agent_state) != LS_AGENT_SAMPLING || atomic_load(&w.shm->view))
@@ -407,7 +400,7 @@ static uint64_t look_at_all(uint64_t began)
 {
         static uint64_t pause = LOOK_MIN_NS;
         uint64_t least = w.interval_ns > LOOK_MIN_NS ? w.interval_ns : LOOK_MIN_NS;
-        uint64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), rest;
+        uint64_t cpu = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID), rest;
         uint32_t used = atomic_load(&w.shm->rings_used);
         int any = 0;
 
@@ -424,7 +417,7 @@ static uint64_t look_at_all(uint64_t began)
         pause = w.changed || !any ? least : pause + pause / (pause < LOOK_CALM_NS ? 16 : 64);
         if (pause > LOOK_MAX_NS && pause > least)
                 pause = least > LOOK_MAX_NS ? least : LOOK_MAX_NS;
-        rest = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) * OWN_SHARE;
+        rest = (ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) * OWN_SHARE;
         if (rest > SEND_NS)
                 rest = SEND_NS;
         return began + (rest > pause ? rest : pause);
