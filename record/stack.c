@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "formats/wire/clock.h"
+#include "record/process/proc.h"
 #include "record/watch/now.h"
 #include "record/watch/remote.h"
 #include "record/translate/drain.h"
@@ -71,16 +72,8 @@ static pid_t pid_of(const struct stack *s)
 
 static void read_name(struct stack *s)
 {
-        char path[64];
-        ssize_t n = 0;
-        int fd;
+        ssize_t n = ls_proc_read(s->pid, 0, "comm", s->name, sizeof(s->name));
 
-        snprintf(path, sizeof(path), "/proc/%d/comm", (int)s->pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd >= 0) {
-                n = read(fd, s->name, sizeof(s->name) - 1);
-                close(fd);
-        }
         s->name[n > 0 ? n - 1 : 0] = 0; /* without the newline */
 }
 

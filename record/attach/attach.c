@@ -21,6 +21,7 @@
 #include "record/attach/hold.h"
 #include "record/attach/threads.h"
 #include "record/process/descriptors.h"
+#include "record/process/proc.h"
 
 #define LOOK_NS 100000                  /* between two looks at what the thread in the program does */
 #define FILES_NS 2000000000ull          /* for it to begin */
@@ -171,13 +172,13 @@ static int is_new_memory_file(const struct ls_subject *t, int seen)
 /* A memory file of the process, opened here: the same file. -EBADF: it is another than the agent's thread makes. */
 static int open_its(const struct ls_subject *t, int fd)
 {
-        char path[64];
+        char name[16];
         int seen, own;
 
-        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)t->living, fd);
-        seen = open(path, O_PATH | O_CLOEXEC);
+        snprintf(name, sizeof(name), "fd/%d", fd);
+        seen = ls_proc_open(t->living, 0, name, O_PATH);
         if (seen < 0)
-                return -errno;
+                return seen;
         if (!is_new_memory_file(t, seen)) {
                 close(seen);
                 return -EBADF;
@@ -391,10 +392,7 @@ int ls_attach_begin(struct ls_subject *t, const char *agent_path, struct ls_memo
 
 int ls_attach_is_there(const struct ls_subject *t)
 {
-        char path[64];
-
-        snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)t->pid, (int)t->agent_tid);
-        return t->agent_tid && access(path, F_OK) == 0;
+        return t->agent_tid && ls_proc_has_task(t->pid, t->agent_tid);
 }
 
 void ls_attach_give_up(struct ls_memory *m)

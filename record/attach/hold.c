@@ -18,6 +18,7 @@
 #include "formats/wire/clock.h"
 #include "record/attach/threads.h"
 #include "record/process/member.h"
+#include "record/process/proc.h"
 #include "record/stop.h"
 
 #define TRIES 500                       /* a ms each: a thread leaves some instructions when it gets a processor */
@@ -183,11 +184,8 @@ static void open_in(pid_t pid, int memory_fd, const struct ranges *ranges)
 {
         static const uint8_t loop[2] = { 0xeb, 0xfe };
         uint8_t now[2];
-        char path[64];
-        int fd, known = 0;
+        int fd = ls_proc_open(pid, 0, "mem", O_RDWR), known = 0;
 
-        snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-        fd = open(path, O_RDWR | O_CLOEXEC);
         for (unsigned k = 0; fd >= 0 && k < ranges->n; k++) {
                 const struct ls_hold_range *r = &ranges->r[k];
 
@@ -207,18 +205,13 @@ static void open_in(pid_t pid, int memory_fd, const struct ranges *ranges)
  * a closed entry for ever: there is no agent in it. It is made between two looks at the latest, unless that takes long. */
 static void open_in_children(pid_t pid, int memory_fd, const struct ranges *ranges, unsigned depth)
 {
-        char path[sizeof(((struct dirent *)0)->d_name) + 64];
-        struct dirent *e;
-        DIR *dir;
+        DIR *dir = ls_proc_tasks(pid);
+        pid_t tid;
 
-        snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-        dir = opendir(path);
-        while (dir && (e = readdir(dir))) {
-                FILE *f;
+        while ((tid = ls_proc_next(dir))) {
+                FILE *f = ls_proc_file(pid, tid, "children");
                 int child;
 
-                snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)pid, e->d_name);
-                f = *e->d_name == '.' ? NULL : fopen(path, "re");
                 while (f && fscanf(f, "%d", &child) == 1) {
                         open_in((pid_t)child, memory_fd, ranges);
                         if (depth < DEPTH)

@@ -29,6 +29,7 @@
 #include "record/attach/stub.h"
 #include "record/attach/threads.h"
 #include "record/attach/way.h"
+#include "record/process/proc.h"
 #include "record/stop.h"
 
 #define PAGE 4096u
@@ -205,10 +206,7 @@ static unsigned find_tid(const struct victim *v)
 /* The first thread waits for this, while the program runs on. carrier: its id, as it knows itself. */
 static int carrier_is_there(const struct ls_inject *in)
 {
-        char path[64];
-
-        snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)in->pid, (int)in->carrier);
-        return in->carrier && access(path, F_OK) == 0;
+        return in->carrier && ls_proc_has_task(in->pid, in->carrier);
 }
 
 /* Our thread leaves when it has waited too long, and takes the region along: what lies there then is
@@ -373,14 +371,6 @@ static uint64_t queued_ns(int schedstat)
         return wait;
 }
 
-static int open_schedstat(pid_t pid, pid_t tid)
-{
-        char path[64];
-
-        snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
-        return open(path, O_RDONLY | O_CLOEXEC);
-}
-
 static struct { pid_t pid, tid; } late[LATE_MOST];      /* threads that were to stop and have not yet; 0 = free */
 
 void ls_inject_note_late(pid_t pid, pid_t tid)
@@ -452,7 +442,7 @@ static int stop_and_use(struct victim *v, int schedstat)
 static int try_thread(struct ls_inject *in, pid_t tid, const struct ls_thread_data *data)
 {
         struct victim v = { .in = in, .tid = tid, .data = data };
-        int schedstat = open_schedstat(in->pid, tid), err;
+        int schedstat = ls_proc_open(in->pid, tid, "schedstat", O_RDONLY), err;
 
         ls_stop_hurry(1);
         if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACESYSGOOD) < 0)

@@ -18,6 +18,7 @@
 #include "record/attach/list.h"
 #include "record/process/member.h"
 #include "record/process/parent.h"
+#include "record/process/proc.h"
 #include "record/trace_file.h"
 
 #define SECOND_NS 1000000000ull
@@ -45,13 +46,10 @@ static struct ls_attach_children children;
 /* The command line of the process, for the trace. words and text are filled; at least one word. */
 static void read_command(pid_t pid, const char *name, const char *words[WORDS_MOST + 1], char text[WORDS_BYTES])
 {
-        char path[64];
         unsigned n = 0;
         size_t len = 0;
-        FILE *f;
+        FILE *f = ls_proc_file(pid, 0, "cmdline");
 
-        snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-        f = fopen(path, "re");
         if (f) {
                 len = fread(text, 1, WORDS_BYTES - 1, f);
                 fclose(f);
@@ -66,14 +64,8 @@ static void read_command(pid_t pid, const char *name, const char *words[WORDS_MO
 
 static void read_cwd(pid_t pid, char *to, size_t size)
 {
-        char path[64];
-        ssize_t n;
-
-        snprintf(path, sizeof(path), "/proc/%d/cwd", (int)pid);
-        n = readlink(path, to, size - 1);
-        if (n <= 0)
-                n = (ssize_t)strlen(strcpy(to, "/"));
-        to[n] = 0;
+        if (ls_proc_link(pid, "cwd", to, size) <= 0)
+                strcpy(to, "/");
 }
 
 /* The memory is there, and the agent is not yet. */
@@ -261,10 +253,9 @@ static void keep_reason(void *ctx, const char *text)
 /* 0 = it has ended. */
 static int has_program(pid_t pid)
 {
-        char path[64], program[8];
+        char program[8];
 
-        snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-        return readlink(path, program, sizeof(program)) > 0;
+        return ls_proc_link(pid, "exe", program, sizeof(program)) > 0;
 }
 
 /* What stands against it is said in the summary, unless it has just ended, or begun another program. */

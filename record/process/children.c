@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "formats/wire/clock.h"
+#include "record/process/proc.h"
 #include "record/worker/worker.h"
 
 #define NOTICES_MAX 16
@@ -108,11 +109,9 @@ static void look_at_process(struct ls_children *c, pid_t pid)
 {
         unsigned i = find(c, pid);
         struct stat st;
-        char exe[64], path[PATH_MAX];
-        ssize_t len;
+        char exe[LS_PROC_PATH], path[PATH_MAX];
 
-        snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)pid);
-        if (c->known[i].told || stat(exe, &st) < 0 || (c->known[i].dev == st.st_dev && c->known[i].ino == st.st_ino))
+        if (c->known[i].told || stat(ls_proc_path(exe, pid, 0, "exe"), &st) < 0 || (c->known[i].dev == st.st_dev && c->known[i].ino == st.st_ino))
                 return;
         /* It may be about to say that it is there. */
         if (c->following && (c->is_recorded(c->ctx, pid) || !c->known[i].seen++))
@@ -120,20 +119,15 @@ static void look_at_process(struct ls_children *c, pid_t pid)
         c->known[i].dev = st.st_dev;
         c->known[i].ino = st.st_ino;
         /* By its name: a worker may not look at another process's descriptors. */
-        len = readlink(exe, path, sizeof(path) - 1);
-        path[len > 0 ? len : 0] = 0;
-        if (len > 0 && runs_luajit(c, ls_workers_of(c->workers, pid, NULL), path))
+        if (ls_proc_link(pid, "exe", path, sizeof(path)) > 0 && runs_luajit(c, ls_workers_of(c->workers, pid, NULL), path))
                 tell(c, pid);
 }
 
 /* Appends the children of pid's main thread to pids. Threads that start processes are left to the agent. */
 static unsigned add_children(pid_t pid, pid_t *pids, unsigned n)
 {
-        char path[64];
-        FILE *f;
+        FILE *f = ls_proc_file(pid, pid, "children");
 
-        snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
-        f = fopen(path, "re");
         while (f && n < WALK_MAX && fscanf(f, "%d", &pids[n]) == 1)
                 n++;
         if (f)
