@@ -145,13 +145,13 @@ static int read_command_line(int argc, const char **argv, struct stack *s)
         poptContext ctx = ls_options_begin(&ls_cmd_stack, argc, argv, 0);
         const char *pid, *extra;
         char *end;
-        int val = ls_options_next(&ls_cmd_stack, ctx), status = -1;
+        int val = ls_options_next(&ls_cmd_stack, ctx), status = LS_GO_ON;
         long n;
 
         pid = val == -1 ? poptGetArg(ctx) : NULL;
         extra = pid ? poptGetArg(ctx) : NULL;
         if (val < -1) {
-                status = val == -3 ? 0 : LS_EXIT_USAGE;
+                status = ls_options_status(val);
         } else if (raw.core ? pid != NULL : !pid || extra) {
                 ls_error("stack: give the number of one process: luasample stack PID; or --core FILE");
                 status = LS_EXIT_USAGE;

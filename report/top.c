@@ -380,8 +380,8 @@ static int top_run(int argc, const char **argv)
         struct ls_report_options o;
         int status = ls_report_options_read_rest(&ls_cmd_top, argc, argv, &o, &s.command);
 
-        if (status)
-                return status - 1;
+        if (status != LS_GO_ON)
+                return status;
         if (o.want.events.n && o.want.events.id[0] != LS_EVENT_CPU)
                 s.events = ls_event_overlaps(o.want.events.id[0]) ? "cpu,suspended" : "cpu,wall";
         return run_top(&s, &o);

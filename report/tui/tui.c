@@ -418,8 +418,8 @@ static int tui_run(int argc, const char **argv)
         struct ls_report_options o;
         int status = ls_report_options_read(&ls_cmd_tui, argc, argv, &o);
 
-        if (status)
-                return status - 1;
+        if (status != LS_GO_ON)
+                return status;
         if (o.list_keys) {
                 ls_tui_list_keys(stdout);
                 return 0;
