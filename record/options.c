@@ -1,8 +1,7 @@
 /* Options of `luasample record`: what options.def says, and one function for each value that can be wrong. */
 #include "record/options.h"
-#include "record/control.h"
+#include "record/control_open.h"
 #include "record/process/parent.h"
-#include "record/rotate.h"
 
 #include <errno.h>
 #include <inttypes.h>

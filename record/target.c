@@ -2,7 +2,7 @@
 #include "record/target.h"
 
 #include "formats/wire/clock.h"
-#include "record/attach/threads.h"
+#include "record/process/thread_ids.h"
 #include "record/worker/worker.h"
 
 #include <signal.h>

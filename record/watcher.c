@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "formats/wire/clock.h"
-#include "record/attach/threads.h"
+#include "record/process/thread_ids.h"
 #include "record/worker/broker.h"
 #include "record/worker/outside.h"
 #include "record/worker/worker.h"

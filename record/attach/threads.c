@@ -255,39 +255,3 @@ int ls_thread_seize_error(pid_t pid, pid_t tid, int err)
         p = strstr(text, "\nTracerPid:");
         return p && atoi(p + 11) ? -EBUSY : err;
 }
-
-pid_t ls_thread_inner_id(pid_t pid, pid_t tid)
-{
-        char text[4096], *p, *end;
-        pid_t last = 0;
-
-        if (ls_proc_read(pid, tid, "status", text, sizeof(text)) <= 0)
-                return 0;
-        p = strstr(text, "\nNSpid:");
-        if (!p)                         /* a kernel before 4.1 */
-                return tid;
-        for (p += 7; *p == '\t' || *p == ' ' || isdigit((unsigned char)*p); p = end) {
-                last = (pid_t)strtol(p, &end, 10);
-                if (end == p)
-                        break;
-                if (*end == '\n')
-                        break;
-        }
-        return last;
-}
-
-pid_t ls_thread_outer_id(pid_t pid, pid_t inner)
-{
-        pid_t found = 0, tid;
-        DIR *dir;
-
-        if (inner > 0 && ls_thread_inner_id(pid, inner) == inner)       /* the same namespace */
-                return inner;
-        dir = ls_proc_tasks(pid);
-        while (!found && (tid = ls_proc_next(dir)))
-                if (ls_thread_inner_id(pid, tid) == inner)
-                        found = tid;
-        if (dir)
-                closedir(dir);
-        return inner > 0 ? found : 0;
-}

@@ -1,12 +1,13 @@
 /* Samples from the rings into the trace: stacks that build on the one before, places in compiled code, native stacks.
  * Called by translate.c. */
-#include "record/translate/translate_private.h"
+#include "record/translate/sample.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/translate/ids.h"
+#include "record/process/ids.h"
+#include "record/translate/known.h"
 
 #define DEPTH_MAX (1u << 20)            /* logical depth of a stack that we keep track of */
 #define UNKNOWN_MAX (1u << 16)          /* of it, frames that no record brought: filling them is our own work */

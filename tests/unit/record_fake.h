@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "formats/wire/ring.h"
-#include "record/memory.h"
+#include "record/process/memory.h"
 
 static inline struct ls_ring_rec *fake_at(struct ls_ring *ring, uint64_t position)
 {

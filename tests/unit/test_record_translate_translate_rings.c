@@ -6,7 +6,7 @@
 
 #include <sys/resource.h>
 
-#include "record/translate/ids.h"
+#include "record/process/ids.h"
 
 static struct ls_ring *at(unsigned i)
 {
