@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "formats/dims.h"
+#include "formats/info.h"
 #include "formats/process_totals.h"
 #include "formats/wire/kinds.h"
 
@@ -151,8 +152,10 @@ typedef int (*ls_dump_fn)(void *ctx, uint64_t chunk, uint64_t offset, const char
 int ls_profile_dump(struct ls_profile *p, ls_dump_fn fn, void *ctx);
 
 /* The value of an INFO key, or def / "" when it is not there. */
-uint64_t ls_profile_u64(const struct ls_profile *p, const char *key, uint64_t def);
-struct ls_str ls_profile_str(const struct ls_profile *p, const char *key);
+uint64_t ls_profile_u64(const struct ls_profile *p, enum ls_info_key key, uint64_t def);
+struct ls_str ls_profile_str(const struct ls_profile *p, enum ls_info_key key);
+/* The same for a key that is in another table: losses.def. */
+uint64_t ls_profile_u64_of(const struct ls_profile *p, const char *key, uint64_t def);
 
 /* The bits of a counter's value, as they are in the file. */
 static inline uint64_t ls_count_bits(double value)

@@ -327,17 +327,17 @@ static void put_facts(const struct stack *s, struct ls_trace_writer *w)
 
         ls_trace_event(w, LS_EVENT_CPU, LS_DEFAULT_INTERVAL_NS);
         ls_trace_clocks(w, ls_clock_ns(CLOCK_MONOTONIC), realtime_ns, 0);
-        ls_trace_info_str(w, "command", s->name);
-        ls_trace_info_u64(w, "pid", (uint64_t)pid_of(s));
-        ls_trace_info_str(w, "runtime", s->now->version);
-        ls_trace_info_str(w, "runtime_path", s->image.path);
-        ls_trace_info_u64(w, "start_realtime_ns", realtime_ns);
-        ls_trace_info_u64(w, "vms", s->now->vms);
-        ls_trace_info_u64(w, "threads", s->stop.n);
-        ls_trace_info_u64(w, "stopped_ns", s->stopped_ns);
+        ls_trace_info_str(w, ls_info_key(LS_INFO_COMMAND), s->name);
+        ls_trace_info_u64(w, ls_info_key(LS_INFO_PID), (uint64_t)pid_of(s));
+        ls_trace_info_str(w, ls_info_key(LS_INFO_RUNTIME), s->now->version);
+        ls_trace_info_str(w, ls_info_key(LS_INFO_RUNTIME_PATH), s->image.path);
+        ls_trace_info_u64(w, ls_info_key(LS_INFO_START_REALTIME), realtime_ns);
+        ls_trace_info_u64(w, ls_info_key(LS_INFO_VMS), s->now->vms);
+        ls_trace_info_u64(w, ls_info_key(LS_INFO_THREADS), s->stop.n);
+        ls_trace_info_u64(w, ls_info_key(LS_INFO_STOPPED), s->stopped_ns);
         if (raw.core)
-                ls_trace_info_str(w, "core_file", raw.core);
-        ls_trace_info_u64(w, "complete", 1);
+                ls_trace_info_str(w, ls_info_key(LS_INFO_CORE_FILE), raw.core);
+        ls_trace_info_u64(w, ls_info_key(LS_INFO_COMPLETE), 1);
         if (s->stop.more)
                 ls_trace_notice(w, "there are more threads than were read");
         if (s->now->unread)

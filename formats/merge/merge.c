@@ -34,7 +34,7 @@ static void widen_by(struct ls_merge_input *in, uint64_t time)
 static int find_span(struct ls_merge_input *in)
 {
         const struct ls_profile *p = in->profile;
-        uint64_t start = ls_profile_u64(p, "start_monotonic_ns", 0), elapsed = ls_profile_u64(p, "elapsed_ns", 0);
+        uint64_t start = ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0), elapsed = ls_profile_u64(p, LS_INFO_ELAPSED, 0);
         int r;
 
         in->start_ns = UINT64_MAX;
@@ -52,7 +52,7 @@ static int find_span(struct ls_merge_input *in)
         return r;
 }
 
-static int same_str(const struct ls_profile *a, const struct ls_profile *b, const char *key)
+static int same_str(const struct ls_profile *a, const struct ls_profile *b, enum ls_info_key key)
 {
         struct ls_str x = ls_profile_str(a, key), y = ls_profile_str(b, key);
 
@@ -66,10 +66,10 @@ static int same_boot(const struct ls_profile *a, const struct ls_profile *b)
         uint64_t x, y;
 
         if (!a->n_clocks || !b->n_clocks)       /* nothing is known but the host: a made or a cut trace */
-                return !a->n_clocks && !b->n_clocks && same_str(a, b, "host");
+                return !a->n_clocks && !b->n_clocks && same_str(a, b, LS_INFO_HOST);
         x = a->clocks[0].realtime_ns - a->clocks[0].boottime_ns;
         y = b->clocks[0].realtime_ns - b->clocks[0].boottime_ns;
-        return (x > y ? x - y : y - x) < BOOT_TOLERANCE_NS && same_str(a, b, "host") && same_str(a, b, "kernel");
+        return (x > y ? x - y : y - x) < BOOT_TOLERANCE_NS && same_str(a, b, LS_INFO_HOST) && same_str(a, b, LS_INFO_KERNEL);
 }
 
 /* Recordings of a clock keep their places to each other; those of the next clock come behind. */

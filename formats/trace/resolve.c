@@ -453,7 +453,7 @@ int ls_resolve(struct ls_reader *r)
             ls_resolve_no_line(r) || ls_resolve_jit(r) || ls_resolve_totals(r))
                 return -ENOMEM;
         resolve_damages(r, p);
-        p->interval_ns = r->interval_ns ? r->interval_ns : ls_profile_u64(p, "interval_ns", 0);
+        p->interval_ns = r->interval_ns ? r->interval_ns : ls_profile_u64(p, LS_INFO_INTERVAL, 0);
         p->n_chunks = r->n_chunks;
         return 0;
 }

@@ -98,7 +98,7 @@ int ls_trace_writer_open(int fd, uint64_t interval_ns, struct ls_trace_writer **
                 writer_free(w);
                 return r;
         }
-        ls_trace_info_u64(w, "interval_ns", w->interval_ns);
+        ls_trace_info_u64(w, ls_info_key(LS_INFO_INTERVAL), w->interval_ns);
         *ret_writer = w;
         return 0;
 }
@@ -475,8 +475,8 @@ int ls_writer_end(struct ls_trace_writer *w)
         if (r)
                 fail(w, r);
         if (w->dropped) {
-                ls_trace_info_u64(w, "dropped_chunks", w->dropped);
-                ls_trace_info_u64(w, "dropped_ticks", w->dropped_ticks);
+                ls_trace_info_u64(w, ls_info_key(LS_INFO_DROPPED_CHUNKS), w->dropped);
+                ls_trace_info_u64(w, ls_info_key(LS_INFO_DROPPED_TICKS), w->dropped_ticks);
                 r = ls_writer_flush(w);
         }
         r = ls_writer_checkpoint(w, 1);

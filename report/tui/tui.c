@@ -247,7 +247,7 @@ static void drop(struct ls_tui *t)
 
 static char *program_text(const struct ls_tui *t)
 {
-        struct ls_str s = t->profile ? ls_profile_str(t->profile, "command") : (struct ls_str){ "", 0 };
+        struct ls_str s = t->profile ? ls_profile_str(t->profile, LS_INFO_COMMAND) : (struct ls_str){ "", 0 };
 
         if (t->live && !s.len)          /* its private name says nothing */
                 return strdup("");
