@@ -1,6 +1,7 @@
 """What the Python tests share: the built luasample, the LuaJITs to test with, recording and reporting, and a small
 runner that names each test and counts passed, failed and skipped. Used by tests/truth, tests/integration/main and
 tests/bench. Needs the standard library only."""
+import concurrent.futures
 import hashlib
 import itertools
 import json
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -374,15 +376,36 @@ def finish_tmp():
     _tmp = None
 
 
+class Ahead:
+    """What several tests of a suite do is begun with the first of them, so many at once, since it waits most of the time or has
+    nothing to measure: add() in their order, result() in the test."""
+    def __init__(self, suite, at_once):
+        self.suite, self.work, self.begun = suite, {}, {}
+        self.pool = concurrent.futures.ThreadPoolExecutor(at_once)
+
+    def add(self, name, fn, *args):
+        self.work[name] = fn, *args
+
+    def result(self, name):
+        if not self.begun:
+            self.begun.update((t[0], self.pool.submit(*self.work[t[0]])) for t in self.suite.chosen if t[0] in self.work)
+        return self.begun[name].result()
+
+
 # Processes that a test stops itself, unless it fails before.
 
-_started = []
+_of_thread = threading.local()
+
+
+def started():
+    """Those of this thread."""
+    return _of_thread.__dict__.setdefault("started", [])
 
 
 def stop_started():
     """Ends what a test has left running, and its group."""
-    while _started:
-        p = _started.pop()
+    while started():
+        p = started().pop()
         if p.poll() is None:
             try:
                 os.killpg(p.pid, signal.SIGKILL)
@@ -402,7 +425,7 @@ class Started:
         self.out, self.err = tmpfile(".out"), tmpfile(".err")
         self.p = subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=open(self.out, "wb"),
                                   stderr=open(self.err, "wb"), preexec_fn=plain_signals(setup), **kw)
-        _started.append(self.p)
+        started().append(self.p)
 
     def wait(self, timeout=60):
         try:

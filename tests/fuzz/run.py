@@ -4,7 +4,6 @@ seconds of CPU time (60), whatever else runs; as many at once as there are proce
 memory is a failure, which prints the input. The targets are those of the build directory (-Dfuzz=true, clang) that
 LUASAMPLE_BUILD names. Corpora are not written to; CONTRIBUTING.md says how they are renewed."""
 import base64
-import concurrent.futures
 import glob
 import os
 import re
@@ -24,8 +23,7 @@ HANG = 1200                     # seconds that a target may take on a busy machi
 MORE = {"reader": ["golden/rejected", "golden/traces"]}         # what a target begins with beside its corpus
 
 suite = support.Suite("fuzz")
-pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
-commands, started = {}, {}
+ahead = support.Ahead(suite, os.cpu_count())
 
 
 def targets():
@@ -62,14 +60,12 @@ def last(said):
 
 
 def add(name, path):
-    commands["fuzz-" + name] = name, path
+    ahead.add("fuzz-" + name, fuzz, name, path)
 
     @suite.test("fuzz-" + name, "%d s of CPU time" % SECONDS)
     def test():
-        if not started:
-            started.update((test[0], pool.submit(fuzz, *commands[test[0]])) for test in suite.chosen)
         try:
-            status, said, found = started["fuzz-" + name].result()
+            status, said, found = ahead.result("fuzz-" + name)
         except subprocess.TimeoutExpired:
             raise Fail("no end after %d s" % HANG)
         inputs = "".join("\n%s, %d bytes: base64 -d > tests/fuzz/corpus_%s/NAME <<< %s" % (
