@@ -39,7 +39,7 @@ void ls_put_visible(FILE *f, const char *text);
  * whole screen. */
 void ls_error_to(void (*fn)(void *ctx, const char *text), void *ctx);
 
-/* Times: "1ms", "250us", "10s", "2m", "1.5ms"; a bare number is in default_unit ("ms", "s"). Writes ns. Returns 0 or
+/* Times: "1ms", "250us", "10s", "2m", "7d", "1.5ms"; a bare number is in default_unit ("ms", "s"). Writes ns. Returns 0 or
  * -EINVAL / -ERANGE. */
 int ls_parse_duration(const char *text, const char *default_unit, uint64_t *ret_ns);
 /* Sizes: "64K", "2M", "1G", bytes. */
