@@ -52,8 +52,7 @@ static void disarm(struct ls_ticker *t, struct ls_tick_thread *h)
         t->n_armed--;
 }
 
-/* Brings each thread to what the agent wants. Returns 1 when some could not be armed: to be tried again. */
-static int follow(struct ls_ticker *t)
+int ls_ticker_follow(struct ls_ticker *t)
 {
         uint32_t used = atomic_load(&t->shm->rings_used);
         int missing = 0;
@@ -123,7 +122,7 @@ static void *ticker_thread(void *arg)
         run_shortly();
         while (!atomic_load(&t->stop)) {
                 uint32_t request = atomic_load(&t->shm->request);
-                int missing = follow(t);
+                int missing = ls_ticker_follow(t);
 
                 pass_on(t);
                 if (missing)
