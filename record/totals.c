@@ -103,13 +103,11 @@ void ls_totals_start(struct ls_session *s)
         put_u64(s, INFO_START_MONOTONIC, s->rotate.begin_ns);
         put_u64(s, INFO_DEPTH, s->o->depth);
         put_u64(s, INFO_PRIVATE_ARGS, !s->o->no_args);
-        if (s->o->events & LS_RECORD_CPU)
-                ls_trace_event(s->writer, LS_EVENT_CPU, s->o->interval_ns);
-        if (s->o->events & LS_RECORD_WALL)
-                ls_trace_event(s->writer, LS_EVENT_WALL, s->o->interval_ns);
-        if (s->o->events & LS_RECORD_SUSPENDED) {
-                ls_trace_event(s->writer, LS_EVENT_SUSPENDED, s->o->interval_ns);
-                ls_trace_event(s->writer, LS_EVENT_READY, s->o->interval_ns);
+        for (unsigned event = 1; event < LS_EVENT_NEXT; event++) {
+                const struct ls_event_kind_info *k = ls_event_kind(event);
+
+                if (k && (s->o->events & (1u << k->asked)))
+                        ls_trace_event(s->writer, event, s->o->interval_ns);
         }
         ls_totals_clocks(s);
 }

@@ -171,7 +171,7 @@ static void fill_row(struct ls_translate *t, unsigned ring, const struct ls_rec_
 
         *row = (struct ls_sample_row){
                 .event = t->cfg.wall_only ? LS_EVENT_WALL : (uint8_t)rec->event,
-                .flags = (uint8_t)(rec->flags & ~(uint32_t)LS_SAMPLE_CONT),
+                .flags = (uint8_t)(rec->flags & ~(uint32_t)(LS_SAMPLE_CONT | LS_SAMPLE_NO_LINE)),
                 .thread = ls_translate_thread(t, ring),
                 .vm = ls_translate_vm(t, rec->vm_id),
                 .coroutine = ls_translate_lookup(r->coroutines, r->n_coroutines, rec->coroutine_id),
@@ -204,6 +204,8 @@ static void write_rows(struct ls_translate *t, unsigned ring, const struct ls_re
                         continue;
                 row.vmstate = (uint8_t)i;
                 row.weight = rec->weight[i];
+                row.stack = i == LS_VMSTATE_NATIVE && (rec->flags & LS_SAMPLE_NO_LINE)
+                            ? ls_trace_stack_no_line(t->cfg.writer, stack) : stack;
                 ls_trace_sample(t->cfg.writer, &row);
                 r->last = row;
                 row.flags |= LS_SAMPLE_CONT;

@@ -1,5 +1,4 @@
-/* What agent and recorder ask of each other in the shared memory, edge by edge as docs/handshakes.md names them: the agent's side
- * (libsample/threads.c), with the recorder played by this file. */
+/* libsample/threads.c: rings, ticks and exec, step by step as docs/handshakes.md has them. The recorder is played by this file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
