@@ -33,8 +33,8 @@ static pid_t spawn(const struct ls_memory *m, const struct ls_rights *r, int soc
 int ls_watcher_start(struct ls_watcher *w, const struct ls_memory *m, pid_t target, uint64_t interval_ns)
 {
         const struct ls_watch_start first = { .shm_size = m->size, .own_size = m->watchers_size, .stride = m->ring_stride,
-                .interval_ns = interval_ns, .ring_size = m->ring_size, .rings = m->agent_rings, .pid = (int32_t)target,
-                .threads = m->watch_threads, .coroutines = m->watch_coroutines };
+                .interval_ns = interval_ns, .ring_size = m->ring_size, .rings = m->of[LS_ROLE_AGENT].n, .pid = (int32_t)target,
+                .threads = m->of[LS_ROLE_BLOCKED].n != 0, .coroutines = m->of[LS_ROLE_SUSPENDED].n != 0 };
         struct ls_rights rights;
         int socket, err = 0;
 

@@ -1,4 +1,4 @@
-/* Attaching to a process that knows nothing of luasample, and leaving it. Called by session.c. */
+/* Attaching to a process that knows nothing of luasample, and leaving it. Called by attached.c. */
 #ifndef LS_RECORD_ATTACH_ATTACH_H
 #define LS_RECORD_ATTACH_ATTACH_H
 

@@ -1,6 +1,6 @@
 /* Children that attached processes fork: each tells of itself (struct ls_shm, forked), and is attached to as its parent was, some
  * ms later. So it does not matter whose they are and what they see of the file system; and those that run another program at
- * once, or end, are left alone. Called by session.c. */
+ * once, or end, are left alone. Called by attached.c. */
 #ifndef LS_RECORD_ATTACH_CHILDREN_H
 #define LS_RECORD_ATTACH_CHILDREN_H
 

@@ -16,6 +16,9 @@ int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, u
 /* Ends the thread: no tick comes after it returns. May be called again. Both take NULL. */
 void ls_ticker_stop(struct ls_ticker *t);
 void ls_ticker_free(struct ls_ticker *t);
+/* One turn of its thread: brings each thread of the program to what the agent wants. Returns 1 when some could not be armed: to be
+ * tried again. Called by that thread, and by tests. */
+int ls_ticker_follow(struct ls_ticker *t);
 /* The timer in use now. */
 enum ls_timer ls_ticker_timer(const struct ls_ticker *t);
 const struct ls_ticker_totals *ls_ticker_totals(const struct ls_ticker *t);

@@ -57,13 +57,11 @@ unsigned ls_translate_vm_ring(const struct ls_translate *t, uint32_t vm_id)
 /* The ring in which the thread of this one, or the one that ran the VM, keeps its coroutines: that of the agent. */
 static struct ls_translate_ring *coroutines_ring(struct ls_translate *t, unsigned ring, uint32_t vm_id)
 {
-        unsigned agents = t->cfg.memory->agent_rings;
-        unsigned own = ls_translate_is_suspended_ring(t, ring) ? ls_translate_vm_ring(t, vm_id)
-                                                               : ring < agents ? ring : ring - agents;
-        struct ls_translate_ring *r = &t->rings[ring], *agent = &t->rings[own];
+        struct ls_translate_ring *r = &t->rings[ring], *agent;
 
-        if (ls_translate_is_suspended_ring(t, ring))
-                return agent;
+        if (r->role == LS_ROLE_SUSPENDED)
+                return &t->rings[ls_translate_vm_ring(t, vm_id)];
+        agent = &t->rings[r->owner];
         return !agent->tid || agent->tid == r->tid ? agent : r;         /* 0: its records are still to come */
 }
 
@@ -83,7 +81,8 @@ int ls_translate_coroutine(struct ls_translate *t, unsigned ring, const struct l
                            uint32_t *ret)
 {
         struct ls_translate_ring *r = coroutines_ring(t, ring, rec->vm_id);
-        uint8_t side = ring < t->cfg.memory->agent_rings ? 1 : ls_translate_is_suspended_ring(t, ring) ? 4 : 2;
+        enum ls_ring_role role = t->rings[ring].role;
+        uint8_t side = (uint8_t)(1u << role);
         struct ls_translate_coroutine *k = NULL;
         uint32_t generation = 0;
 
@@ -98,7 +97,7 @@ int ls_translate_coroutine(struct ls_translate *t, unsigned ring, const struct l
                         *ret = k->trace_id;
                         return 0;
                 }
-                if (new_generation(t, r, function, side == 1 ? rec->generation : 0, &generation) < 0)
+                if (new_generation(t, r, function, role == LS_ROLE_AGENT ? rec->generation : 0, &generation) < 0)
                         return -EINVAL;
         }
         *ret = ls_trace_coroutine(t->cfg.writer, ls_translate_vm(t, rec->vm_id), function, generation);
