@@ -1,4 +1,5 @@
-/* The memory that the recorder shares with the agent (layout: formats/wire/shm.h). Made before the program starts. */
+/* The memory that the recorder shares with the agent (layout: formats/wire/shm.h). Made before
+ * the program starts. */
 #ifndef LS_RECORD_PROCESS_MEMORY_H
 #define LS_RECORD_PROCESS_MEMORY_H
 
@@ -40,13 +41,16 @@ uint64_t ls_memory_generation(void);
 size_t ls_memory_size(const struct ls_record_options *o);
 /* Makes and fills the memory. Returns 0 or -errno. */
 int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o);
-/* The same in a file that the process to be recorded has made (memfd_create with sealing allowed): takes fd. */
+/* The same in a file that the process to be recorded has made (memfd_create with sealing
+ * allowed): takes fd. */
 int ls_memory_init_in(struct ls_memory *m, const struct ls_record_options *o, int fd);
 void ls_memory_done(struct ls_memory *m);
 
 static inline enum ls_ring_role ls_memory_role(const struct ls_memory *m, unsigned i)
 {
-        return i < m->of[LS_ROLE_BLOCKED].first ? LS_ROLE_AGENT : i < m->of[LS_ROLE_SUSPENDED].first ? LS_ROLE_BLOCKED : LS_ROLE_SUSPENDED;
+        if (i >= m->of[LS_ROLE_SUSPENDED].first)
+                return LS_ROLE_SUSPENDED;
+        return i < m->of[LS_ROLE_BLOCKED].first ? LS_ROLE_AGENT : LS_ROLE_BLOCKED;
 }
 
 /* The agent's ring of the thread whose ring this is; of suspended coroutines: 0. */
@@ -67,10 +71,12 @@ static inline uint32_t ls_memory_ring_size(const struct ls_memory *m, unsigned i
         return i == 0 || ls_memory_role(m, i) == LS_ROLE_SUSPENDED ? m->ring_size : m->small_size;
 }
 
-/* The rings of a role, from its first, that are worth a look: to read the others would take memory for them. */
+/* The rings of a role, from its first, that are worth a look: to read the others would take
+ * memory for them. */
 static inline unsigned ls_memory_rings(const struct ls_memory *m, enum ls_ring_role role)
 {
-        uint32_t used = atomic_load_explicit(&m->shm->rings_used, memory_order_acquire), n = m->of[role].n;
+        uint32_t used = atomic_load_explicit(&m->shm->rings_used, memory_order_acquire);
+        uint32_t n = m->of[role].n;
 
         return role == LS_ROLE_SUSPENDED || used > n ? n : used;
 }

@@ -11,8 +11,8 @@ uint32_t ls_translate_name(struct ls_translate *t, struct ls_translate_ring *r)
 {
         if (!r->outer_tid && r->tid && t->cfg.other_namespace)
                 r->outer_tid = (uint32_t)ls_thread_outer_id(t->cfg.pid, (pid_t)r->tid);
-        return ls_trace_thread(t->cfg.writer, t->cfg.process, r->outer_tid ? r->outer_tid : r->tid ? r->tid : (uint32_t)t->cfg.pid,
-                               r->name);
+        return ls_trace_thread(t->cfg.writer, t->cfg.process,
+                               r->outer_tid ? r->outer_tid : r->tid ? r->tid : (uint32_t)t->cfg.pid, r->name);
 }
 
 uint32_t ls_translate_thread(struct ls_translate *t, unsigned ring)
@@ -31,8 +31,8 @@ uint32_t ls_translate_thread(struct ls_translate *t, unsigned ring)
         return r->thread;
 }
 
-/* The record may still be on its way in another ring: all VMs of a process are of one runtime, which the control page
- * names. */
+/* The record may still be on its way in another ring: all VMs of a process are of one runtime,
+ * which the control page names. */
 uint32_t ls_translate_vm(struct ls_translate *t, uint32_t id)
 {
         const char *runtime = t->cfg.memory->shm->runtime;
@@ -54,7 +54,8 @@ unsigned ls_translate_vm_ring(const struct ls_translate *t, uint32_t vm_id)
         return vm_id < t->n_vm_rings ? t->vm_rings[vm_id] : 0;
 }
 
-/* The ring in which the thread of this one, or the one that ran the VM, keeps its coroutines: that of the agent. */
+/* The ring in which the thread of this one, or the one that ran the VM, keeps its coroutines:
+ * that of the agent. */
 static struct ls_translate_ring *coroutines_ring(struct ls_translate *t, unsigned ring, uint32_t vm_id)
 {
         struct ls_translate_ring *r = &t->rings[ring], *agent;
@@ -66,7 +67,8 @@ static struct ls_translate_ring *coroutines_ring(struct ls_translate *t, unsigne
 }
 
 /* The next one of this body; at_least: as the agent counts. */
-static int new_generation(struct ls_translate *t, struct ls_translate_ring *r, uint32_t function, uint32_t at_least, uint32_t *ret)
+static int new_generation(struct ls_translate *t, struct ls_translate_ring *r, uint32_t function,
+                          uint32_t at_least, uint32_t *ret)
 {
         if (ls_ids_reserve(&t->ids, (void **)&r->generations, &r->n_generations, sizeof(*r->generations), function) < 0)
                 return -EINVAL;

@@ -1,4 +1,5 @@
-/* libsample/threads.c: rings, ticks and exec, step by step as docs/handshakes.md has them. The recorder is played by this file. */
+/* libsample/threads.c: rings, ticks and exec, step by step as docs/handshakes.md has them. The
+ * recorder is played by this file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -176,7 +177,8 @@ static void a_thread_of_the_agents_own_asks_for_none(void **state)
         unmake(t);
 }
 
-/* A recorder that has lost its processor between its last look and the signal does not stop a thread for ever. */
+/* A recorder that has lost its processor between its last look and the signal does not stop a
+ * thread for ever. */
 static void ticks_are_given_up_though_the_recorder_sends(void **state)
 {
         struct ls_thread *t = make((int)syscall(SYS_gettid));
@@ -250,7 +252,8 @@ static void an_exec_of_an_attached_process_waits_while_it_is_ticked(void **state
 {
         (void)state;
         atomic_store(&ring_at(0)->ticked, 1);
-        assert_int_equal(ls_threads_wait_for_recorder(), 0);    /* the kernel removes the events of one that was started */
+        /* The kernel removes the events of one that was started. */
+        assert_int_equal(ls_threads_wait_for_recorder(), 0);
         ls_agent.attached = 1;
         wait_for(&ring_at(0)->ticked);
 }

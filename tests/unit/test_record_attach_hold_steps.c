@@ -1,4 +1,5 @@
-/* record/attach/hold.c: how threads are held, step by step as docs/handshakes.md has them. The agent is played by this file. */
+/* record/attach/hold.c: how threads are held, step by step as docs/handshakes.md has them. The
+ * agent is played by this file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* record/tick/: the ticks of a thread, step by step as docs/handshakes.md has them. The agent is played by this file. */
+/* record/tick/: the ticks of a thread, step by step as docs/handshakes.md has them. The agent is
+ * played by this file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +60,9 @@ static void fake_disarm(struct ls_tick_thread *h)
         seen.ticked = h->ring->ticked;
 }
 
-static const struct ls_tick_source fake_source_of_ticks = { .name = "fake", .arm = fake_arm, .disarm = fake_disarm };
+static const struct ls_tick_source fake_source_of_ticks = {
+        .name = "fake", .arm = fake_arm, .disarm = fake_disarm
+};
 
 static struct ls_ticker *begin_ticks(void)
 {
@@ -72,7 +75,8 @@ static struct ls_ticker *begin_ticks(void)
         t->pid = getpid();
         t->interval_ns = 1000000;
         t->n = 1;
-        t->threads[0] = (struct ls_tick_thread){ .ticker = t, .ring = ring, .event_fd = -1, .cpu_fd = -1, .look_fd = -1 };
+        t->threads[0] = (struct ls_tick_thread){ .ticker = t, .ring = ring, .event_fd = -1,
+                                                 .cpu_fd = -1, .look_fd = -1 };
         memset(&seen, 0, sizeof(seen));
         claim(ring, TID);
         return t;
@@ -182,8 +186,9 @@ static void another_thread_in_the_ring_is_opened_anew(void **state)
         end_ticks(t);
 }
 
-/* The agent gives the ticks up when the recorder, which has seen that they are wanted, is about to store into the ring for the first
- * time, and finds that none is being sent: from then on its thread may be in exec. */
+/* The agent gives the ticks up when the recorder, which has seen that they are wanted, is about
+ * to store into the ring for the first time, and finds that none is being sent: from then on its
+ * thread may be in exec. */
 static int given_up;
 
 static void give_up_now(int sig)
@@ -242,7 +247,8 @@ static struct ls_ticker *begin_sending(pthread_t *thread)
 
         sigemptyset(&set);
         sigaddset(&set, LS_TICK_SIGNAL);
-        pthread_sigmask(SIG_BLOCK, &set, NULL); /* the thread has it blocked from its start: when it is handled we say */
+        /* The thread has it blocked from its start: when it is handled we say. */
+        pthread_sigmask(SIG_BLOCK, &set, NULL);
         atomic_store(&spinning, 1);
         atomic_store(&spinner, 0);
         assert_int_equal(pthread_create(thread, NULL, spin, NULL), 0);
@@ -263,7 +269,8 @@ static void end_sending(struct ls_ticker *t, pthread_t thread)
         end_ticks(t);
 }
 
-/* On a busy machine it may wait for its turn, and is seen to run all the same, or is seen a moment later. */
+/* On a busy machine it may wait for its turn, and is seen to run all the same, or is seen a
+ * moment later. */
 static int try_at(struct ls_tick_thread *h, uint64_t now)
 {
         int sent = 0;

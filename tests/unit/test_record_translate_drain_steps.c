@@ -1,4 +1,5 @@
-/* record/translate/drain.c: a ring and its thread, step by step as docs/handshakes.md has them. The agent is played by this file. */
+/* record/translate/drain.c: a ring and its thread, step by step as docs/handshakes.md has them.
+ * The agent is played by this file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
