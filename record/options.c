@@ -270,29 +270,19 @@ static int set_ring(struct ls_record_options *o, const char *text)
         return 0;
 }
 
-/* The event that this names; 0 = none. */
-static unsigned event_of_name(const char *name, size_t len)
-{
-        for (unsigned event = 1; event < LS_EVENT_NEXT; event++) {
-                const struct ls_event_kind_info *k = ls_event_kind(event);
-
-                if (k && k->asked == event && strlen(k->name) == len && !strncmp(k->name, name, len))
-                        return event;
-        }
-        return 0;
-}
-
 static int set_event(struct ls_record_options *o, const char *text)
 {
+        char names[LS_EVENT_NAMES];
         int alone = 1;
 
         o->events = 0;
         for (const char *p = text;; p++) {
                 size_t n = strcspn(p, ",");
-                unsigned event = event_of_name(p, n);
+                unsigned event = ls_event_of_name(ls_event_is_asked, p, n);
 
                 if (!event) {
-                        ls_error("-e %s: give cpu, wall, suspended, or several with commas between", text);
+                        ls_error("-e %s: give %s, or several with commas between", text,
+                                 ls_event_names(ls_event_is_asked, names));
                         return -EINVAL;
                 }
                 o->events |= 1u << event;
