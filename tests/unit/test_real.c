@@ -1,6 +1,6 @@
-/* libsample/interpose/real.c: the functions behind the interposed ones are those that dlsym finds, and one that comes later is found when
+/* libsample/libc/real.c: the functions behind the interposed ones are those that dlsym finds, and one that comes later is found when
  * it is called. */
-#include "libsample/interpose/real.h"
+#include "libsample/libc/real.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@ extern const char ls_libc_late[];
 static const char *const names[] = {
 #define LS_REAL(ret, name, params) #name,
 #define LS_WAIT(ret, name, params, args, when) #name,
-#include "libsample/interpose/real.def"
+#include "libsample/libc/real.def"
 #undef LS_REAL
 #undef LS_WAIT
 };
