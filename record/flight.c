@@ -18,6 +18,7 @@
 #include "formats/profile.h"
 #include "record/process/descriptors.h"
 #include "record/session.h"
+#include "formats/trace/reader.h"
 
 #define SECOND_NS 1000000000ull
 

@@ -1,10 +1,16 @@
 /* The command luasample report: reads a trace, filters it, and shows it through one view, or gives it to an exporter, as
  * luasample export does. */
+#include "report/report.h"
+
+#include "formats/export/export.h"
+#include "formats/trace/reader.h"
 #include "report/commands.h"
-#include "report/view/json.h"
-#include "report/options.h"
-#include "report/trace.h"
+#include "report/export.h"
+#include "report/model/keys_label.h"
+#include "report/options/options.h"
+#include "report/options/trace.h"
 #include "report/tui/tui.h"
+#include "report/view/json.h"
 #include "report/view/view.h"
 
 #include <errno.h>

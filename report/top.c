@@ -4,7 +4,7 @@
  * The child is a session of its own, so that no key reaches the program, and what the program writes goes to --log or
  * nowhere. Its stderr comes to us in a pipe: record's own words are among it. */
 #include "report/commands.h"
-#include "report/options.h"
+#include "report/options/options.h"
 #include "report/tui/tui.h"
 
 #include <errno.h>

@@ -5,7 +5,6 @@
 
 #include "formats/trace/chunk.h"
 #include "formats/trace/dict.h"
-#include "formats/trace/writer.h"
 
 #define LS_SAMPLE_COLUMNS 11            /* what ls_trace_sample sets: event to weight, as they are numbered, and label */
 #define LS_SAMPLE_LABEL   10

@@ -5,6 +5,8 @@
  * is whether the line is known, only rows without a line go to the hash: most traces have none. */
 #include "report/model/aggregate.h"
 
+#include "formats/trace/reader.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

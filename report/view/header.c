@@ -1,8 +1,10 @@
 /* The header of every view: what was recorded, how well, and what is left out. Called by report/report.c. */
-#include "report/view/view.h"
+#include "cli/command.h"
 #include "formats/escape.h"
 #include "report/model/facts.h"
+#include "report/model/filter_text.h"
 #include "report/view/json.h"
+#include "report/view/view.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

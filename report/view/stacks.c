@@ -1,7 +1,8 @@
 /* View "stacks": each stack of the trace by itself, as luasample stack shows where a process is. Equal ones are one. */
-#include "report/view/view.h"
 #include "formats/escape.h"
+#include "formats/trace/reader.h"
 #include "report/view/json.h"
+#include "report/view/view.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "record/translate/ids.h"
+#include "formats/trace/reader.h"
 
 static struct ls_ring *at(unsigned i)
 {

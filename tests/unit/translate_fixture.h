@@ -16,6 +16,7 @@
 #include "formats/profile.h"
 #include "record/translate/translate.h"
 #include "tests/unit/record_fake.h"
+#include "formats/trace/reader.h"
 
 #define START_NS 1000000000ull
 #define NOW_NS (START_NS + 3600000000000ull)

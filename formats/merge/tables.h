@@ -1,9 +1,9 @@
-/* The parts of a merge: merge.c (times, samples), tables.c (dictionaries), info.c (facts and totals). */
-#ifndef LS_FORMATS_MERGE_PARTS_H
-#define LS_FORMATS_MERGE_PARTS_H
+/* What the inputs of a merge share, and the dictionaries of each: see tables.c. */
+#ifndef LS_FORMATS_MERGE_TABLES_H
+#define LS_FORMATS_MERGE_TABLES_H
 
+#include "formats/merge/input.h"
 #include "formats/trace/reader_parts.h"
-#include "formats/merge/merge.h"
 #include "formats/trace/writer_parts.h"
 
 struct ls_merge {                       /* what all inputs share */
@@ -27,7 +27,7 @@ struct ls_merge_ids {                   /* the writer's ids of one input's, 0 = 
         uint64_t jit_most;              /* greatest number of its traces */
 };
 
-/* tables.c. Return 0 or -ENOMEM. */
+/* Return 0 or -ENOMEM. */
 int ls_merge_ids_init(struct ls_merge_ids *ids, struct ls_merge *m, const struct ls_merge_input *in);
 void ls_merge_ids_done(struct ls_merge_ids *ids);
 int ls_merge_tables(struct ls_merge_ids *ids);
@@ -35,8 +35,5 @@ int ls_merge_tables(struct ls_merge_ids *ids);
 int ls_merge_lost(struct ls_merge_ids *ids, uint32_t stack, uint32_t zone, uint32_t label);
 /* Ids beyond the table are 0. */
 uint32_t ls_merge_id(const uint32_t *table, uint32_t n, uint64_t id);
-
-/* info.c */
-void ls_merge_info(struct ls_merge *m, const struct ls_merge_input *inputs, unsigned n);
 
 #endif

@@ -1,6 +1,6 @@
 /* Opens the trace that a command reads. Used by report, dump and info. */
-#ifndef LS_REPORT_TRACE_H
-#define LS_REPORT_TRACE_H
+#ifndef LS_REPORT_OPTIONS_TRACE_H
+#define LS_REPORT_OPTIONS_TRACE_H
 
 #include "formats/profile.h"
 

@@ -1,6 +1,6 @@
-/* The filters on a command line, and on the line that is typed in the terminal browser. Called by report/options.c, by the
+/* The filters on a command line, and on the line that is typed in the terminal browser. Called by report/options/options.c, by the
  * commands whose tables include ls_filter_option_table, and by report/tui*.c. */
-#include "report/options.h"
+#include "report/options/options.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,9 @@
-/* The option tables of luasample report, tui and export, and what their values mean; filters are in options_filter.c. Called
+/* The option tables of luasample report, tui and export, and what their values mean; filters are in filter.c. Called
  * by the commands. */
-#include "report/options.h"
+#include "report/options/options.h"
+
 #include "cli/suggest.h"
+#include "formats/export/export.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,8 @@
 /* Opens the trace that a command reads. Used by report, dump and info. */
-#include "report/trace.h"
+#include "report/options/trace.h"
+
 #include "cli/command.h"
+#include "formats/trace/reader.h"
 
 #include <errno.h>
 #include <string.h>
