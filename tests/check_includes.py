@@ -20,7 +20,7 @@ import sys
 
 #   folder: (folders whose headers it may use, doors beside NAME/NAME.h)
 ROOMS = {
-    ".": ("cli record record/worker report report/diff report/tui", ""),
+    ".": ("cli daemon record record/worker report report/diff report/tui", ""),
     "formats/wire": ("", ""),
     "formats": ("formats/wire", ""),
     "formats/jit": ("formats/wire", ""),
@@ -36,36 +36,40 @@ ROOMS = {
     "libsample/recording": ("formats/wire libsample libsample/handler libsample/inject libsample/libc", ""),
     "libsample/jit": ("libsample libsample/handler libsample/inject", ""),
     "libsample/vm": ("formats/wire libsample libsample/handler libsample/jit libsample/recording", ""),
-    "libsample/attach": ("formats/wire libsample libsample/handler libsample/inject libsample/libc libsample/recording "
-                         "libsample/vm", ""),
-    "libsample/api": ("formats/wire libsample libsample/attach libsample/handler libsample/libc libsample/recording "
-                      "libsample/vm", ""),
-    "libsample/interpose": ("libsample libsample/api libsample/attach libsample/handler libsample/inject libsample/jit "
-                            "libsample/libc libsample/recording libsample/vm", ""),
-    "libsample/start": ("libsample libsample/attach libsample/handler libsample/inject libsample/interpose libsample/libc "
-                        "libsample/recording libsample/vm", ""),
+    "libsample/attach": ("formats/wire libsample libsample/handler "
+        "libsample/inject libsample/libc libsample/recording libsample/vm", ""),
+    "libsample/api": ("formats/wire libsample libsample/attach "
+        "libsample/handler libsample/libc libsample/recording libsample/vm", ""),
+    "libsample/interpose": ("libsample libsample/api libsample/attach libsample/handler "
+        "libsample/inject libsample/jit libsample/libc libsample/recording libsample/vm", ""),
+    "libsample/start": ("libsample libsample/attach libsample/handler libsample/inject "
+        "libsample/interpose libsample/libc libsample/recording libsample/vm", ""),
     # the recorder
     "record/watch": ("formats/wire libsample libsample/handler libsample/vm", ""),
-    "record/worker": ("libsample/inject record/watch", ""),
+    "record/worker": ("formats/wire libsample/inject record/watch", ""),
     "record/native": ("formats/trace formats/wire record/process record/worker", ""),
     "record/translate": ("formats/jit formats/trace formats/wire record/native record/process record/worker", ""),
     "record/process": ("cli formats/wire record record/worker", ""),
-    "record/tick": ("libsample/inject record/process", ""),
+    "record/tick": ("formats/wire libsample/inject record/process", ""),
     "record/attach": ("cli formats formats/wire libsample/inject record record/process record/worker", ""),
-    "record": ("cli formats formats/trace formats/wire libsample/inject record/attach record/process record/tick "
-               "record/translate record/watch record/worker", ""),
+    "record": ("cli formats formats/trace formats/wire libsample/inject "
+        "record/attach record/process record/tick record/translate record/watch record/worker", ""),
     # the report
     "report/model": ("cli formats formats/export formats/trace formats/wire", ""),
     "report/options": ("cli formats formats/export formats/trace formats/wire report/model", ""),
     "report/view": ("cli formats formats/trace formats/wire report/model", ""),
     "report/page": ("cli formats formats/trace formats/wire report/model report/view", ""),
-    "report/tui": ("cli formats formats/trace report/model report/options report/view", ""),
-    "report/diff": ("cli formats formats/export formats/merge formats/trace report/model report/options report/page "
-                    "report/view", ""),
-    "report": ("cli formats formats/export formats/merge formats/trace report/model report/options report/tui report/view",
-               ""),
+    "report/tui": ("cli formats formats/trace formats/wire report/model report/options report/view", ""),
+    "report/diff": ("cli formats formats/export formats/merge "
+        "formats/trace report/model report/options report/page report/view", ""),
+    "report": ("cli formats formats/export formats/merge formats/trace "
+        "formats/wire report/model report/options report/tui report/view", ""),
+    # the daemon
+    "store": ("cli", ""),
+    "daemon/client": ("cli", ""),
+    "daemon": ("cli daemon/client formats store", ""),
 }
-KNOWN = {"record": {"circle": 6, "prototype": 12}}
+KNOWN = {"record": {"circle": 6, "modules": 1, "prototype": 12}}
 # declared where others are to have the function: seen.h, for a process that reads another one's memory
 PROVIDED = {"ls_seen_at", "ls_seen_copy"}
 MODULES_MOST = 25

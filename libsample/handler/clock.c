@@ -2,24 +2,16 @@
 
 #include "libsample/handler/clock.h"
 
-#include <time.h>
-
-LS_HANDLER static uint64_t clock_ns(clockid_t id)
-{
-        struct timespec t;
-
-        clock_gettime(id, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
+#include "formats/wire/clock.h"
 
 LS_HANDLER uint64_t ls_now_ns(void)
 {
-        return clock_ns(CLOCK_MONOTONIC);
+        return ls_clock_ns(CLOCK_MONOTONIC);
 }
 
 LS_HANDLER uint64_t ls_thread_cpu_ns(void)
 {
-        return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        return ls_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* Longer than the agent's work takes: the thread was off the CPU meanwhile. */
