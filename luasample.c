@@ -4,6 +4,8 @@
 #include "record/commands.h"
 #include "record/worker/worker.h"
 #include "report/commands.h"
+#include "report/diff/command.h"
+#include "report/tui/command.h"
 
 #include <stddef.h>
 #include <string.h>

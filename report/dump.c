@@ -2,9 +2,11 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "formats/escape.h"
+#include "formats/trace/dump.h"
+#include "formats/trace/reader.h"
 #include "report/commands.h"
+#include "report/options/trace.h"
 #include "formats/json.h"
-#include "report/trace.h"
 
 #include <errno.h>
 #include <inttypes.h>

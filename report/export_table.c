@@ -2,9 +2,12 @@
  * tables (formats/export/csv.c). Called through report/export.c.
  *
  * A second level has lines of its own, below that of their parent, whose name they repeat. */
+#include "report/export_table.h"
+
+#include "formats/escape.h"
 #include "report/export_job.h"
 #include "report/model/rows.h"
-#include "formats/escape.h"
+#include "report/view/view.h"
 
 #include <errno.h>
 #include <inttypes.h>

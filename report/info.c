@@ -2,12 +2,13 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "formats/escape.h"
+#include "formats/trace/reader.h"
 #include "report/commands.h"
-#include "report/model/facts.h"
 #include "report/info_counters.h"
 #include "report/info_processes.h"
+#include "report/model/facts.h"
+#include "report/options/trace.h"
 #include "formats/json.h"
-#include "report/trace.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,9 +1,15 @@
 /* The command luasample report: reads a trace, filters it, and shows it through one view, or gives it to an exporter, as
  * luasample export does. */
+#include "report/report.h"
+
+#include "formats/export/export.h"
+#include "formats/trace/reader.h"
 #include "report/commands.h"
+#include "report/export.h"
+#include "report/model/keys_label.h"
+#include "report/options/options.h"
+#include "report/options/trace.h"
 #include "formats/json.h"
-#include "report/options.h"
-#include "report/trace.h"
 #include "report/tui/tui.h"
 #include "report/view/view.h"
 

@@ -1,6 +1,8 @@
 /* From the writer's memory to the file: chunks, definitions, checkpoints, the index, and what happens when a write
  * fails. Sample chunks are block.c's part. Called by writer.c. */
 #include "formats/trace/coded.h"
+#include "formats/trace/schema.h"
+#include "formats/trace/writer.h"
 #include "formats/trace/writer_parts.h"
 
 #include <errno.h>

@@ -109,10 +109,6 @@ struct ls_schema {
         uint32_t max;                   /* most ids */
 };
 
-extern const struct ls_schema ls_schemas[LS_KINDS];
-extern const struct ls_column ls_columns[LS_KINDS][LS_COLUMNS_MAX];     /* by kind and number - 1 */
-unsigned ls_schema_ncolumns(unsigned kind);
-
 /* LS_C_STACK_PARENT and so on: index of a column in a row, its number - 1. */
 enum ls_column_index {
 #define LS_COLUMN(KIND, number, NAME, name, type, encoding, help) LS_C_##KIND##_##NAME = number - 1,

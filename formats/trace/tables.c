@@ -2,6 +2,7 @@
  * limit, and all rows and gaps together below what a file of this size may define. */
 #include "formats/trace/coded.h"
 #include "formats/trace/reader_parts.h"
+#include "formats/trace/schema.h"
 
 #include <errno.h>
 

@@ -1,6 +1,8 @@
 /* What callers add to a trace: interning of definitions, columns of samples. The file is flush.c's part. */
-#include "formats/wire/ring.h"
+#include "formats/trace/writer.h"
+
 #include "formats/trace/writer_parts.h"
+#include "formats/wire/ring.h"
 
 #include <errno.h>
 #include <stddef.h>

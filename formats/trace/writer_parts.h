@@ -5,7 +5,6 @@
 
 #include "formats/trace/chunk.h"
 #include "formats/trace/dict.h"
-#include "formats/trace/writer.h"
 
 /* What ls_trace_sample sets, as bits. */
 enum {

@@ -1,14 +1,23 @@
 /* What the recorded program can require: "luasample" (regions, pauses, marks, counters, zones, labels) and "jit.zone".
  * Both are put into package.preload when the VM is created. */
+
+#include "libsample/api/module.h"
+
 #include "libsample/agent.h"
 #include "libsample/api/control.h"
-#include "libsample/vm/engine.h"
-#include "libsample/api/labels.h"
-#include "libsample/api/module.h"
-#include "libsample/vm/lua_debug.h"
-#include "libsample/attach/own.h"
+#include "libsample/api/counters.h"
+#include "libsample/api/lend.h"
+#include "libsample/api/own.h"
 #include "libsample/api/ready.h"
 #include "libsample/api/zones.h"
+#include "libsample/handler/labels.h"
+#include "libsample/handler/ready.h"
+#include "libsample/handler/vms.h"
+#include "libsample/handler/walk.h"
+#include "libsample/handler/zones.h"
+#include "libsample/libc/real.h"
+#include "libsample/lua_debug.h"
+#include "libsample/recording/pass.h"
 
 _Static_assert(LS_LABELS_MOST == 8, "a set of module.lua has so many places");
 
@@ -271,4 +280,27 @@ void ls_module_install(lua_State *L)
         ls_lua.lua_pushcclosure(L, install, 0);
         ls_lua.lua_pcall(L, 0, 0, 0);   /* no memory: the program will notice soon enough by itself */
         ls_lua.lua_settop(L, top);
+}
+
+static int open_here(lua_State *L)
+{
+        ls_module_push(L, NULL);
+        return 1;
+}
+
+int luasample_open(lua_State *L);
+
+/* A lua_CFunction. Returns the module, or nothing where this VM is not recorded by way of attachment. */
+LS_EXPORT int luasample_open(lua_State *L)
+{
+        int found = 0;
+
+        if (!ls_agent_live() || !ls_agent.attached || !ls_control_come_in())
+                return 0;
+        if (ls_vm_of(L) && ls_lua.lua_newuserdata) {
+                ls_lua.lua_pushcclosure(L, open_here, 0);
+                found = ls_lua.lua_pcall(L, 0, 1, 0) == 0;
+        }
+        ls_control_go_out();
+        return found;
 }

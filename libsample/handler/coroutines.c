@@ -3,6 +3,7 @@
  * A bounded number is remembered: programs make coroutines by the million. One that is met again after it was
  * forgotten counts as another generation, and after GENERATIONS_MOST of one body all further ones share one
  * definition, so that the trace does not grow without bound. */
+
 #include "libsample/handler/coroutines.h"
 #include "formats/wire/mix.h"
 

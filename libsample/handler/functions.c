@@ -1,13 +1,16 @@
 /* Functions, by identity, with the ids that ring records use. See functions.h. */
+
 #include "libsample/handler/functions.h"
 #include "formats/wire/mix.h"
+
+#include "libsample/handler/builtins.h"
 
 #include "libsample/agent.h"
 #include "libsample/handler/proto_hash.h"
 #include "libsample/handler/sources.h"
+#include "libsample/handler/vms.h"
 #include "libsample/handler/walk.h"
 #include "libsample/pages.h"
-#include "libsample/vm/vm.h"
 
 #define KEY_C       (UINT64_C(1) << 63)
 #define KEY_BUILTIN (UINT64_C(1) << 62)

@@ -1,4 +1,5 @@
 /* Hash of a function's definition (proto_hash.h): bytecode and constants, without what the JIT compiler patches into them. */
+
 #include "libsample/handler/proto_hash.h"
 #include "formats/wire/mix.h"
 

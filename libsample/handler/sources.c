@@ -1,4 +1,5 @@
 /* Sources by chunk name, and the texts of loaded chunks. See sources.h. */
+
 #include "libsample/handler/sources.h"
 #include "formats/wire/mix.h"
 
@@ -6,8 +7,8 @@
 #include "libsample/handler/kept_text.h"
 #include "libsample/handler/proto_hash.h"
 #include "libsample/handler/ring_writer.h"
+#include "libsample/layout.h"
 #include "libsample/pages.h"
-#include "libsample/vm/layout.h"
 
 #define NAME_MOST   4096u               /* of a chunk name that is the text */
 #define TEXT_MOST   (1u << 20)          /* of one text */

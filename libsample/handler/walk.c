@@ -1,9 +1,10 @@
-/* Reads a Lua stack raw. See walk.h; the frame layout is described in vm/layout.h.
+/* Reads a Lua stack raw. See walk.h; the frame layout is described in layout.h.
  *
  * At a tick the VM may be at any instruction. Links below the innermost frame are whole; the innermost one may be half
  * made, and in C code of the VM anything that L points to may be about to move. So nothing is taken on trust there:
  * each pointer is checked by the kernel before it is read (guard.h), each link must point into the bytecode of the frame
  * below it, and the chain must end at the stack's bottom. */
+
 #include "libsample/handler/walk.h"
 
 #include <errno.h>

@@ -20,7 +20,7 @@ struct ls_lua_image {
  * -ENOENT: there is no LuaJIT in it; -ESRCH; -EACCES: its files or its memory map may not be read. */
 int ls_lua_image_find(pid_t pid, FILE *maps, struct ls_lua_image *ret);
 
-/* Asks a copy of it (libsample/vm/probe_entry.c), in a process that has nothing of ours (worker/main.c): code of the file runs
+/* Asks a copy of it (libsample/start/probe_entry.c), in a process that has nothing of ours (worker/main.c): code of the file runs
  * there, with the rights of the process's user; pid 0, a core file's: as nobody, where we are root, and only when the file
  * belongs to root or to us, or trust is set. The answer is in the file *ret_fd, and may be anything. Returns 0;
  * -EXDEV: it belongs to another container's root, and would run as ours; -EKEYREJECTED: to another user; -ETIME; or -errno. */

@@ -20,6 +20,7 @@
 #include "libsample/handler/guard.h"
 #include "record/watch/remote.h"
 #include "libsample/seen.h"
+#include "libsample/handler/guard_page.h"
 
 #define PAGE      4096u
 #define PAGES     2048u                 /* of one look; a power of two */

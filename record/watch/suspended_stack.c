@@ -7,12 +7,12 @@
 #include "formats/wire/mix.h"
 #include "libsample/handler/proto_hash.h"
 #include "libsample/handler/sample.h"
-#include "libsample/api/labels.h"
+#include "libsample/handler/labels.h"
 #include "record/watch/places.h"
 #include "record/watch/remote.h"
 #include "record/watch/suspended_private.h"
-#include "libsample/api/ready.h"
-#include "libsample/api/zones.h"
+#include "libsample/handler/ready.h"
+#include "libsample/handler/zones.h"
 
 #define READ_NS       UINT64_C(10000000)        /* most of a look for the walks of stacks */
 #define PIECES        128u                      /* coroutines that are read at once */

@@ -1,6 +1,7 @@
 /* luasample diff for programs: JSON and CSV, from the same rows as the text. Called by diff.c. */
 #include "formats/escape.h"
 #include "report/diff/diff.h"
+#include "report/model/filter_text.h"
 #include "formats/json.h"
 
 #include <errno.h>

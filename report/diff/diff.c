@@ -1,7 +1,8 @@
 /* The command luasample diff: what changed between two recordings, or between several of each side, and what of it may be
  * chance. */
-#include "report/commands.h"
 #include "report/diff/diff.h"
+
+#include "report/diff/command.h"
 #include "report/view/view.h"
 
 #include <errno.h>

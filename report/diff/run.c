@@ -1,6 +1,7 @@
 /* The recordings of a diff: opened, filtered and added up, each for itself. Called by diff.c. */
+#include "formats/trace/reader.h"
 #include "report/diff/diff.h"
-#include "report/trace.h"
+#include "report/options/trace.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* What a page says of the recording: how well the rate was kept, what was lost, where it ran, what was marked. Called by
  * report/page/page.c. */
-#include "report/page/page.h"
+#include "cli/command.h"
 #include "report/model/facts.h"
+#include "report/page/page.h"
 #include "formats/json.h"
 
 #include <inttypes.h>

@@ -1,9 +1,10 @@
 /* View "annotate": source listings with the share of each line, as -jp=a and -jp=A show them. */
-#include "report/view/view.h"
+#include "cli/command.h"
 #include "formats/escape.h"
 #include "formats/json.h"
 #include "report/model/lines.h"
 #include "report/model/source.h"
+#include "report/view/view.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,9 @@
 /* The header of every view: what was recorded, how well, and what is left out. Called by report/report.c. */
-#include "report/view/view.h"
+#include "cli/command.h"
 #include "formats/escape.h"
 #include "report/model/facts.h"
+#include "report/model/filter_text.h"
+#include "report/view/view.h"
 #include "formats/json.h"
 
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 /* View "stacks": each stack of the trace by itself, as luasample stack shows where a process is. Equal ones are one. */
-#include "report/view/view.h"
 #include "formats/escape.h"
+#include "formats/trace/reader.h"
+#include "report/view/view.h"
 #include "formats/json.h"
 
 #include <errno.h>

@@ -4,22 +4,8 @@
 
 #include <stdio.h>
 
-#include "cli/output.h"
 #include "formats/json.h"
-#include "report/model/aggregate.h"
-#include "report/options.h"
-
-struct ls_report {                      /* what all views get */
-        const struct ls_report_options *o;
-        struct ls_profile *profile;
-        const struct ls_labels *labels;
-        const struct ls_filter *filter;
-        const struct ls_aggregate *aggregate;
-        const struct ls_aggregate *events[LS_EVENTS_SHOWN];     /* of each event of --event; the first is aggregate */
-        FILE *out;
-        int color;
-        unsigned width;                 /* of the terminal; 0 = no limit */
-};
+#include "report/model/report.h"
 
 struct ls_view {
         const char *name;
@@ -38,13 +24,6 @@ void ls_header_json(const struct ls_report *r, struct ls_js *g);
 
 /* "[No samples collected]" and why, when nothing is left to show. */
 void ls_say_no_samples(const struct ls_report *r);
-
-/* report.c: everything after the options. Returns the exit status. */
-int ls_report_run(const struct ls_report_options *o);
-
-/* export.c: --format. */
-int ls_report_export(const struct ls_report *r);
-unsigned ls_report_export_dims(const struct ls_report_options *o);
 
 /* paint.c: escape sequences by the heat of a share; empty strings without color. */
 const char *ls_heat(const struct ls_report *r, double share);

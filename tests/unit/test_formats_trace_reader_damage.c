@@ -1,5 +1,6 @@
 /* A damaged trace loses the ticks of its damaged chunks and nothing else; a cut or growing one is read up to its end. */
 #include "tests/unit/trace_fixture.h"
+#include "formats/trace/reader.h"
 
 #define MAX_CHUNKS 512
 
