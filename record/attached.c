@@ -14,6 +14,7 @@
 #include "record/attach/stop.h"
 #include "record/process/member.h"
 #include "record/process/parent.h"
+#include "record/process/proc.h"
 #include "record/processes.h"
 #include "record/recording.h"
 #include "record/session.h"
@@ -39,13 +40,10 @@ struct ls_attached {
 /* The command line of the process, for the trace. words and text are filled; at least one word. */
 static void read_command(pid_t pid, const char *name, const char *words[WORDS_MOST + 1], char text[WORDS_BYTES])
 {
-        char path[64];
+        FILE *f = ls_proc_file(pid, 0, "cmdline");
         unsigned n = 0;
         size_t len = 0;
-        FILE *f;
 
-        snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-        f = fopen(path, "re");
         if (f) {
                 len = fread(text, 1, WORDS_BYTES - 1, f);
                 fclose(f);
@@ -224,10 +222,9 @@ static void keep_reason(void *ctx, const char *text)
 /* 0 = it has ended. */
 static int has_program(pid_t pid)
 {
-        char path[64], program[8];
+        char program[8];
 
-        snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-        return readlink(path, program, sizeof(program)) > 0;
+        return ls_proc_link(pid, "exe", program, sizeof(program)) > 0;
 }
 
 /* What stands against it is said in the summary, unless it has just ended, or begun another

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "formats/trace/writer.h"
+#include "formats/wire/clock.h"
 #include "record/attach/children.h"
 #include "record/control_clients.h"
 #include "record/options.h"
@@ -139,11 +140,7 @@ struct ls_session {
 
 static inline uint64_t ls_session_clock(clockid_t id)
 {
-        struct timespec t;
-
-        if (clock_gettime(id, &t) < 0)
-                return 0;
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+        return ls_clock_ns(id);
 }
 
 #endif

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
 #include "record/process/thread_ids.h"
 #include "record/worker/broker.h"
 #include "record/worker/outside.h"
@@ -67,12 +68,6 @@ void ls_watcher_target(struct ls_watcher *w, pid_t pid)
                 ls_broker_target(w->broker, pid);
 }
 
-static uint64_t time_of(const struct rusage *r)
-{
-        return (uint64_t)(r->ru_utime.tv_sec + r->ru_stime.tv_sec) * 1000000000u +
-               (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) * 1000u;
-}
-
 uint64_t ls_watcher_stop(struct ls_watcher *w, void (*take)(void *ctx), void *ctx)
 {
         const struct timespec ms = { 0, 1000000 };
@@ -92,7 +87,7 @@ uint64_t ls_watcher_stop(struct ls_watcher *w, void (*take)(void *ctx), void *ct
                 ls_worker_end(w->pid, END_MS, &used);
         ls_broker_stop(w->broker);
         *w = (struct ls_watcher){ 0 };
-        return time_of(&used);
+        return ls_rusage_ns(&used);
 }
 
 #define INSTEAD "blocked time is charged to the stack that was seen last, and suspended coroutines are not seen"

@@ -163,6 +163,8 @@ static uint64_t sane_ticks(struct ls_translate *t, const struct ls_rec_sample *r
         return sum;
 }
 
+_Static_assert(LS_DIMS == 7, "fill_row and struct ls_rec_sample have each dimension of dims.def");
+
 /* What a row of this sample has beside weight and VM state. */
 static void fill_row(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack,
                      struct ls_sample_row *row)
@@ -216,12 +218,13 @@ static void write_rows(struct ls_translate *t, unsigned ring, const struct ls_re
 /* Whose place a row of blocked time takes when it has no stack of its own. */
 static void take_place_of(struct ls_translate *t, struct ls_sample_row *row, const struct ls_sample_row *other)
 {
-        row->stack = other->stack;
-        row->vm = other->vm;
-        row->coroutine = other->coroutine;
-        row->zone = other->zone;
-        row->label = other->label;
-        row->vmstate = other->vmstate;
+        const struct ls_sample_row own = *row;
+
+        *row = *other;
+        row->event = own.event;
+        row->thread = own.thread;
+        row->time_ns = own.time_ns;
+        row->weight = own.weight;
         row->flags = (uint8_t)(LS_SAMPLE_OFF_CPU | (other->flags & (LS_SAMPLE_MIDDLE_CUT | LS_SAMPLE_IN_REGION)));
         if (!row->stack)
                 row->stack = ls_trace_stack(t->cfg.writer, 0, pseudo_location(t, "[outside Lua]", &t->outside_location));
