@@ -180,7 +180,7 @@ void ls_target_second(struct ls_target *t, uint64_t now_ns)
                 t->cpu_ns = cpu - t->cpu_before_ns;
         if (!t->ended)
                 ls_translate_worker(&t->translate, ls_workers_of(t->workers, t->pid, t->translate.cfg.worker));
-        for (unsigned i = 0, n = ls_memory_rings(&t->memory, LS_ROLE_AGENT); i < n; i++)
+        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
                 put_threadcpu(t, i, now_ns);
 }
 
@@ -285,7 +285,7 @@ static uint64_t rings_u64(const struct ls_target *t, size_t offset)
 {
         uint64_t sum = 0;
 
-        for (unsigned i = 0, n = ls_memory_rings(&t->memory, LS_ROLE_AGENT); i < n; i++)
+        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
                 sum += ring_u64((const _Atomic uint64_t *)(const void *)((const char *)ls_memory_ring(&t->memory, i) + offset));
         return sum;
 }
@@ -294,7 +294,7 @@ static uint64_t rings_cpu(const struct ls_target *t)
 {
         uint64_t sum = 0;
 
-        for (unsigned i = 0, n = ls_memory_rings(&t->memory, LS_ROLE_AGENT); i < n; i++)
+        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
                 sum += ring_cpu(t, i);
         return sum;
 }
