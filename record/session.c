@@ -153,7 +153,6 @@ int ls_session_start_trace(struct ls_session *s)
                 return err;
         }
         s->start_ns = ls_session_clock(CLOCK_MONOTONIC);
-        s->workers = ls_workers_new(session_notice, s);
         err = s->workers ? ls_session_begin_target(s, s->root, s->pid) : -ENOMEM;
         if (err < 0) {
                 ls_error("cannot record: %s", strerror(-err));
@@ -480,6 +479,7 @@ void ls_session_init(struct ls_session *s, const struct ls_record_options *o)
         s->trace_fd = s->signal_fd = s->flight.out_fd = s->registry.fd = s->registry.bell_fd = -1;
         s->full_fd = ls_fd_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));        /* without it we look when we think fit */
         s->terminal = !o->quiet && isatty(STDERR_FILENO);
+        s->workers = ls_workers_new(session_notice, s);
 }
 
 int ls_session_run(const struct ls_record_options *o)

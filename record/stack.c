@@ -56,6 +56,7 @@ struct stack {
         struct ls_now *shared;          /* the reader writes it, who may be the process's by then: */
         struct ls_now *now;             /* our own copy of what it said last */
         struct ls_stop stop;
+        struct ls_workers *workers;
         struct ls_broker *broker;
         pid_t reader;
         int go[2], done[2];             /* pipes to and from it */
@@ -313,10 +314,11 @@ static int prepare(struct stack *s)
         const struct ls_record_options o = { .interval_ns = LS_DEFAULT_INTERVAL_NS, .ring_size = LS_DEFAULT_RING,
                 .engine = LS_ENGINE_WALK, .events = LS_RECORD_CPU, .no_source = 1,
                 .native_bytes = raw.no_native ? 0 : LS_MAX_NATIVE / 4 };
-        int err = ls_lua_image_find(s->pid, ls_remote_maps(), &s->image);
         void *now;
+        int err;
 
-
+        s->workers = ls_workers_new(NULL, NULL);
+        err = s->workers ? ls_lua_image_find(s->workers, s->pid, ls_remote_maps(), &s->image) : -ENOMEM;
         if (err)
                 return err;
         s->now_fd = ls_memory_share(sizeof(*s->now), &now);
@@ -370,17 +372,14 @@ static int write_trace(struct stack *s)
         struct ls_drain drain;
         struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
                                       .ctx = &translate };
-        struct ls_workers *workers = ls_workers_new(NULL, NULL);
         struct ls_trace_writer *w;
         char maps[64];
         int err = ls_trace_writer_open(s->trace_fd, LS_DEFAULT_INTERVAL_NS, &w);
 
-        if (err || !workers) {
-                ls_workers_free(workers);
-                return err ? err : -ENOMEM;
-        }
+        if (err)
+                return err;
         cfg.writer = w;
-        cfg.worker = ls_workers_of(workers, s->pid, NULL);
+        cfg.worker = ls_workers_of(s->workers, s->pid, NULL);
         cfg.process = ls_trace_process(w, (uint32_t)pid_of(s), ls_trace_string(w, s->name, strlen(s->name)));
         memset(&translate, 0, sizeof(translate));
         memset(&drain, 0, sizeof(drain));
@@ -399,7 +398,7 @@ static int write_trace(struct stack *s)
         }
         ls_translate_done(&translate);
         ls_drain_done(&drain);
-        ls_workers_free(workers);
+        ls_workers_free(s->workers);
         return ls_trace_writer_close(w) ?: err;
 }
 

@@ -131,7 +131,7 @@ static void say_attached(const struct attached *a)
 static int attach_one(struct ls_session *s, struct attached *a, pid_t pid, const char *agent)
 {
         unsigned how = s->o->own ? LS_SUBJECT_OWN : s->o->force ? LS_SUBJECT_FORCE : 0;
-        int err = ls_subject_open(&a->subject, pid, agent, ls_memory_size(s->o), how);
+        int err = ls_subject_open(&a->subject, pid, s->workers, agent, ls_memory_size(s->o), how);
         pid_t first = s->recording ? s->pid : pid;
 
         *a = (struct attached){ .s = s, .subject = a->subject };
@@ -400,6 +400,8 @@ int ls_session_attach(const struct ls_record_options *options)
         snprintf(name, sizeof(name), "%d", (int)pids[0]);
         read_command(pids[0], name, words, text);
         ls_session_init(s, &o);
+        if (!s->workers)
+                return LS_EXIT_FAIL;
         read_cwd(pids[0], s->cwd, sizeof(s->cwd));
         s->with_agent = 1;
         s->leave = leave;

@@ -21,13 +21,28 @@ static unsigned number(const char *text)
         return (unsigned)strtoul(text, NULL, 10);
 }
 
+/* The next request, and the descriptor that comes with it: -1 = none. Returns its bytes. */
+static ssize_t receive(struct ls_worker_request *to, int *ret_fd)
+{
+        union { struct cmsghdr head; char bytes[CMSG_SPACE(sizeof(int))]; } control;
+        struct iovec v = { to, sizeof(*to) };
+        struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+        ssize_t n = recvmsg(SOCKET, &m, MSG_CMSG_CLOEXEC);
+        const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+
+        *ret_fd = -1;
+        if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
+                memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
+        return n;
+}
+
 /* files UID GID root|-: answers questions about files until the socket is closed. */
 static int serve_files(int argc, const char **argv)
 {
         static struct ls_worker_request request;
         static struct ls_worker_reply reply;
         struct ls_rights rights;
-        int has_root;
+        int has_root, fd;
         ssize_t n;
 
         if (argc != 5)
@@ -40,9 +55,11 @@ static int serve_files(int argc, const char **argv)
                 close(ROOT);
                 ls_worker_has_root();
         }
-        while ((n = recv(SOCKET, &request, sizeof(request), 0)) > 0) {
-                size_t size = ls_worker_answer(&request, (size_t)n, &reply);
+        while ((n = receive(&request, &fd)) > 0) {
+                size_t size = ls_worker_answer(&request, (size_t)n, fd, &reply);
 
+                if (fd >= 0)
+                        close(fd);
                 if (send(SOCKET, &reply, size, MSG_NOSIGNAL) != (ssize_t)size)
                         return 1;
         }

@@ -17,6 +17,7 @@
 #define uthash_nonfatal_oom(elt) ((elt)->failed = 1)
 #include <uthash.h>
 
+#include "formats/wire/open_file.h"
 #include "libsample/inject/inspect.h"
 #include "record/worker/symbols.h"
 
@@ -48,6 +49,7 @@ static struct {
         struct source *sources;
         unsigned n_sources;
         int has_root;
+        int given;                      /* the descriptor that came with the request; -1 = none */
 } w;
 
 void ls_worker_has_root(void)
@@ -281,6 +283,33 @@ static int answer_source(const struct ls_worker_request *q, const char *dir, con
         return hash_source(path, &r->size, &r->hash);
 }
 
+static int answer_loaded(const struct ls_worker_request *q, const char *a, const char *b, struct ls_worker_reply *r)
+{
+        (void)a, (void)b;
+        r->len = sizeof(r->object);
+        return w.given < 0 ? -EBADF : ls_object_of_memory(w.given, q->offset, &r->object);
+}
+
+/* Opened here: with the rights of this process, not of who has named it. */
+static int answer_image(const struct ls_worker_request *q, const char *a, const char *b, struct ls_worker_reply *r)
+{
+        char path[LS_FD_PATH];
+        struct stat st;
+        int fd, err;
+
+        (void)q, (void)a, (void)b;
+        if (w.given < 0)
+                return -EBADF;
+        ls_fd_path(path, w.given);
+        fd = ls_open_regular(path, &st);
+        if (fd < 0)
+                return fd;
+        r->len = sizeof(r->object);
+        err = ls_object_of_file(fd, &r->object);
+        close(fd);
+        return err;
+}
+
 static int (*const answers[LS_WORKER_NOPS])(const struct ls_worker_request *q, const char *a, const char *b,
                                             struct ls_worker_reply *r) = {
         [LS_WORKER_OPEN] = answer_open,
@@ -290,9 +319,11 @@ static int (*const answers[LS_WORKER_NOPS])(const struct ls_worker_request *q, c
         [LS_WORKER_SAME] = answer_same,
         [LS_WORKER_HAS_LUAJIT] = answer_has_luajit,
         [LS_WORKER_SOURCE] = answer_source,
+        [LS_WORKER_LOADED] = answer_loaded,
+        [LS_WORKER_IMAGE] = answer_image,
 };
 
-size_t ls_worker_answer(const struct ls_worker_request *q, size_t size, struct ls_worker_reply *ret)
+size_t ls_worker_answer(const struct ls_worker_request *q, size_t size, int fd, struct ls_worker_reply *ret)
 {
         static char text[2][PATH_MAX];
         size_t head = offsetof(struct ls_worker_request, text);
@@ -306,6 +337,7 @@ size_t ls_worker_answer(const struct ls_worker_request *q, size_t size, struct l
                 memcpy(text[i], q->text + (i ? q->len[0] : 0), q->len[i]);
                 text[i][q->len[i]] = 0;
         }
+        w.given = fd;
         ret->error = answers[q->op](q, text[0], text[1], ret);
         if (ret->error) {
                 ret->len = 0;

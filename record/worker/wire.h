@@ -1,5 +1,5 @@
 /* What recorder and worker say to each other: fixed structs over a SOCK_SEQPACKET socket, one
- * request, one reply. Used by worker.c, which checks each reply before it is used, and by serve.c.
+ * request, one reply; some requests bring a descriptor. Used by worker.c, which checks each reply before it is used, and by serve.c.
  * */
 #ifndef LS_RECORD_WORKER_WIRE_H
 #define LS_RECORD_WORKER_WIRE_H
@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "record/worker/cfi.h"
+#include "record/worker/object.h"
 
 #define LS_WORKER_NAME 512u             /* bytes of a function's name, its end included */
 #define LS_WORKER_ID   32u              /* bytes of a build id */
@@ -21,6 +22,8 @@ enum ls_worker_op {
         LS_WORKER_HAS_LUAJIT,           /* text: path of a program or script, where programs are searched. reply.size: 1 = yes */
         LS_WORKER_SAME,                 /* text: two paths. reply.size: 1 = of one file */
         LS_WORKER_SOURCE,               /* text: directory, name. reply: text (real path), size, hash */
+        LS_WORKER_LOADED,               /* descriptor: memory, to be read; offset: of an object. reply.object */
+        LS_WORKER_IMAGE,                /* descriptor: a file, by O_PATH. reply.object */
         LS_WORKER_NOPS
 };
 
@@ -47,6 +50,7 @@ struct ls_worker_reply {
         union {
                 char text[PATH_MAX];
                 struct ls_cfi_exprs exprs;
+                struct ls_object object;
         };
 };
 

@@ -2,6 +2,7 @@
 #include "record/worker/worker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,7 @@ struct ls_workers {
 };
 
 static struct ls_worker_request request;        /* 8 KiB; there is one thread */
+static int request_fd = -1;                     /* goes with it */
 static struct ls_worker_reply reply;
 
 struct ls_workers *ls_workers_new(void (*notice)(void *ctx, const char *text), void *ctx)
@@ -218,6 +220,17 @@ static int check_row(const struct ls_cfi_row *row)
         return ok ? 0 : -EPROTO;
 }
 
+static int check_object(const struct ls_object *o)
+{
+        uint8_t flags = o->is_elf | o->bits32 | o->other_arch | o->has_interpreter | o->is_glibc | o->is_musl |
+                        o->sanitizer | o->hides_luajit;
+
+        /* Its addresses say nothing but where to look in the process itself. */
+        if (o->thread.size > LS_OBJECT_TLS || o->thread.offset > 0 || o->thread.offset < -LS_OBJECT_TLS_FAR)
+                return -EPROTO;
+        return flags > 1 || o->id_len > LS_OBJECT_ID || o->libc_version >= 10000 ? -EPROTO : 0;
+}
+
 /* Whether what came makes sense. Returns 0 or -EPROTO. */
 static int check(uint32_t op, size_t size)
 {
@@ -229,6 +242,8 @@ static int check(uint32_t op, size_t size)
                 return 0;
         if (op == LS_WORKER_ROW)
                 return reply.row.exprs ? check_exprs(&reply.exprs, tail) : check_row(&reply.row);
+        if (op == LS_WORKER_LOADED || op == LS_WORKER_IMAGE)
+                return tail < sizeof(reply.object) ? -EPROTO : check_object(&reply.object);
         if (reply.id_len > sizeof(reply.id) || reply.len > tail || reply.len >= sizeof(reply.text))
                 return -EPROTO;
         if (memchr(reply.text, 0, reply.len))
@@ -249,6 +264,21 @@ static int has_time(struct ls_worker *w, int ms)
                              : w->late_ms <= LATE_ALL_MS;
 }
 
+static ssize_t send_request(const struct ls_worker *w, size_t size)
+{
+        union { struct cmsghdr head; char bytes[CMSG_SPACE(sizeof(int))]; } control = {
+                .head = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+        struct iovec v = { &request, size };
+        struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1 };
+
+        if (request_fd >= 0) {
+                memcpy(CMSG_DATA(&control.head), &request_fd, sizeof(request_fd));
+                m.msg_control = &control;
+                m.msg_controllen = sizeof(control);
+        }
+        return sendmsg(w->socket, &m, MSG_NOSIGNAL);
+}
+
 /* Has the request answered. Returns 0 with the reply, -errno of the answer, -EAGAIN: there is no
  * time for it, or -EPIPE: the worker died, hung or said nonsense; it is ended, and the next request
  * starts another. */
@@ -260,7 +290,7 @@ static int ask(struct ls_worker *w, int ms)
         int err;
 
         if (!w) {
-                n = (ssize_t)ls_worker_answer(&request, size, &reply);
+                n = (ssize_t)ls_worker_answer(&request, size, request_fd, &reply);
                 err = check(request.op, (size_t)n);
                 return err ? err : reply.error;
         }
@@ -270,7 +300,7 @@ static int ask(struct ls_worker *w, int ms)
         if (err)
                 return err;
         began = now_ms();
-        n = send(w->socket, &request, size, MSG_NOSIGNAL) == (ssize_t)size ? receive(w, ms) : -EPIPE;
+        n = send_request(w, size) == (ssize_t)size ? receive(w, ms) : -EPIPE;
         *(ms == SOON_MS ? &w->soon_ms : &w->late_ms) += now_ms() - began;
         err = n < 0 ? (int)n : check(request.op, (size_t)n);
         if (!err)
@@ -292,6 +322,7 @@ static void begin(enum ls_worker_op op, pid_t pid, const char *text)
         memset(&request, 0, offsetof(struct ls_worker_request, text));
         request.op = op;
         request.pid = (int32_t)pid;
+        request_fd = -1;
         set_text(0, text);
 }
 
@@ -432,4 +463,46 @@ int ls_worker_source(struct ls_worker *w, const char *dir, const char *name, cha
         *ret_size = reply.size;
         *ret_hash = reply.hash;
         return 0;
+}
+
+int ls_workers_memory(struct ls_workers *ws, pid_t pid, struct ls_worker **ret_worker)
+{
+        struct ls_worker *before = ls_workers_of(ws, pid, NULL);
+        char path[64];
+        int fd;
+
+        snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        *ret_worker = ls_workers_of(ws, pid, NULL);
+        if (*ret_worker == before)
+                return fd;
+        close(fd);
+        return -ESRCH;
+}
+
+static int ask_object(struct ls_worker *w, struct ls_object *ret)
+{
+        int err = ask(w, SOON_MS);
+
+        request_fd = -1;
+        if (!err)
+                *ret = reply.object;
+        return err;
+}
+
+int ls_worker_loaded(struct ls_worker *w, int memory, uint64_t base, struct ls_object *ret)
+{
+        begin(LS_WORKER_LOADED, 0, "");
+        request_fd = memory;
+        request.offset = base;
+        return ask_object(w, ret);
+}
+
+int ls_worker_image(struct ls_worker *w, int seen, struct ls_object *ret)
+{
+        begin(LS_WORKER_IMAGE, 0, "");
+        request_fd = seen;
+        return ask_object(w, ret);
 }

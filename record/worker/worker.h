@@ -1,7 +1,7 @@
 /* Workers: processes that read what a recorded program names, its object files, debug information
  * and sources, with no more rights than the program has. One for each user and root directory;
  * started by its first question. What a worker answers is checked here before anybody uses it: it
- * may be the program's by then. Called by native/native.c, native/mappings.c and translate/sources.c, in the recorder's
+ * may be the program's by then. Called by native/native.c, native/mappings.c, translate/sources.c and attach/, in the recorder's
  * main thread. serve.c is the other side. */
 #ifndef LS_RECORD_WORKER_WORKER_H
 #define LS_RECORD_WORKER_WORKER_H
@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "record/worker/cfi.h"
+#include "record/worker/object.h"
 
 #define LS_WORKER_ARGV0 "luasample-worker"      /* main() runs ls_worker_main under this name */
 
@@ -55,6 +56,14 @@ int ls_worker_has_luajit(struct ls_worker *w, const char *path);
  * bytes, size, and XXH64 of its bytes. Returns 0 or -errno. */
 int ls_worker_source(struct ls_worker *w, const char *dir, const char *name, char *ret_path, uint64_t *ret_size,
                      uint64_t *ret_hash);
+
+/* The memory of a process, for ls_worker_loaded, and in *ret_worker who may read it: no mightier than the process, which may
+ * become another program meanwhile. Returns a descriptor or -errno. */
+int ls_workers_memory(struct ls_workers *ws, pid_t pid, struct ls_worker **ret_worker);
+/* The object that is loaded with its first byte at base of that memory. Returns 0 or -errno; -ENOEXEC: there is none. */
+int ls_worker_loaded(struct ls_worker *w, int memory, uint64_t base, struct ls_object *ret);
+/* A file that was named by O_PATH: the worker opens it, if it may. Returns likewise. */
+int ls_worker_image(struct ls_worker *w, int seen, struct ls_object *ret);
 
 /* CPU time of all workers so far, ns. */
 uint64_t ls_workers_cpu_ns(const struct ls_workers *ws);

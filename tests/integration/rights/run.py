@@ -5,8 +5,10 @@ A program under measurement may be hostile to the user who looks at it, root bef
 of its own rights (record/worker). Needs the build directory in LUASAMPLE_BUILD (default build/)."""
 import contextlib
 import os
+import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -364,6 +366,132 @@ def lost():
         trace, err, _ = recorded(p.pid, "--native", during=kill)
         i = s.info(trace)
         check(i["complete"] and i["sample_ticks"] + i["lost_ticks"] == i["ticks"] > 50, "%s; %s" % (i, err))
+
+
+def opened(calls, by_workers):
+    """Files that were opened, not merely seen by O_PATH, as strace -f -y wrote it down: by our workers, or by all others of ours."""
+    workers, found = set(), []
+    for line in open(calls, encoding="utf-8", errors="replace"):
+        pid, _, call = line.partition(" ")
+        if "execve(" in call and '"luasample-worker"' in call:
+            workers.add(pid)
+        m = re.search(r"open(?:at2?)?\(.*= \d+<(.*)>$", call.rstrip())
+        if m and "O_PATH" not in call and (pid in workers) == by_workers:
+            found.append(m.group(1))
+    return found
+
+
+@suite.test("opens", "record -p, stack and stack --core as root open no file of the program's but in processes of its rights", True)
+def opens():
+    need_root()
+    with shared_dir() as where:
+        program, script, calls = (os.path.join(where, n) for n in ("luajit", "loop.lua", "calls"))
+        shutil.copy(s.luajit().program, program)
+        with open(script, "w", encoding="utf-8") as f:
+            f.write('io.write("up\\n") io.flush()\nwhile true do end\n')
+        with nobodys([program, script]) as p:
+            core = s.tmpfile(".core")
+            s.run([s.need("gcore"), "-o", core, str(p.pid)]).ok()
+            for cmd in (["record", "-d", "0.5", "-o", s.tmpfile(".data"), "-p", str(p.pid)], ["stack", str(p.pid)],
+                        ["stack", "--trust", "--core", "%s.%d" % (core, p.pid)]):
+                r = s.run([s.need("strace"), "-f", "-y", "-o", calls, "-e", "trace=open,openat,openat2,execve", s.luasample(), *cmd])
+                check(r.status == 0, "%s: %s" % (cmd, r.err))
+                by_root = [x for x in opened(calls, False) if x.startswith(where)]
+                check(not by_root, "%s: opened with root's rights: %s" % (cmd[0], by_root))
+                check(cmd[0] == "record" or [x for x in opened(calls, True) if x == program],
+                      "%s: strace has not seen who opens the program: this test sees nothing" % cmd)
+
+
+MANY = """
+local ffi = require "ffi"
+ffi.cdef "int open(const char *, int); void *mmap(void *, size_t, int, int, int, long);"
+local libc = io.open("/proc/self/maps"):read("*a"):match("%S*libc%.so%S*")
+local fd = ffi.C.open(libc, 0)
+for i = 1, 1000 do ffi.C.mmap(nil, 2^20, 1, 2, fd, 0) end
+io.write("up\\n") io.flush()
+while true do end
+"""
+
+
+@suite.test("waits", "record -p, doctor: when the reader of the program's headers stands still, or dies, one line says so in seconds")
+def waits():
+    need_root()
+    with shared_dir() as where:
+        script = os.path.join(where, "many.lua")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(MANY)
+        with nobodys([s.luajit().program, script]) as p:
+            for cmd in (["record", "-d", "0.5", "-o", s.tmpfile(".data"), "-p", str(p.pid)], ["doctor", str(p.pid)]):
+                for what in (signal.SIGSTOP, signal.SIGKILL):
+                    r = s.Started([s.luasample(), *cmd])
+                    pid = worker_of(r.p.pid)
+                    check(pid, "there is no worker: %r" % r.read(r.err))
+                    os.kill(pid, what)
+                    check(r.wait(60) == 1 and "take too long to read" in r.read(r.out) + r.read(r.err),
+                          "%s: %r %r" % (cmd, r.read(r.out), r.read(r.err)))
+            check(p.poll() is None, "the program has ended")
+
+
+HEADERS = """
+local ffi = require "ffi"
+ffi.cdef [[
+int open(const char *, int); void *mmap(void *, size_t, int, int, int, long); int close(int);
+]]
+for i = 1, #arg do
+        local fd = ffi.C.open(arg[i], 0)
+        ffi.C.mmap(nil, 65536, 1, 2, fd, 0)
+        ffi.C.close(fd)
+end
+io.write("up\\n") io.flush()
+while true do end
+"""
+
+
+def object_file(phnum=1, segments=(), size=65536, body=b""):
+    """An ELF file of a library with these program headers; the first page is mapped at its address 0."""
+    head = b"\177ELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, phnum, 64, 0, 0)
+    head += b"".join(struct.pack("<IIQQQQQQ", kind, 4, offset, offset, offset, length, length, 8) for kind, offset, length in segments)
+    return (head + bytes(4096 - len(head)) + body).ljust(size, b"\0")[:size]
+
+
+def endless_chain():
+    """Dynamic section at 4096; hash table, one bucket, at 8192, whose chain has no end and only symbols of another name."""
+    names = ("lua_newstate", "gnu_get_libc_version", "errno")
+    dynamic = struct.pack("<QQQQQQ", 5, 60000, 6, 50000, 0x6ffffef5, 8192) + struct.pack("<QQ", 14, 0) * 253
+    return object_file(2, ((1, 0, 65536), (2, 4096, 4096)),
+                       body=dynamic.ljust(4096, b"\1") + struct.pack("<IIIII", 1, 0, 0, 0, 0) + bytes(len(names)))
+
+
+@suite.test("headers", "record -p, stack: objects whose headers lie, end early or never end cost no time, and are no VM")
+def headers():
+    need_root()
+    files = {
+        "phdrs": object_file(65535),
+        "notes": object_file(2, ((1, 0, 65536), (4, 4096, 1 << 60)), body=struct.pack("<III", 0, 0, 1) * 5000),
+        "far": object_file(3, ((1, 0, 65536), (2, (1 << 63) - 8, 1 << 62), (3, 1 << 62, 1 << 62))),
+        "chain": endless_chain(),
+        "short": object_file(64, size=100),
+        "magic": b"\177ELF",
+    }
+    with shared_dir() as where:
+        script = os.path.join(where, "headers.lua")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(HEADERS)
+        paths = []
+        for name, content in files.items():
+            paths.append(os.path.join(where, name))
+            with open(paths[-1], "wb") as f:
+                f.write(content)
+        with nobodys([s.luajit().program, script, *paths]) as p:
+            trace = s.tmpfile(".data")
+            os.truncate(paths[0], 0)            # what was there is SIGBUS by now
+            os.unlink(paths[1])
+            os.mkfifo(paths[1])
+            for cmd in (["record", "-d", "0.5", "-o", trace, "-p", str(p.pid)], ["stack", str(p.pid)]):
+                r = s.run([s.luasample(), *cmd], timeout=60)
+                check(r.status == 0, "%s: %s" % (cmd, r.err))
+            check(s.info(trace)["samples"] > 20, "%s" % s.info(trace))
+            check(p.poll() is None, "the program has ended")
 
 
 if __name__ == "__main__":
