@@ -190,6 +190,7 @@ static void each_second(struct ls_session *s, uint64_t now)
 {
         s->next_second_ns = now + SECOND_NS;
         ls_processes_second(s);
+        ls_workers_second(s->workers);
         ls_totals_second(s, now);
         if (!s->exited)
                 ls_children_walk(&s->children, s->pid);

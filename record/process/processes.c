@@ -145,6 +145,11 @@ static void look_for_ended(struct ls_session *s)
                         for (unsigned k = 0; p[i].revents && k < s->n_targets; k++)
                                 if (s->targets[k]->pidfd == p[i].fd)
                                         s->targets[k]->ended = 1;
+        if (s->end_ns)                  /* the recording ends: all are let go together */
+                return;
+        for (unsigned i = 0; i < s->n_targets; i++)
+                if (s->targets[i] != s->root && s->targets[i]->ended)
+                        ls_target_tell(s->targets[i]);
         for (unsigned i = 0; i < s->n_targets; i++) {
                 struct ls_target *t = s->targets[i];
 
@@ -246,6 +251,8 @@ void ls_processes_finish(struct ls_session *s)
                 s->leave(s);
         if (!s->exited || ls_processes_left(s))
                 nanosleep(&moment, NULL);
+        for (unsigned i = 0; i < s->n_targets; i++)
+                ls_target_tell(s->targets[i]);
         for (unsigned i = 0; i < s->n_targets; i++) {
                 name(s, s->targets[i]);
                 ls_target_finish(s->targets[i]);

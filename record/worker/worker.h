@@ -25,9 +25,13 @@ struct ls_workers *ls_workers_new(void (*notice)(void *ctx, const char *text), v
 /* Ends all of them, and waits for that. Takes NULL. */
 void ls_workers_free(struct ls_workers *ws);
 /* The one with the rights of pid as they are now; of a process that has ended, or pid 0, that of
- * last, if there is one, else one with as few as there are. Lives as long as ws. NULL only when ws
- * is. */
+ * last, if there is one, else one with as few as there are. Until the next call, it may be another user's then, but for
+ * those that are held. NULL only when ws is. */
 struct ls_worker *ls_workers_of(struct ls_workers *ws, pid_t pid, struct ls_worker *last);
+/* Keeps it for this caller, and gives it back, who gave last before: last is then what is held. Both may be NULL. */
+void ls_workers_hold(struct ls_worker *w, struct ls_worker *last);
+/* Each second: ends those that nobody holds, and nobody has asked for a minute. Takes NULL. */
+void ls_workers_second(struct ls_workers *ws);
 
 /* The user whose rights it has. */
 uid_t ls_worker_uid(const struct ls_worker *w);

@@ -66,6 +66,13 @@ def nobodys(cmd, **env):
         p.wait()
 
 
+def wait_until(is_so, what, timeout=20):
+    end = time.monotonic() + timeout
+    while not is_so():
+        check(time.monotonic() < end, "%s: not after %d s" % (what, timeout))
+        time.sleep(0.01)
+
+
 def read(pid, name):
     with open("/proc/%d/%s" % (pid, name), "rb") as f:
         return f.read().decode("utf-8", "replace")
@@ -241,6 +248,96 @@ def watcher():
             trace, err, _ = recorded(p.pid, "-e", "wall,cpu", during=look)
             rows = s.rows(trace, "--event", "wall")
             check(s.share(rows, function="nap", field="total") > 40, "nap has not the wall time: %s; %s" % (rows[:4], err))
+
+
+BECOMES = """
+local ffi = require "ffi"
+ffi.cdef "int poll(void *, unsigned long, int); int setresuid(int, int, int); int setresgid(int, int, int);"
+local function before() for i = 1, 1e6 do end ffi.C.poll(nil, 0, 20) end
+function nap() for i = 1, 1e6 do end ffi.C.poll(nil, 0, 20) end
+io.write("up\\n") io.flush()
+while not io.open(arg[1]) do before() end
+assert(ffi.C.setresgid(65534, 65534, 65534) == 0 and ffi.C.setresuid(65534, 65534, 65534) == 0)
+while true do nap() end
+"""
+
+
+@suite.test("becomes", "record -e wall -p: when a daemon that started as root becomes another user, so does what reads its memory", True)
+def becomes():
+    need_root()
+    with shared_dir() as where:
+        script, go = os.path.join(where, "becomes.lua"), os.path.join(where, "go")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(BECOMES)
+        out = s.tmpfile(".out")
+        with open(out, "wb") as f:
+            p = subprocess.Popen([s.luajit().program, script, go], stdin=subprocess.DEVNULL, stdout=f, stderr=f)
+        try:
+            wait_until(lambda: "up" in open(out, encoding="utf-8").read(), "the program")
+
+            def look(r):
+                first = worker_of(r.p.pid, "watch")
+                check(first and status_of(first)["Uid"].split()[1] == "0", "the first watcher is %s" % first)
+                time.sleep(1)           # the agent has looked around, which it may no more as another user
+                open(go, "w", encoding="utf-8").close()
+                end = time.monotonic() + 30
+                uid = None
+                while uid != str(NOBODY):
+                    check(time.monotonic() < end, "the watcher of nobody's program still has the user %s" % uid)
+                    time.sleep(0.05)
+                    with contextlib.suppress(OSError, KeyError, TypeError):
+                        uid = status_of(worker_of(r.p.pid, "watch", timeout=5))["Uid"].split()[1]
+                time.sleep(0.3)
+                check_confined(worker_of(r.p.pid, "watch"), NOBODY, "the second watcher", READS_REGISTERS)
+                check(not os.path.exists("/proc/%d" % first), "the first watcher lives on")
+            trace, err, _ = recorded(p.pid, "-e", "wall,cpu", during=look, seconds=2.0)
+            rows = s.rows(trace, "--event", "wall")
+            check(s.share(rows, function="nap", field="total") > 30, "nap has not the wall time: %s; %s" % (rows[:4], err))
+            i = s.info(trace)
+            check(i["complete"] and not i.get("losses", {}).get("abandoned"), "%s" % i)
+        finally:
+            p.kill()
+            p.wait()
+
+
+@suite.test("together", "record -e wall -p: watchers that stand still are waited for together, not one after the other")
+def together():
+    need_root()
+    n = 6
+    with contextlib.ExitStack() as stack:
+        where = stack.enter_context(shared_dir())
+        script = os.path.join(where, "loop.lua")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write('local ffi = require "ffi"\nffi.cdef "int poll(void *, unsigned long, int);"\n'
+                    'io.write("up\\n") io.flush()\nwhile true do ffi.C.poll(nil, 0, 5) end\n')
+        ps = [stack.enter_context(nobodys([s.luajit().program, script])) for _ in range(n)]
+        r = s.Started([s.luasample(), "record", "-e", "wall,cpu", "-o", s.tmpfile(".data"), "-p", ",".join(str(p.pid) for p in ps)])
+
+        def watchers():
+            found = []
+            for c in s.children_of(r.p.pid):
+                with contextlib.suppress(OSError):
+                    if read(c, "cmdline").startswith("luasample-worker\0watch\0"):
+                        found.append(c)
+            return found
+        wait_until(lambda: len(watchers()) == n, "%d watchers" % n)
+        all_of_them = watchers()
+        for pid in all_of_them:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.5)
+        r.signal(signal.SIGINT)
+        left, ended = set(all_of_them), []
+        end = time.monotonic() + 60
+        while left and time.monotonic() < end:
+            for pid in list(left):
+                if not os.path.exists("/proc/%d" % pid):
+                    left.discard(pid)
+                    ended.append(time.monotonic())
+            time.sleep(0.002)
+        check(r.wait(60) == 0, r.read(r.err))
+        # Each may take half a second; one after the other they end in 2.5 s.
+        check(not left and ended[-1] - ended[0] < 1.5, "they end within %.2f s" % (ended[-1] - ended[0]))
+        check(all(p.poll() is None for p in ps), "a program has ended")
 
 
 @suite.test("reader", "stack PID: what reads the memory of a process has its rights")
