@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "record/memory.h"
+#include "record/process/memory.h"
 #include "record/worker/confine.h"
 
 struct ls_broker;
