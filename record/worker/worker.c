@@ -55,7 +55,7 @@ struct ls_workers {
 };
 
 static struct ls_worker_request request;        /* 8 KiB; there is one thread */
-static int request_fd = -1;                     /* goes with it */
+static int request_fds[LS_WORKER_FDS] = { -1, -1 };    /* go with it */
 static struct ls_worker_reply reply;
 
 static uint64_t now_ms(void)
@@ -296,6 +296,8 @@ static int check(uint32_t op, size_t size)
                 return reply.row.exprs ? check_exprs(&reply.exprs, tail) : check_row(&reply.row);
         if (op == LS_WORKER_LOADED || op == LS_WORKER_IMAGE)
                 return tail < sizeof(reply.object) ? -EPROTO : check_object(&reply.object);
+        if (op == LS_WORKER_CORE)
+                return tail < sizeof(reply.core) || !memchr(reply.core.name, 0, sizeof(reply.core.name)) ? -EPROTO : 0;
         if (reply.id_len > sizeof(reply.id) || reply.len > tail || reply.len >= sizeof(reply.text))
                 return -EPROTO;
         if (memchr(reply.text, 0, reply.len))
@@ -318,15 +320,17 @@ static int has_time(struct ls_worker *w, int ms)
 
 static ssize_t send_request(const struct ls_worker *w, size_t size)
 {
-        union { struct cmsghdr head; char bytes[CMSG_SPACE(sizeof(int))]; } control = {
-                .head = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+        union { struct cmsghdr head; char bytes[CMSG_SPACE(sizeof(request_fds))]; } control = {
+                .head = { .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
         struct iovec v = { &request, size };
         struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1 };
+        size_t n = request_fds[0] < 0 ? 0 : request_fds[1] < 0 ? sizeof(int) : 2 * sizeof(int);
 
-        if (request_fd >= 0) {
-                memcpy(CMSG_DATA(&control.head), &request_fd, sizeof(request_fd));
+        if (n) {
+                memcpy(CMSG_DATA(&control.head), request_fds, n);
+                control.head.cmsg_len = CMSG_LEN(n);
                 m.msg_control = &control;
-                m.msg_controllen = sizeof(control);
+                m.msg_controllen = CMSG_SPACE(n);
         }
         return sendmsg(w->socket, &m, MSG_NOSIGNAL);
 }
@@ -342,7 +346,7 @@ static int ask(struct ls_worker *w, int ms)
         int err;
 
         if (!w) {
-                n = (ssize_t)ls_worker_answer(&request, size, request_fd, &reply);
+                n = (ssize_t)ls_worker_answer(&request, size, request_fds, &reply);
                 err = check(request.op, (size_t)n);
                 return err ? err : reply.error;
         }
@@ -374,7 +378,7 @@ static void begin(enum ls_worker_op op, pid_t pid, const char *text)
         memset(&request, 0, offsetof(struct ls_worker_request, text));
         request.op = op;
         request.pid = (int32_t)pid;
-        request_fd = -1;
+        request_fds[0] = request_fds[1] = -1;
         set_text(0, text);
 }
 
@@ -554,7 +558,6 @@ static int ask_object(struct ls_worker *w, struct ls_object *ret)
 {
         int err = ask(w, SOON_MS);
 
-        request_fd = -1;
         if (!err)
                 *ret = reply.object;
         return err;
@@ -563,7 +566,7 @@ static int ask_object(struct ls_worker *w, struct ls_object *ret)
 int ls_worker_loaded(struct ls_worker *w, int memory, uint64_t base, struct ls_object *ret)
 {
         begin(LS_WORKER_LOADED, 0, "");
-        request_fd = memory;
+        request_fds[0] = memory;
         request.offset = base;
         return ask_object(w, ret);
 }
@@ -571,6 +574,19 @@ int ls_worker_loaded(struct ls_worker *w, int memory, uint64_t base, struct ls_o
 int ls_worker_image(struct ls_worker *w, int seen, struct ls_object *ret)
 {
         begin(LS_WORKER_IMAGE, 0, "");
-        request_fd = seen;
+        request_fds[0] = seen;
         return ask_object(w, ret);
+}
+
+int ls_worker_core(struct ls_worker *w, int core, int maps, struct ls_worker_core *ret)
+{
+        int err;
+
+        begin(LS_WORKER_CORE, 0, "");
+        request_fds[0] = core;
+        request_fds[1] = maps;
+        err = ask(w, LATE_MS);
+        if (!err)
+                *ret = reply.core;
+        return err;
 }

@@ -69,6 +69,11 @@ int ls_worker_loaded(struct ls_worker *w, int memory, uint64_t base, struct ls_o
 /* A file that was named by O_PATH: the worker opens it, if it may. Returns likewise. */
 int ls_worker_image(struct ls_worker *w, int seen, struct ls_object *ret);
 
+/* What an open core file is of; writes its mappings to the file maps. Returns 0; -ENOEXEC: it is no core file of an x86-64
+ * process; or -errno. */
+struct ls_worker_core;
+int ls_worker_core(struct ls_worker *w, int core, int maps, struct ls_worker_core *ret);
+
 /* CPU time of all workers so far, ns. */
 uint64_t ls_workers_cpu_ns(const struct ls_workers *ws);
 

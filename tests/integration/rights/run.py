@@ -465,16 +465,26 @@ def lost():
         check(i["complete"] and i["sample_ticks"] + i["lost_ticks"] == i["ticks"] > 50, "%s; %s" % (i, err))
 
 
-def opened(calls, by_workers):
-    """Files that were opened, not merely seen by O_PATH, as strace -f -y wrote it down: by our workers, or by all others of ours."""
-    workers, found = set(), []
+def touched(calls, by_workers):
+    """Files that were opened, not merely seen by O_PATH, and those of which was read, as strace -f -y wrote it down: by our
+    workers, or by all others of ours."""
+    workers, found, begun = set(), [], {}
     for line in open(calls, encoding="utf-8", errors="replace"):
-        pid, _, call = line.partition(" ")
+        pid, _, call = line.rstrip().partition(" ")
+        call = call.lstrip()
+        if call.endswith("<unfinished ...>"):
+            begun[pid] = call[:-len("<unfinished ...>")]
+            continue
+        if "resumed>" in call:
+            call = begun.pop(pid, "") + call.partition("resumed>")[2]
         if "execve(" in call and '"luasample-worker"' in call:
             workers.add(pid)
         m = re.search(r"open(?:at2?)?\(.*= \d+<(.*)>$", call.rstrip())
         if m and "O_PATH" not in call and (pid in workers) == by_workers:
-            found.append(m.group(1))
+            found.append(("opened", m.group(1)))
+        m = re.match(r"(?:read|pread64|readv|preadv|mmap)\((?:\w+, \d+, \w+, \w+, )?\d+<(.*?)>", call)
+        if m and (pid in workers) == by_workers:
+            found.append(("read", m.group(1)))
     return found
 
 
@@ -489,14 +499,17 @@ def opens():
         with nobodys([program, script]) as p:
             core = s.tmpfile(".core")
             s.run([s.need("gcore"), "-o", core, str(p.pid)]).ok()
+            core += ".%d" % p.pid
             for cmd in (["record", "-d", "0.5", "-o", s.tmpfile(".data"), "-p", str(p.pid)], ["stack", str(p.pid)],
-                        ["stack", "--trust", "--core", "%s.%d" % (core, p.pid)]):
-                r = s.run([s.need("strace"), "-f", "-y", "-o", calls, "-e", "trace=open,openat,openat2,execve", s.luasample(), *cmd])
+                        ["stack", "--trust", "--core", core]):
+                r = s.run([s.need("strace"), "-f", "-y", "-o", calls, "-e", "trace=open,openat,openat2,execve,read,pread64,readv,preadv,mmap",
+                           s.luasample(), *cmd])
                 check(r.status == 0, "%s: %s" % (cmd, r.err))
-                by_root = [x for x in opened(calls, False) if x.startswith(where)]
-                check(not by_root, "%s: opened with root's rights: %s" % (cmd[0], by_root))
-                check(cmd[0] == "record" or [x for x in opened(calls, True) if x == program],
-                      "%s: strace has not seen who opens the program: this test sees nothing" % cmd)
+                by_root = [x for x in touched(calls, False) if x[1].startswith(where) or x == ("read", core)]
+                check(not by_root, "%s: with root's rights: %s" % (cmd[0], by_root))
+                by_workers = touched(calls, True)
+                check(("read", "/proc/%d/mem" % p.pid) in by_workers or ("read", core) in by_workers,
+                      "%s: strace has not seen who reads: this test sees nothing" % cmd)
 
 
 MANY = """
