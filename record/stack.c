@@ -25,6 +25,7 @@
 #include "record/trace_file.h"
 #include "record/worker/worker.h"
 #include "record/translate/translate.h"
+#include "record/worker/apart.h"
 #include "record/worker/broker.h"
 #include "record/worker/confine.h"
 #include "record/worker/outside.h"
@@ -35,6 +36,7 @@
 #define CORE_NS     10000000000ull      /* or of one that has ended */
 #define LOOK_MS     300                 /* the reader is given up then: the process must go on */
 #define PREPARE_MS  30000
+#define WRITE_MS    60000
 
 static struct { char *output, *core; int json, no_native, trust; } raw;
 
@@ -59,6 +61,7 @@ struct stack {
         struct ls_now *now;             /* our own copy of what it said last */
         struct ls_stop stop;
         struct ls_workers *workers;
+        struct ls_worker *worker;       /* the one that reads for this process */
         struct ls_broker *broker;
         pid_t reader;
         int go[2], done[2];             /* pipes to and from it */
@@ -355,9 +358,31 @@ static void put_facts(const struct stack *s, struct ls_trace_writer *w)
                 ls_trace_notice(w, "the VM has more objects than could be looked at in the time: coroutines may be missing");
 }
 
-/* What the reader has put into the rings becomes a trace. */
-static int write_trace(struct stack *s)
+/* Its mappings as they are now, as bytes: who reads them opens no file of the process. */
+static int copy_maps(struct stack *s)
 {
+        FILE *maps = s->pid ? ls_remote_maps() : NULL;
+        char buf[16384];
+        size_t n;
+        int err = 0;
+
+        if (!s->pid)
+                return 0;
+        s->maps_fd = memfd_create("luasample", MFD_CLOEXEC);
+        if (!maps || s->maps_fd < 0)
+                err = -errno;
+        while (!err && (n = fread(buf, 1, sizeof(buf), maps)) > 0)
+                if (write(s->maps_fd, buf, n) != (ssize_t)n)
+                        err = -EIO;
+        if (maps)
+                fclose(maps);
+        return err;
+}
+
+/* What the reader has put into the rings becomes a trace. It has read hostile memory: this process has no rights any more. */
+static int write_trace(void *ctx)
+{
+        struct stack *s = ctx;
         struct ls_translate_config cfg = { .memory = &s->memory, .cwd = "/", .pid = (int)s->pid,
                 .interval_ns = LS_DEFAULT_INTERVAL_NS, .no_source = 1, .native = !raw.no_native };
         struct ls_translate translate;
@@ -371,13 +396,13 @@ static int write_trace(struct stack *s)
         if (err)
                 return err;
         cfg.writer = w;
-        cfg.worker = ls_workers_of(s->workers, s->pid, NULL);
+        cfg.worker = s->worker;
         cfg.process = ls_trace_process(w, (uint32_t)pid_of(s), ls_trace_string(w, s->name, strlen(s->name)));
         memset(&translate, 0, sizeof(translate));
         memset(&drain, 0, sizeof(drain));
         err = ls_translate_init(&translate, &cfg);
         snprintf(maps, sizeof(maps), "/proc/self/fd/%d", s->maps_fd);
-        translate.mappings.maps = raw.core ? maps : NULL;
+        translate.mappings.maps = maps;
         if (!err)
                 err = ls_drain_init(&drain, &s->memory, &sink);
         if (!err) {
@@ -390,7 +415,6 @@ static int write_trace(struct stack *s)
         }
         ls_translate_done(&translate);
         ls_drain_done(&drain);
-        ls_workers_free(s->workers);
         return ls_trace_writer_close(w) ?: err;
 }
 
@@ -465,7 +489,11 @@ static int stack_run(int argc, const char **argv)
         s.trace_fd = raw.output ? ls_trace_file_open(raw.output, &made) : memfd_create("luasample", MFD_CLOEXEC);
         if (s.trace_fd < 0)
                 return LS_EXIT_FAIL;
-        err = write_trace(&s);
+        s.worker = ls_workers_of(s.workers, s.pid, NULL);
+        err = copy_maps(&s);
+        if (!err)
+                err = ls_apart(write_trace, &s, WRITE_MS);
+        ls_workers_free(s.workers);
         if (err) {
                 ls_error("stack: cannot write the trace: %s", strerror(-err));
                 return LS_EXIT_FAIL;

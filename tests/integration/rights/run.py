@@ -512,6 +512,25 @@ def opens():
                       "%s: strace has not seen who reads: this test sees nothing" % cmd)
 
 
+@suite.test("writes", "stack, stack --core: what turns the reader's records into a trace has given up all rights before", True)
+def writes():
+    need_root()
+    with shared_dir() as where, burning(where) as (p, _):
+        core, trace, calls = s.tmpfile(".core"), s.tmpfile(".data"), s.tmpfile(".calls")
+        s.run([s.need("gcore"), "-o", core, str(p.pid)]).ok()
+        for cmd in ([str(p.pid)], ["--core", "%s.%d" % (core, p.pid)]):
+            r = s.run([s.need("strace"), "-f", "-y", "-o", calls, "-e", "trace=setresuid,seccomp,write,prctl", s.luasample(), "stack",
+                       "-o", trace, *cmd])
+            check(r.status == 0, r.err)
+            lines = [x.rstrip().partition(" ") for x in open(calls, encoding="utf-8", errors="replace")]
+            wrote = {pid for pid, _, call in lines if call.lstrip().startswith("write(") and "<%s>" % trace in call}
+            check(len(wrote) == 1, "%s write the trace" % wrote)
+            mine = [call.lstrip() for pid, _, call in lines if pid in wrote]
+            first = next(i for i, call in enumerate(mine) if "<%s>" % trace in call)
+            before = " ".join(mine[:first])
+            check("setresuid(65534, 65534, 65534)" in before and "SECCOMP_SET_MODE_FILTER" in before, before[-500:])
+
+
 MANY = """
 local ffi = require "ffi"
 ffi.cdef "int open(const char *, int); void *mmap(void *, size_t, int, int, int, long);"
