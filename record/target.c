@@ -1,6 +1,7 @@
 /* One process that is recorded: see target.h. */
 #include "record/target.h"
 
+#include "formats/wire/clock.h"
 #include "record/process/thread_ids.h"
 #include "record/worker/worker.h"
 
@@ -15,13 +16,6 @@
 #define WAKE_FIRST_NS 10000000ull
 #define WAKE_ALONE_NS 20000000ull       /* without a ticker that the agent can wake when a ring fills */
 #define WAKE_MAX_NS 100000000ull        /* also the heartbeat's period, and how far the trace may be behind */
-
-static uint64_t clock_ns(clockid_t id)
-{
-        struct timespec t;
-
-        return clock_gettime(id, &t) < 0 ? 0 : (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 int ls_target_init(struct ls_target *t, const struct ls_record_options *o)
 {
@@ -70,7 +64,7 @@ static void put_threadcpu(struct ls_target *t, unsigned i, uint64_t now_ns)
 
 static uint64_t monotonic(void)
 {
-        return clock_ns(CLOCK_MONOTONIC);
+        return ls_clock_ns(CLOCK_MONOTONIC);
 }
 
 /* From the translator: the thread of a ring has ended. */
@@ -106,7 +100,7 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
         if (clock_getcpuclockid(pid, &t->clock) != 0)
                 t->clock = 0;
         t->generation = t->memory.shm->generation;
-        t->begin_ns = clock_ns(CLOCK_MONOTONIC);
+        t->begin_ns = ls_clock_ns(CLOCK_MONOTONIC);
         t->wake_ns = WAKE_FIRST_NS;
         ls_workers_hold(tr.worker, NULL);
         err = ls_translate_init(&t->translate, &tr);
@@ -115,7 +109,7 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
 
 void ls_target_since_now(struct ls_target *t)
 {
-        t->cpu_before_ns = t->clock ? clock_ns(t->clock) : 0;
+        t->cpu_before_ns = t->clock ? ls_clock_ns(t->clock) : 0;
 }
 
 void ls_target_name(struct ls_target *t, const char *name)
@@ -184,12 +178,12 @@ static void use_worker(struct ls_target *t, struct ls_worker *w)
 
 static void take_all(void *ctx)
 {
-        ls_target_work(ctx, clock_ns(CLOCK_MONOTONIC), 1);
+        ls_target_work(ctx, ls_clock_ns(CLOCK_MONOTONIC), 1);
 }
 
 void ls_target_second(struct ls_target *t, uint64_t now_ns)
 {
-        uint64_t cpu = t->clock ? clock_ns(t->clock) : 0;
+        uint64_t cpu = t->clock ? ls_clock_ns(t->clock) : 0;
 
         if (t->finished)
                 return;
@@ -202,7 +196,7 @@ void ls_target_second(struct ls_target *t, uint64_t now_ns)
                 t->cpu_ns = cpu - t->cpu_before_ns;
         if (!t->ended)
                 use_worker(t, ls_workers_of(t->workers, t->pid, t->translate.cfg.worker));
-        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
+        for (unsigned i = 0, n = ls_memory_rings(&t->memory, LS_ROLE_AGENT); i < n; i++)
                 put_threadcpu(t, i, now_ns);
 }
 
@@ -238,14 +232,14 @@ void ls_target_tell(struct ls_target *t)
 
 void ls_target_finish(struct ls_target *t)
 {
-        uint64_t now = clock_ns(CLOCK_MONOTONIC);
+        uint64_t now = ls_clock_ns(CLOCK_MONOTONIC);
 
         if (t->finished)
                 return;
         ls_target_tell(t);
         if (t->watcher.pid)
                 t->watcher_cpu_ns = ls_watcher_stop(&t->watcher, take_all, t);
-        now = clock_ns(CLOCK_MONOTONIC);
+        now = ls_clock_ns(CLOCK_MONOTONIC);
         ls_target_work(t, now, 1);
         ls_target_second(t, now);
         ls_translate_finish(&t->translate);
@@ -308,7 +302,7 @@ static uint64_t rings_u64(const struct ls_target *t, size_t offset)
 {
         uint64_t sum = 0;
 
-        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
+        for (unsigned i = 0, n = ls_memory_rings(&t->memory, LS_ROLE_AGENT); i < n; i++)
                 sum += ring_u64((const _Atomic uint64_t *)(const void *)((const char *)ls_memory_ring(&t->memory, i) + offset));
         return sum;
 }
@@ -317,7 +311,7 @@ static uint64_t rings_cpu(const struct ls_target *t)
 {
         uint64_t sum = 0;
 
-        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
+        for (unsigned i = 0, n = ls_memory_rings(&t->memory, LS_ROLE_AGENT); i < n; i++)
                 sum += ring_cpu(t, i);
         return sum;
 }

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
 #include "record/process/thread_ids.h"
 #include "record/worker/broker.h"
 #include "record/worker/outside.h"
@@ -25,10 +26,7 @@
 
 static uint64_t now_ms(void)
 {
-        struct timespec t;
-
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
+        return ls_clock_ns(CLOCK_MONOTONIC) / 1000000u;
 }
 
 static pid_t spawn(const struct ls_memory *m, const struct ls_rights *r, int socket)
@@ -46,8 +44,8 @@ static pid_t spawn(const struct ls_memory *m, const struct ls_rights *r, int soc
 static int start(struct ls_watcher *w, const struct ls_memory *m, pid_t target)
 {
         const struct ls_watch_start first = { .shm_size = m->size, .own_size = m->watchers_size, .stride = m->ring_stride,
-                .interval_ns = w->interval_ns, .ring_size = m->ring_size, .rings = m->agent_rings, .pid = (int32_t)target,
-                .threads = m->watch_threads, .coroutines = m->watch_coroutines };
+                .interval_ns = w->interval_ns, .ring_size = m->ring_size, .rings = m->of[LS_ROLE_AGENT].n, .pid = (int32_t)target,
+                .threads = m->of[LS_ROLE_BLOCKED].n != 0, .coroutines = m->of[LS_ROLE_SUSPENDED].n != 0 };
         int socket;
         pid_t pid;
 
@@ -87,12 +85,6 @@ void ls_watcher_target(struct ls_watcher *w, pid_t pid)
                 ls_broker_target(w->broker, pid);
 }
 
-static uint64_t time_of(const struct rusage *r)
-{
-        return (uint64_t)(r->ru_utime.tv_sec + r->ru_stime.tv_sec) * 1000000000u +
-               (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) * 1000u;
-}
-
 /* Waits until then. */
 static void end(struct ls_watcher *w, uint64_t until_ms, void (*take)(void *ctx), void *ctx)
 {
@@ -109,7 +101,7 @@ static void end(struct ls_watcher *w, uint64_t until_ms, void (*take)(void *ctx)
         ls_broker_stop(w->broker);
         w->broker = NULL;
         w->pid = 0;
-        w->before_ns += time_of(&used);
+        w->before_ns += ls_rusage_ns(&used);
 }
 
 void ls_watcher_told(struct ls_watcher *w)
@@ -133,21 +125,17 @@ uint64_t ls_watcher_stop(struct ls_watcher *w, void (*take)(void *ctx), void *ct
 
 uint64_t ls_watcher_cpu_ns(const struct ls_watcher *w)
 {
-        struct timespec t;
         clockid_t clock;
 
-        if (!w->pid || clock_getcpuclockid(w->pid, &clock) || clock_gettime(clock, &t))
-                return w->before_ns;
-        return w->before_ns + (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+        return w->before_ns + (w->pid && clock_getcpuclockid(w->pid, &clock) == 0 ? ls_clock_ns(clock) : 0);
 }
 
 /* What it was writing when it was killed is never finished. */
 static void leave_writes(const struct ls_memory *m)
 {
-        for (unsigned i = 0, n = ls_memory_rings(m); i < n && m->watch_threads; i++)
-                atomic_store(&ls_memory_ring(m, m->agent_rings + i)->in_write, 0);
-        if (m->watch_coroutines)
-                atomic_store(&ls_memory_ring(m, 2 * m->agent_rings)->in_write, 0);
+        for (unsigned role = LS_ROLE_BLOCKED; role < LS_NROLES; role++)
+                for (unsigned i = 0, n = ls_memory_rings(m, role); i < n; i++)
+                        atomic_store(&ls_memory_ring(m, m->of[role].first + i)->in_write, 0);
 }
 
 void ls_watcher_follow(struct ls_watcher *w, const struct ls_memory *m, pid_t target, void (*take)(void *ctx), void *ctx)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "record/process/descriptors.h"
+#include "record/process/proc.h"
 
 int ls_remote_read(const struct ls_modules *ms, uint64_t address, void *to, size_t n)
 {
@@ -74,14 +75,13 @@ static int look(struct ls_modules *ms, pid_t pid, struct ls_workers *workers)
 {
         struct ls_worker *w = NULL;
         int memory = ls_workers_memory(workers, pid, &w), err = 0;
-        char path[64], *line = NULL;
+        char *line = NULL;
         size_t room = 0;
         FILE *f;
 
         if (memory < 0)
                 return memory;
-        snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-        f = fopen(path, "re");
+        f = ls_proc_file(pid, 0, "maps");
         if (!f)
                 err = -errno;
         while (f && err == 0 && getline(&line, &room, f) > 0)
@@ -95,13 +95,10 @@ static int look(struct ls_modules *ms, pid_t pid, struct ls_workers *workers)
 
 int ls_modules_open(struct ls_modules *ms, pid_t pid, struct ls_workers *workers)
 {
-        char path[64];
         int err;
 
         memset(ms, 0, sizeof(*ms));
-        snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-        ms->mem_fd = open(path, O_RDWR | O_CLOEXEC);
-        ms->mem_fd = ls_fd_above_stdio(ms->mem_fd < 0 ? -errno : ms->mem_fd);
+        ms->mem_fd = ls_fd_above_stdio(ls_proc_open(pid, 0, "mem", O_RDWR));
         if (ms->mem_fd < 0)
                 return ms->mem_fd;
         err = look(ms, pid, workers);

@@ -1,4 +1,5 @@
-/* A process that is to be attached to: what it is, and what stands against it. Called by attached.c and doctor.c. */
+/* A process that is to be attached to: what it is, and what stands against it. Called by
+ * attached.c and doctor.c. */
 #ifndef LS_RECORD_ATTACH_SUBJECT_H
 #define LS_RECORD_ATTACH_SUBJECT_H
 
@@ -31,7 +32,8 @@ void ls_subject_done(struct ls_subject *t);
 /* What the user can do when tracing is not permitted: a line. */
 void ls_subject_not_permitted(const struct ls_subject *t);
 
-/* risks.c: what an attachment could do to it. status: of /proc/PID/status. Returns 0, or -EPERM after a line. */
+/* risks.c: what an attachment could do to it. status: of /proc/PID/status. Returns 0, or -EPERM
+ * after a line. */
 int ls_risks_check(const struct ls_subject *t, const char *status, uint64_t memory, unsigned how);
 
 #endif
