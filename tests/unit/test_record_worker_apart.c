@@ -79,20 +79,23 @@ static void what_it_is_for(void **state)
 
 static void nothing_else(void **state)
 {
+        pid_t pid = fork();
+
         (void)state;
-        shared->other = fork();
-        if (shared->other == 0)
+        if (pid == 0)
                 for (;;)
                         pause();
+        assert_true(pid > 0);
+        shared->other = pid;
         shared->fd = geteuid() == 0;    /* there is something to lose */
         assert_int_equal(ls_apart(tries, NULL, 10000), -ENOTRECOVERABLE);
         for (unsigned i = 0; i < 12; i++)
                 if (shared->done[i])
                         fail_msg("try %u worked", i);
         assert_int_equal(shared->done[12], 2);
-        assert_int_equal(waitpid(shared->other, NULL, WNOHANG), 0);
-        kill(shared->other, SIGKILL);
-        waitpid(shared->other, NULL, 0);
+        assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
 }
 
 static void how_it_ends(void **state)
