@@ -189,7 +189,7 @@ static int attach_one(struct ls_session *s, pid_t pid)
         t->memory.fd = t->pidfd = -1;
         if (!s->recording)
                 s->pid = pid;
-        err = ls_subject_open(&a->subject, pid, s->agent, ls_memory_size(s->o), how);
+        err = ls_subject_open(&a->subject, pid, s->workers, s->agent, ls_memory_size(s->o), how);
         if (err == 0)
                 err = ls_recording_timer(s, a->subject.living);
         if (err == 0)

@@ -116,18 +116,23 @@ static void look_at_process(struct findings *f, const char *name, pid_t pid)
         const struct ls_record_options usual = { .ring_size = LS_DEFAULT_RING };
         struct refusals refusals = { f, name, 0 };
         char agent[PATH_MAX] = "";
+        struct ls_workers *workers = ls_workers_new(NULL, NULL);
         struct ls_subject subject;
         struct row *row;
         int err;
 
+        if (!workers)
+                return;
+
         ls_agent_path(agent, sizeof(agent));
         ls_error_to(add_refusal, &refusals);
-        err = ls_subject_open(&subject, pid, agent, ls_memory_size(&usual), LS_SUBJECT_ALL);
+        err = ls_subject_open(&subject, pid, workers, agent, ls_memory_size(&usual), LS_SUBJECT_ALL);
         ls_error_to(NULL, NULL);
         f->can_attach &= err == 0;
         if (err == 0 && !refusals.n && (row = new_row(f, PROCESS, name, name)))
                 snprintf(row->result.text, sizeof(row->result.text), "%s (%s) can be attached to", name, subject.name);
         ls_subject_done(&subject);
+        ls_workers_free(workers);
 }
 
 static int find_out(struct findings *f, const char **programs)

@@ -51,7 +51,7 @@ ROOMS = {
     "record/translate": ("formats/jit formats/trace formats/wire record/native record/process record/worker", ""),
     "record/process": ("cli formats/wire record record/worker", ""),
     "record/tick": ("formats/wire libsample/inject record/process", ""),
-    "record/attach": ("cli formats formats/wire libsample/inject record record/process record/worker", ""),
+    "record/attach": ("cli formats formats/wire record record/process record/worker", ""),
     "record": ("cli formats formats/trace formats/wire libsample/inject "
         "record/attach record/process record/tick record/translate record/watch record/worker", ""),
     # the report
