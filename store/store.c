@@ -116,11 +116,11 @@ static int check_version(const struct ls_store *s, enum ls_store_mode mode)
         version = strncmp(text, VERSION_TEXT, strlen(VERSION_TEXT)) ? -1 : strtol(text + strlen(VERSION_TEXT), &end, 10);
         if (version < 1) {
                 ls_error("%s: not a store of luasample; name another directory, or an empty one", s->path);
-                return -EINVAL;
+                return -EPROTO;
         }
         if (version > VERSION) {
                 ls_error("%s: a store of version %ld; this luasample reads version %d: use a newer one", s->path, version, VERSION);
-                return -EINVAL;
+                return -EPROTO;
         }
         return 0;
 }
