@@ -127,6 +127,11 @@ class Daemon:
         self.started.wait()
 
 
+def client_env(d):
+    """For commands that ask this daemon."""
+    return dict(os.environ, LUASAMPLE_SOCKET=d.socket)
+
+
 def rule(name, word=None, more=""):
     """A rule for services of that word; the canary waits for half a second."""
     return "[service %s]\ncmd = *service.lua* %s\ncanary = 500ms\n%s\n" % (name, word or name, more)
