@@ -4,6 +4,7 @@
 #ifndef LS_DAEMON_DAEMON_H
 #define LS_DAEMON_DAEMON_H
 
+#include <limits.h>
 #include <poll.h>
 
 #include "daemon/config.h"
@@ -79,6 +80,7 @@ struct ls_seen {                        /* a process that no rule names */
 struct ls_daemon {
         const char *config_path;
         int must_exist, user;
+        char own_exe[PATH_MAX];
         struct ls_config config;
         struct ls_store store;
         struct ls_watched *watched[LS_WATCHED_MOST];
@@ -136,6 +138,9 @@ void ls_incoming(struct ls_daemon *d);
 
 /* pressure.c: why nothing should be attached to now, or NULL. */
 const char *ls_pressure(void);
+
+/* notify.c: "READY=1" and the like for systemd, if it wants to hear. */
+void ls_notify(const char *state);
 
 /* socket.c */
 int ls_socket_open(struct ls_daemon *d);

@@ -283,6 +283,8 @@ int ls_supervise(struct ls_daemon *d)
         int told = 0;
 
         d->start_ns = ls_daemon_now();
+        if (readlink("/proc/self/exe", d->own_exe, sizeof(d->own_exe) - 1) < 0)
+                d->own_exe[0] = 0;
         d->servings = calloc(LS_SERVICES_MOST + 1, sizeof(*d->servings));
         if (!d->servings || open_signals(d) < 0) {
                 ls_error("daemon: %s", strerror(errno));
@@ -290,10 +292,13 @@ int ls_supervise(struct ls_daemon *d)
         }
         ls_daemon_say("daemon %d: store %s, %u service%s", (int)getpid(), d->store.path, d->config.n_services,
                       d->config.n_services == 1 ? "" : "s");
-        while (!d->stopping || has_recorders(d)) {
+        ls_notify("READY=1");
+        for (;;) {
                 work(d);
-                if (d->stopping && !told++)
+                if (d->stopping && !told++) {
+                        ls_notify("STOPPING=1");
                         end_all(d);
+                }
                 if (d->stopping && !has_recorders(d))
                         break;
                 wait_and_listen(d);
