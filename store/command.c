@@ -14,13 +14,14 @@
 #include "cli/suggest.h"
 #include "formats/profile.h"
 
-static struct { char *store, *service, *max_age, *max_size; } opt;
+static struct { char *store, *service, *max_age, *max_size, *window; } opt;
 
 static const struct poptOption options[] = {
         { "store", 0, POPT_ARG_STRING, &opt.store, 0, "directory of the store (LUASAMPLE_STORE, else that of the host)", "DIR" },
         { "service", 0, POPT_ARG_STRING, &opt.service, 0, "this service only, not all", "NAME" },
         { "max-age", 0, POPT_ARG_STRING, &opt.max_age, 0, "prune: remove what is older", "TIME" },
         { "max-size", 0, POPT_ARG_STRING, &opt.max_size, 0, "prune: remove the oldest until so much is left", "SIZE" },
+        { "window", 0, POPT_ARG_STRING | POPT_ARGFLAG_DOC_HIDDEN, &opt.window, 0, "merge: for the daemon", "BEGIN,END,LEVEL" },
         POPT_TABLEEND
 };
 
@@ -38,8 +39,8 @@ static void put_time(uint64_t ms)
 static void warn_foreign(const struct ls_store *s, const struct ls_chunks *all)
 {
         if (all->foreign)
-                ls_warning("store: %s: %u file%s that %s no chunk%s: left alone", s->path, all->foreign, all->foreign == 1 ? "" : "s",
-                           all->foreign == 1 ? "is" : "are", all->foreign == 1 ? "" : "s");
+                ls_warning(all->foreign == 1 ? "store: %s: %u file that is no chunk: left alone" :
+                                               "store: %s: %u files that are no chunks: left alone", s->path, all->foreign);
 }
 
 static int do_ls(struct ls_store *s, const struct ls_chunks *all)
@@ -133,7 +134,8 @@ static int read_limits(void)
 {
         uint64_t age;
 
-        if ((opt.max_age && ls_parse_duration(opt.max_age, "", &age)) || (opt.max_size && ls_parse_size(opt.max_size, &limits.max_size))) {
+        if ((opt.max_age && ls_parse_duration(opt.max_age, "", &age)) ||
+            (opt.max_size && ls_parse_size(opt.max_size, &limits.max_size))) {
                 ls_error("store: prune: give --max-age a time such as 7d, and --max-size a size such as 4G");
                 return -EINVAL;
         }
@@ -157,13 +159,28 @@ static int do_prune(struct ls_store *s, const struct ls_chunks *all)
         return 0;
 }
 
+/* For the daemon, which commits what comes of it: --service, --window BEGIN,END,LEVEL. */
+static int do_merge(struct ls_store *s, const struct ls_chunks *all)
+{
+        struct ls_window w = { .level = 0 };
+        int r;
+
+        (void)all;
+        if (!opt.service || strlen(opt.service) >= sizeof(w.service) || !opt.window ||
+            sscanf(opt.window, "%" SCNu64 ",%" SCNu64 ",%" SCNu32, &w.begin_ms, &w.end_ms, &w.level) != 3)
+                return LS_EXIT_USAGE;
+        strcpy(w.service, opt.service);
+        r = ls_window_merge(s, &w);
+        return r ? LS_EXIT_FAIL : 0;
+}
+
 static const struct request {
         const char *name;
         enum ls_store_mode mode;
         int (*run)(struct ls_store *s, const struct ls_chunks *all);
 } requests[] = {
         { "ls", LS_STORE_READ, do_ls }, { "du", LS_STORE_READ, do_du }, { "verify", LS_STORE_READ, do_verify },
-        { "prune", LS_STORE_WRITE, do_prune },
+        { "prune", LS_STORE_WRITE, do_prune }, { "merge", LS_STORE_READ, do_merge },
 };
 
 #define N_REQUESTS (sizeof(requests) / sizeof(*requests))
@@ -172,6 +189,8 @@ static const struct request *find_request(const char *name)
 {
         const char *words[N_REQUESTS + 1], *near;
 
+        if (!strcmp(name, "merge") && !opt.window)
+                name = "";              /* the daemon's alone */
         for (size_t i = 0; i < N_REQUESTS; i++) {
                 if (!strcmp(requests[i].name, name))
                         return &requests[i];

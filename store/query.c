@@ -21,6 +21,7 @@
 
 #define AT_ONCE 64u                     /* traces that are open at one time */
 #define SERVICES_MOST 256u
+#define LONGEST_MS 3600000u             /* of a chunk that is not merged */
 
 struct piece {                          /* a chunk, or what was merged of some */
         int fd;
@@ -165,13 +166,17 @@ static int find_pieces(const struct ls_store *s, const char *service, uint64_t f
                 error = ls_store_list(s, service, 0, UINT64_MAX, &all);
         if (error)
                 return error;
+        if (ls_store_hide(&all, NULL))
+                error = -ENOMEM;
         for (size_t i = 0; i < all.n && !error; i++) {
                 const struct ls_chunk *c = &all.v[i];
+                /* The last chunk of a window may go on behind its end. */
+                uint64_t end_ms = c->end_ms + (c->level ? LONGEST_MS : 0);
 
                 if (!p->first_ms || c->begin_ms < p->first_ms)
                         p->first_ms = c->begin_ms;
                 p->last_ms = c->end_ms > p->last_ms ? c->end_ms : p->last_ms;
-                if (c->end_ms >= from_ms && c->begin_ms < to_ms)
+                if (end_ms >= from_ms && c->begin_ms < to_ms)
                         error = add_piece(p, ls_store_open_chunk(s, c), ls_print("%s/%s/%s", c->service, c->day, c->name));
         }
         ls_chunks_done(&all);
@@ -231,8 +236,8 @@ static int merge_some(struct merging *m, const struct piece *v, size_t n, struct
         open_inputs(m, v, n);
         r = m->n ? ls_merge_plan(m->in, m->n, &interval, &a, &b) : 0;
         if (r == -EDOM)
-                ls_error("%s: the interval was changed in that time, and ticks of %s and %s cannot be added up: choose a shorter time",
-                         m->command, m->in[a].name, m->in[b].name);
+                ls_error("%s: the interval was changed in that time, and ticks of %s and %s cannot be added up: "
+                         "choose a shorter time", m->command, m->in[a].name, m->in[b].name);
         for (unsigned i = 0; i < m->n; i++)
                 m->boots += m->in[i].boot != m->in[0].boot;
         if (!r && m->n) {
@@ -382,7 +387,8 @@ static int say_empty(const char *command, const char *service, const struct piec
         put_time(p->first_ms, from, sizeof(from));
         put_time(p->last_ms, to, sizeof(to));
         if (p->first_ms)
-                ls_error("%s: nothing of %s was recorded in that time; the store has it from %s to %s", command, service, from, to);
+                ls_error("%s: nothing of %s was recorded in that time; the store has it from %s to %s", command, service,
+                         from, to);
         else
                 ls_error("%s: the store has nothing of %s", command, service);
         return -ENODATA;

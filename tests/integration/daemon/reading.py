@@ -132,6 +132,39 @@ def prune():
     a.end()
 
 
+def counts(day):
+    """Chunks by level."""
+    levels = [int(n.split("-")[3].split(".")[0]) for n in os.listdir(day)]
+    return [levels.count(k) for k in range(3)]
+
+
+@suite.test("merge", "a time that is over becomes one chunk, and again: not a tick is lost, whenever the daemon is killed; damage stays")
+def merge():
+    at, day, one = made(150)
+    with open(os.path.join(day, sorted(os.listdir(day))[130]), "r+b") as f:
+        f.truncate(100)
+    d = Daemon(start=False, store="max-age = 3650d")
+    d.head = d.head.replace(d.store, at)
+    d.write("")
+    d.store = at
+    for _ in range(6):
+        d.start()
+        time.sleep(0.2)
+        d.kill()
+        check(ticks(at) == 149 * one, "%d ticks of %d after a kill, %s" % (ticks(at), 149 * one, counts(day)))
+    d.start()
+    # 00:00 to 02:00 is one; of the half hour after it ten minutes have the damaged chunk, and so has their two hours
+    until("all is merged that can be", lambda: counts(day) == [10, 2, 1], 120)
+    check(ticks(at) == 149 * one, "%d ticks of %d" % (ticks(at), 149 * one))
+    until("the damaged one is named", lambda: "are not merged" in d.log())
+    d.stop()
+    names = os.listdir(day)
+    check(not any(n.startswith("merg") for n in os.listdir(at + "/incoming")), "left in incoming")
+    r = store("verify", at=at)
+    check(r.status == 1 and "13 chunks, 1 damaged" in r.out, "%s %s" % (r.out, names))
+    check(s.run([s.luasample(), "store", "--store", at, "merge"]).status == 129, "merge is for users")
+
+
 @suite.test("full", "a disk with too little room: the oldest is removed, then nothing is recorded; it is said, counted, and ends")
 def full():
     a = Service("wide")
