@@ -55,6 +55,14 @@ poptContext ls_options_begin(const struct ls_command *cmd, int argc, const char 
  * handled: prints and returns -3 (exit 0). */
 int ls_options_next(const struct ls_command *cmd, poptContext ctx);
 
+/* What the readers of a command's line return: LS_GO_ON when the command is to do its work, else the status to exit with, after
+ * an error was said or help shown. The second of what ls_options_next returned last. */
+#define LS_GO_ON (-1)
+static inline int ls_options_status(int last)
+{
+        return last == -1 ? LS_GO_ON : last == -3 ? 0 : LS_EXIT_USAGE;
+}
+
 /* Whether path can be the value of an option that names a file to write: "-" is stdout, what else begins with - is an option
  * that stands where the name is missing. Returns 0, or -EINVAL with its error printed. ls_options_next calls it for --output
  * of tables that keep their values; a command that fetches its own calls it itself. */

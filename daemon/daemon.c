@@ -49,7 +49,7 @@ static void check_programs(const struct ls_config *c)
                 struct ls_proc p;
                 const char *off;
 
-                if (pid <= 0 || pid == getpid() || ls_proc_identify(pid, &id) < 0 || id.kernel || ls_proc_read(pid, &p) < 0)
+                if (pid <= 0 || pid == getpid() || ls_proc_identify(pid, &id) < 0 || id.kernel || ls_program_read(pid, &p) < 0)
                         continue;
                 s = ls_rules_find(c, &p, &off);
                 if (!s)

@@ -139,7 +139,7 @@ static void find_container(const char *cgroup, char to[65])
         }
 }
 
-int ls_proc_read(pid_t pid, struct ls_proc *p)
+int ls_program_read(pid_t pid, struct ls_proc *p)
 {
         char path[64];
         struct stat st;

@@ -67,7 +67,7 @@ static int look_at_new(struct ls_daemon *d, struct ls_seen *s, const struct ls_p
 
         if (now - s->first_ns > LS_SETTLED_NS && s->first_ns)
                 return 1;
-        if (ls_proc_read(s->pid, &p) < 0)
+        if (ls_program_read(s->pid, &p) < 0)
                 return 1;
         service = strcmp(p.exe, d->own_exe) ? ls_rules_find(&d->config, &p, &off) : NULL;
         if (!service)

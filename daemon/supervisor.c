@@ -85,7 +85,7 @@ static void rematch(struct ls_daemon *d, const struct ls_config *old, struct ls_
                 w->stale = 1;
                 return;
         }
-        now = ls_proc_read(w->pid, &p) == 0 ? ls_rules_find(&d->config, &p, &off) : NULL;
+        now = ls_program_read(w->pid, &p) == 0 ? ls_rules_find(&d->config, &p, &off) : NULL;
         before = find_service(old, w->service);
         if (now && !off && before && !strcmp(now->name, w->service) && same_options(now, before))
                 return;

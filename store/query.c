@@ -295,7 +295,7 @@ static void find_cut(struct ls_range *range, uint64_t from_ms, uint64_t to_ms, u
                 return;
         if (p->n_clocks) {
                 offset = p->clocks[0].realtime_ns - p->clocks[0].monotonic_ns;
-                start = ls_profile_u64(p, "start_monotonic_ns", 0) + offset;
+                start = ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0) + offset;
                 range->from_ns = from_ms * 1000000 > start ? from_ms * 1000000 - start : 0;
                 range->to_ns = to_ms > UINT64_MAX / 1000000 ? UINT64_MAX : to_ms * 1000000 > start ? to_ms * 1000000 - start : 0;
                 range->cut = 1;
