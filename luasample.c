@@ -6,6 +6,7 @@
 #include "report/commands.h"
 #include "report/diff/command.h"
 #include "report/tui/command.h"
+#include "store/commands.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -24,6 +25,7 @@ const struct ls_command *const ls_commands[] = {
         &ls_cmd_doctor,
         &ls_cmd_daemon,
         &ls_cmd_ctl,
+        &ls_cmd_store,
         NULL,
 };
 

@@ -20,7 +20,7 @@ import sys
 
 #   folder: (folders whose headers it may use, doors beside NAME/NAME.h)
 ROOMS = {
-    ".": ("cli daemon record record/worker report report/diff report/tui", ""),
+    ".": ("cli daemon record record/worker report report/diff report/tui store", ""),
     "formats/wire": ("", ""),
     "formats": ("formats/wire", ""),
     "formats/jit": ("formats/wire", ""),
@@ -52,11 +52,11 @@ ROOMS = {
     "record/process": ("cli formats/wire record record/worker", ""),
     "record/tick": ("formats/wire libsample/inject record/process", ""),
     "record/attach": ("cli formats formats/wire record record/process record/worker", ""),
-    "record": ("cli formats formats/trace formats/wire libsample/inject "
+    "record": ("cli daemon/client formats formats/trace formats/wire libsample/inject "
         "record/attach record/process record/tick record/translate record/watch record/worker", ""),
     # the report
     "report/model": ("cli formats formats/export formats/trace formats/wire", ""),
-    "report/options": ("cli formats formats/export formats/trace formats/wire report/model", ""),
+    "report/options": ("cli formats formats/export formats/trace formats/wire report/model store", ""),
     "report/view": ("cli formats formats/trace formats/wire report/model", ""),
     "report/page": ("cli formats formats/trace formats/wire report/model report/view", ""),
     "report/tui": ("cli formats formats/trace formats/wire report/model report/options report/view", ""),
@@ -65,7 +65,7 @@ ROOMS = {
     "report": ("cli formats formats/export formats/merge formats/trace "
         "formats/wire report/model report/options report/tui report/view", ""),
     # the daemon
-    "store": ("cli", ""),
+    "store": ("cli formats formats/merge formats/trace", ""),
     "daemon/client": ("cli", ""),
     "daemon": ("cli daemon/client formats store", ""),
 }

@@ -2,6 +2,7 @@
  * by the commands. */
 #include "report/options/options.h"
 
+#include "report/options/range.h"
 #include "cli/suggest.h"
 #include "formats/export/export.h"
 
@@ -30,6 +31,7 @@ static struct raw {
         { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|process|thread|vm|coroutine|" \
                "trace|label", \
                         "group by this; two levels with a comma: --by vmstate,function") }
+#define RANGE_OPTIONS { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_range_option_table, 0, NULL, NULL }
 #define FILTER_OPTIONS { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL }
 
 #define LS_EXPORTER(ident, name) "|" name
@@ -43,6 +45,7 @@ static const char export_formats[] = "auto"
 
 const struct poptOption ls_report_option_table[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
+        RANGE_OPTIONS,
         { "output", 'o', TEXT(output, "FILE", "write to FILE, which appears when it is whole") },
         BY_OPTION,
         { "depth", 0, TEXT(depth, "N", "group by N frames: callee < caller") },
@@ -86,6 +89,7 @@ const struct poptOption ls_report_option_table[] = {
 
 const struct poptOption ls_tui_option_table[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
+        RANGE_OPTIONS,
         { "tree", 0, FLAG(tree, "begin with the call tree") },
         { "inverse", 0, FLAG(inverse, "with --tree: callees as roots") },
         { "annotate", 0, POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, VAL_ANNOTATE,
@@ -100,6 +104,7 @@ const struct poptOption ls_tui_look_option_table[] = { TUI_LOOK, POPT_TABLEEND }
 
 const struct poptOption ls_export_option_table[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
+        RANGE_OPTIONS,
         { "output", 'o', TEXT(output, "FILE",
                                "write to FILE, which appears when it is whole; its suffix picks the format") },
         { "format", 0, TEXT(format, export_formats, "what to write (auto: by the suffix of --output)") },
@@ -472,6 +477,9 @@ static int read_line(const struct ls_command *cmd, int argc, const char **argv, 
                 status = LS_EXIT_USAGE;
         } else if (read_values(o, is_export) || (is_export && find_exporter(o)) || settle(o)) {
                 status = LS_EXIT_USAGE;
+        } else if (ls_range_wanted()) {
+                r = ls_range_use(o, raw.input);
+                status = r ? r : LS_GO_ON;
         }
         if (ret_rest)
                 *ret_rest = argv + argc - (status == LS_GO_ON ? count_rest(ctx) : 0);

@@ -1,6 +1,7 @@
 /* Opens the trace that a command reads. Used by report, dump and info. */
 #include "report/options/trace.h"
 
+#include "report/options/range.h"
 #include "cli/command.h"
 #include "formats/trace/reader.h"
 
@@ -24,7 +25,8 @@ static void warn_of_damage(const char *command, const char *path, const struct l
 int ls_open_trace(const char *command, const char *path, struct ls_profile **ret)
 {
         const char *why = NULL;
-        int r = ls_profile_open(path, ret, &why);
+        char buf[64];
+        int r = ls_profile_open(ls_range_path(path, buf), ret, &why);
 
         if (!r) {
                 warn_of_damage(command, path, *ret);
