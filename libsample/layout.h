@@ -61,7 +61,10 @@ static inline uint32_t ls_str_len(const char *s) { return LS_READ(uint32_t, s, L
 static inline int ls_fn_is_lua(const char *fn) { return LS_READ(uint8_t, fn, LS_FN_FFID) == LS_FFID_LUA; }
 
 /* Prototype of a Lua function: its first bytecode follows the prototype. */
-static inline const char *ls_fn_proto(const char *fn) { return LS_READ(const char *, fn, LS_FN_PC) - LS_PT_SIZE; }
+static inline const char *ls_fn_proto(const char *fn)
+{
+        return (const char *)(LS_READ(uintptr_t, fn, LS_FN_PC) - LS_PT_SIZE);   /* may be anything in another process */
+}
 
 /* 1 when pc can be a saved PC in this prototype: behind one of its instructions. */
 static inline int ls_pt_has_pc(const char *pt, const char *pc)
