@@ -437,7 +437,8 @@ static int begin_file(struct ls_worker *w, struct ls_worker_file *f, enum ls_wor
                         begin_anew(w);
                 begin(LS_WORKER_OPEN, f->pid, f->path);
                 request.id_len = f->build_id_len <= LS_WORKER_ID ? f->build_id_len : 0;
-                memcpy(request.id, f->build_id, request.id_len);
+                if (request.id_len)
+                        memcpy(request.id, f->build_id, request.id_len);
                 err = blame(w, f, ask(w, SOON_MS));
                 if (w && !err)
                         w->files++;

@@ -457,6 +457,11 @@ def lost():
     need_root()
     with shared_dir() as where, burning(where) as (p, lib):
         def kill(r):
+            until = time.monotonic() + 20
+            ticks = 1 << (signal.SIGSTKFLT - 1) if hasattr(signal, "SIGSTKFLT") else 1 << 15
+            while not int(re.search(r"SigCgt:\s*(\w+)", read(p.pid, "status")).group(1), 16) & ticks:
+                check(time.monotonic() < until, "no handler of the tick's signal: it is not attached to")
+                time.sleep(0.01)
             pid = worker_of(r.p.pid)
             check(pid, "there is no worker")
             os.kill(pid, signal.SIGKILL)
