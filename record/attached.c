@@ -301,7 +301,7 @@ int ls_attached_begin(struct ls_session *s)
         err = ls_signals_open(s);
         if (err < 0)
                 ls_error("cannot receive signals: %s", strerror(-err));
-        else if (attach_all(s, pids, (unsigned)n)) {
+        else if (ls_recording_writer(s) == 0 && attach_all(s, pids, (unsigned)n)) {
                 ls_parent_go_on();
                 return -1;
         }

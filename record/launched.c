@@ -180,6 +180,8 @@ int ls_launched_begin(struct ls_session *s)
         if (err < 0)
                 ls_error("cannot receive signals: %s", strerror(-err));
         else
+                err = ls_recording_writer(s);
+        if (err == 0)
                 err = prepare_program(s, &env);
         status = err < 0 ? LS_EXIT_FAIL : start_program(s, sentence);
         if (status >= 0)

@@ -30,7 +30,7 @@ static void look_soon(void *session)
         s->look_soon = 1;
 }
 
-static int start_writer(struct ls_session *s)
+int ls_recording_writer(struct ls_session *s)
 {
         struct ls_out_config cfg = {
                 .setup = { .interval_ns = s->o->interval_ns, .no_source = s->o->no_source != 0,
@@ -53,12 +53,7 @@ int ls_recording_open(struct ls_session *s)
         s->lent = ls_workers_new(NULL, NULL);
         if (s->workers && s->lent && ls_control_open(&s->control, s->o->control) == 0)
                 s->trace_fd = ls_trace_file_open(s->o->output, &s->trace_file);
-        if (s->trace_fd < 0)
-                return -1;
-        if (start_writer(s) == 0)
-                return 0;
-        ls_trace_file_undo(s->o->output, &s->trace_file);
-        return -1;
+        return s->trace_fd < 0 ? -1 : 0;
 }
 
 /* What the writer knows of the file, and of its own end. */
