@@ -3,6 +3,7 @@
 #include "daemon/commands.h"
 #include "record/commands.h"
 #include "record/worker/worker.h"
+#include "record/writer/main.h"
 #include "report/commands.h"
 #include "report/diff/command.h"
 #include "report/tui/command.h"
@@ -32,6 +33,6 @@ const struct ls_command *const ls_commands[] = {
 int main(int argc, const char **argv)
 {
         if (argc > 0 && !strcmp(argv[0], LS_WORKER_ARGV0))
-                return ls_worker_main(argc, argv);
+                return argc > 1 && !strcmp(argv[1], LS_OUT_ROLE) ? ls_serve_main(argc, argv) : ls_worker_main(argc, argv);
         return ls_main(argc, argv);
 }

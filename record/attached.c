@@ -77,7 +77,7 @@ static int has_ended(struct ls_session *s, struct ls_target *t, uint64_t now_ns)
         else
                 ended = !child_comes(s, a, now_ns);
         if (!s->o->no_children)
-                ls_attach_children_take(&s->forked, t->pid, ls_worker_uid(t->translate.cfg.worker),
+                ls_attach_children_take(&s->forked, t->pid, ls_worker_uid(t->worker),
                                         &t->memory, now_ns);
         return ended;
 }
@@ -130,7 +130,7 @@ static int prepared(void *ctx)
         if (err < 0)
                 return err;
         ls_target_since_now(t);
-        err = ls_target_tick(t, s->timer, s->o);
+        err = ls_target_tick(t, s->timer, s->o, s->full_fd);
         if (!err)
                 err = ls_target_watch(t, s->o);
         if (err < 0)
@@ -175,7 +175,7 @@ static void give_up(struct ls_session *s, struct ls_target *t)
 static int attach_one(struct ls_session *s, pid_t pid)
 {
         unsigned how = s->o->own ? LS_SUBJECT_OWN : s->o->force ? LS_SUBJECT_FORCE : 0;
-        struct ls_target *t = calloc(1, sizeof(*t));
+        struct ls_target *t = malloc(sizeof(*t));
         struct ls_attached *a = calloc(1, sizeof(*a));
         int err;
 
@@ -184,10 +184,10 @@ static int attach_one(struct ls_session *s, pid_t pid)
                 free(a);
                 return -ENOMEM;
         }
+        ls_target_clear(t);
         *a = (struct ls_attached){ .s = s, .target = t };
         t->kind = &attached;
         t->attached = a;
-        t->memory.fd = t->pidfd = -1;
         if (!s->recording)
                 s->pid = pid;
         err = ls_subject_open(&a->subject, pid, s->workers, s->agent, ls_memory_size(s->o), how);
@@ -301,7 +301,7 @@ int ls_attached_begin(struct ls_session *s)
         err = ls_signals_open(s);
         if (err < 0)
                 ls_error("cannot receive signals: %s", strerror(-err));
-        else if (attach_all(s, pids, (unsigned)n)) {
+        else if (ls_recording_writer(s) == 0 && attach_all(s, pids, (unsigned)n)) {
                 ls_parent_go_on();
                 return -1;
         }

@@ -3,25 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "formats/escape.h"
-#include "formats/profile.h"
 #include "record/process/descriptors.h"
 #include "record/rotate.h"
 #include "record/session.h"
 #include "record/status.h"
 #include "record/totals.h"
-#include "formats/trace/reader.h"
 
 #define SECOND_NS 1000000000ull
 
@@ -105,83 +99,25 @@ static int last_piece(struct ls_session *s)
         return end_piece(s, ls_fd_above_stdio(fd < 0 ? -errno : fd));
 }
 
-/* Ids of a piece are those of the writer. */
-static int copy_samples(void *ctx, const struct ls_sample_block *b)
+/* All pieces become one file, which the writer of this session goes on with; its totals are those from the first piece on. What goes wrong
+ * is known when it is closed. */
+static void join_pieces(struct ls_session *s, int fd)
 {
-        struct ls_trace_writer *w = ctx;
-
-        for (uint32_t i = 0; i < b->n; i++) {
-                struct ls_sample_row row = ls_sample_row_of(b, i);
-
-                ls_trace_sample(w, &row);
-        }
-        return ls_trace_flush(w, 0, 1);
-}
-
-static void add_totals(struct ls_process_totals *sum, const struct ls_process_totals *t)
-{
-        if (!t->from_ns)
-                return;
-        if (!sum->from_ns || t->from_ns < sum->from_ns)
-                sum->from_ns = t->from_ns;
-        if (t->to_ns > sum->to_ns)
-                sum->to_ns = t->to_ns;
-        sum->ticks += t->ticks;
-        sum->samples += t->samples;
-        sum->lost_ticks += t->lost_ticks;
-        sum->cpu_ns += t->cpu_ns;
-        sum->own_ns += t->own_ns;
-}
-
-/* sums: of each process of the session. */
-static int copy_piece(struct ls_session *s, int fd, struct ls_process_totals *sums)
-{
-        struct ls_profile *p;
-        const char *why;
-        char path[64];
-        int r;
-
-        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        r = ls_profile_open(path, &p, &why);
-        if (r)
-                return r;
-        for (uint32_t i = 1; i < p->n_processes && i <= s->n_processes; i++)
-                add_totals(&sums[i], &p->processes[i].totals);
-        for (uint32_t i = 0; i < p->n_clocks; i++)
-                ls_trace_clocks(s->writer, p->clocks[i].monotonic_ns, p->clocks[i].realtime_ns, p->clocks[i].boottime_ns);
-        for (uint32_t i = 1; i < p->n_counters; i++)
-                for (uint32_t k = 0; k < p->counters[i].n; k++)
-                        ls_trace_count(s->writer, i, p->counters[i].counts[k].time_ns,
-                                       ls_count_bits(p->counters[i].counts[k].value));
-        r = ls_profile_samples(p, LS_COL_TIME | LS_COL_PLACE, copy_samples, s->writer);
-        ls_profile_close(p);
-        return r;
-}
-
-/* All pieces become one file, which the writer goes on with; its totals are those from the first piece on. */
-static int join_pieces(struct ls_session *s, int fd)
-{
-        struct ls_process_totals *sums = calloc((size_t)s->n_processes + 1, sizeof(*sums));
         struct ls_flight *f = &s->flight;
-        int r = sums && f->n ? ls_trace_writer_leave(s->writer, fd) : -ENOMEM;
 
-        for (unsigned i = 0; i < f->n && !r; i++)
-                r = copy_piece(s, f->pieces[i].fd, sums);
-        if (!r) {
-                f->sums = s->rotate.before;
-                s->end_ns = f->pieces[f->n - 1].end_ns;
-                s->rotate.begin_ns = f->pieces[0].begin_ns;
-                s->rotate.before = f->pieces[0].before;
-                s->rotate.enabled_before_ns = f->pieces[0].enabled_before_ns;
-                s->rotate.recorder_before_ns = f->pieces[0].recorder_before_ns;
-                f->joined = 1;
-                ls_totals_start(s);
-                for (uint32_t i = 1; i <= s->n_processes; i++)
-                        if (sums[i].from_ns)
-                                ls_trace_process_totals(s->writer, i, &sums[i]);
-        }
-        free(sums);
-        return r;
+        ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_LEAVE, .fds = { fd } }, NULL);
+        for (unsigned i = 0; i < f->n; i++)
+                ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_PIECE, .fds = { f->pieces[i].fd } }, NULL);
+        f->sums = s->rotate.before;
+        s->end_ns = f->pieces[f->n - 1].end_ns;
+        s->rotate.begin_ns = f->pieces[0].begin_ns;
+        s->rotate.before = f->pieces[0].before;
+        s->rotate.enabled_before_ns = f->pieces[0].enabled_before_ns;
+        s->rotate.recorder_before_ns = f->pieces[0].recorder_before_ns;
+        f->joined = 1;
+        f->recorder_ns = ls_totals_own_cpu(s);
+        ls_totals_start(s);
+        ls_session_tell(s, LS_OUT_PIECES_END, 0, 0, 0);
 }
 
 static int open_numbered(struct ls_session *s, char path[PATH_MAX])
@@ -207,56 +143,55 @@ static int open_named(const char *name, char path[PATH_MAX])
         return fd < 0 ? -errno : fd;
 }
 
-/* A process of its own: the recorder must not be away for as long as that takes. It has the pieces as they are now. */
-static pid_t start_writer(struct ls_session *s, int fd)
+/* A copy of the writer does it: neither the writer nor we must be away for as long as that takes. It has the pieces as they are now, and we
+ * go on with the session as it was. */
+static int start_copy(struct ls_session *s, int fd)
 {
-        pid_t pid;
-        int r;
+        static struct ls_session then;
 
+        s->flight.copy = ls_out_copy(s->out);
+        if (!s->flight.copy)
+                return -errno;
         s->flight.recorder_ns = ls_totals_own_cpu(s);
-        pid = fork();
-        if (pid)
-                return pid < 0 ? -errno : pid;
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        r = join_pieces(s, fd);
-        if (!r) {
-                ls_totals_write(s);
-                r = ls_trace_writer_close(s->writer);
-        }
-        _exit(r < 0 && r > -256 ? -r : r ? EIO : 0);
+        then = *s;
+        then.out = s->flight.copy;
+        join_pieces(&then, fd);
+        ls_totals_write(&then);
+        ls_session_tell(&then, LS_OUT_CLOSE, 0, 0, 0);
+        return 0;
 }
 
 int ls_flight_write(struct ls_session *s, const char *name, unsigned client)
 {
         struct ls_flight *f = &s->flight;
         int fd, r;
-        pid_t pid;
 
-        if (f->writer || f->n > LS_FLIGHT_MOST - LS_FLIGHT_PIECES - 2)
+        if (f->copy || f->n > LS_FLIGHT_MOST - LS_FLIGHT_PIECES - 2)
                 return -EBUSY;
         fd = name ? open_named(name, f->path) : open_numbered(s, f->path);
         if (fd < 0)
                 return fd;
         fd = ls_fd_above_stdio(fd);
         r = fd < 0 ? fd : next_piece(s);
-        pid = r < 0 ? (pid_t)r : start_writer(s, fd);
+        if (r == 0)
+                r = start_copy(s, fd);
         if (fd >= 0)
                 close(fd);
-        if (pid < 0) {
+        if (r < 0) {
                 unlink(f->path);
-                return (int)pid;
+                return r;
         }
-        f->writer = pid;
         f->asker = client;
         return 0;
 }
 
-static void writer_ended(struct ls_session *s, int status)
+/* err: an errno, 0 = it is written. */
+static void copy_ended(struct ls_session *s, int err)
 {
         struct ls_flight *f = &s->flight;
-        int err = WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
 
-        f->writer = 0;
+        ls_out_end(f->copy);
+        f->copy = NULL;
         if (f->asker)
                 ls_control_answer(&s->control, f->asker, err ? "snapshot: %s: %s" : NULL, f->path, strerror(err));
         f->asker = 0;
@@ -271,12 +206,12 @@ static void writer_ended(struct ls_session *s, int status)
         }
 }
 
-static void look_at_writer(struct ls_session *s, int how)
+static void look_at_copy(struct ls_session *s, int wait)
 {
-        int status;
+        int err;
 
-        if (s->flight.writer && waitpid(s->flight.writer, &status, how) == s->flight.writer)
-                writer_ended(s, status);
+        if (s->flight.copy && ls_out_has_closed(s->flight.copy, wait, &err))
+                copy_ended(s, -err);
 }
 
 /* Once a second: whether the program has passed --ring-on-cpu, from below. */
@@ -297,25 +232,16 @@ static int has_become_busy(struct ls_session *s, uint64_t now_ns)
         return f->busy && !was;
 }
 
-void ls_flight_mark(void *session, const char *name, uint32_t len)
-{
-        struct ls_session *s = session;
-        char *visible = s->o->ring_mark ? ls_visible(name, len) : NULL;
-
-        if (visible && fnmatch(s->o->ring_mark, visible, 0) == 0)
-                s->flight.marked = 1;
-        free(visible);
-}
-
 /* Of marks without end one is answered each time that the ring has filled anew: so each is in a file, and none is filled
  * twice. */
 static int has_been_marked(struct ls_session *s, uint64_t now_ns)
 {
         struct ls_flight *f = &s->flight;
+        uint32_t marks = ls_out_figures(s->out)->marked;
 
-        if (!f->marked || (f->marked_ns && now_ns - f->marked_ns < s->o->ring_ns))
+        if (marks == f->marks || (f->marked_ns && now_ns - f->marked_ns < s->o->ring_ns))
                 return 0;
-        f->marked = 0;
+        f->marks = marks;
         f->marked_ns = now_ns;
         return 1;
 }
@@ -326,10 +252,10 @@ void ls_flight_look(struct ls_session *s, uint64_t now_ns)
 
         if (f->out_fd < 0)
                 return;
-        look_at_writer(s, WNOHANG);
+        look_at_copy(s, 0);
         if (has_become_busy(s, now_ns) || has_been_marked(s, now_ns))
                 f->asked = 1;
-        if (f->asked && !f->writer) {
+        if (f->asked && !f->copy) {
                 int r = ls_flight_write(s, NULL, 0);
 
                 f->asked = 0;
@@ -347,14 +273,13 @@ int ls_flight_finish(struct ls_session *s)
 
         if (f->out_fd < 0)
                 return 0;
-        look_at_writer(s, 0);
+        look_at_copy(s, 1);
         r = last_piece(s);
         if (r == 0) {
                 close(s->trace_fd);
                 s->trace_fd = f->out_fd;
                 f->out_fd = -1;
-                f->recorder_ns = ls_totals_own_cpu(s);
-                r = join_pieces(s, s->trace_fd);
+                join_pieces(s, s->trace_fd);
         }
         s->end_ns = s->end_ns ? s->end_ns : ls_session_clock(CLOCK_MONOTONIC);
         return r;
@@ -362,6 +287,8 @@ int ls_flight_finish(struct ls_session *s)
 
 void ls_flight_done(struct ls_session *s)
 {
+        ls_out_end(s->flight.copy);
+        s->flight.copy = NULL;
         forget_old(&s->flight, UINT64_MAX);
         if (s->flight.out_fd >= 0)
                 close(s->flight.out_fd);

@@ -122,7 +122,7 @@ static int prepare_with_child(struct ls_session *s)
                 err = ls_recording_begin(s, t);
         if (err < 0)
                 return err;
-        err = s->with_agent ? ls_target_tick(t, s->timer, s->o) : 0;
+        err = s->with_agent ? ls_target_tick(t, s->timer, s->o, s->full_fd) : 0;
         if (err < 0)
                 ls_error("cannot start the timer: %s", strerror(-err));
         return err;
@@ -151,7 +151,7 @@ static int start_program(struct ls_session *s, const char *sentence)
         }
         if (*sentence) {
                 ls_warning("%s; it runs without being recorded", sentence);
-                ls_trace_notice(s->writer, sentence);
+                ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_NOTICE, .data = sentence, .len = strlen(sentence) }, NULL);
         }
         ls_processes_open(s);           /* the program may fork at once */
         err = ls_launch_exec(&s->launch);
@@ -180,6 +180,8 @@ int ls_launched_begin(struct ls_session *s)
         if (err < 0)
                 ls_error("cannot receive signals: %s", strerror(-err));
         else
+                err = ls_recording_writer(s);
+        if (err == 0)
                 err = prepare_program(s, &env);
         status = err < 0 ? LS_EXIT_FAIL : start_program(s, sentence);
         if (status >= 0)

@@ -1,6 +1,7 @@
 /* The loop of a recording, whatever its processes are: see loop.h. */
 #include "record/loop.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -59,9 +60,9 @@ static int goes_on(struct ls_session *s)
         return ls_processes_left(s) || s->forked.n;
 }
 
-static uint64_t wait_ns(const struct ls_session *s, uint64_t end, struct pollfd *full)
+static uint64_t wait_ns(const struct ls_session *s, uint64_t end)
 {
-        uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = ls_recording_wait_ns(s, now, full);
+        uint64_t now = ls_session_clock(CLOCK_MONOTONIC), wait = ls_recording_wait_ns(s, now);
         uint64_t due = ls_attach_children_due(&s->forked), first = due < end ? due : end;
 
         if (now >= first)
@@ -75,8 +76,9 @@ static uint64_t wait_ns(const struct ls_session *s, uint64_t end, struct pollfd 
 
 static void wait_for_something(struct ls_session *s, uint64_t end)
 {
-        struct pollfd p[LS_TARGETS_MAX + 3 + LS_CONTROL_FDS] = { { .fd = s->signal_fd, .events = POLLIN } };
-        uint64_t wait = wait_ns(s, end, &p[1]);
+        struct pollfd p[LS_TARGETS_MAX + 3 + LS_CONTROL_FDS] = {
+                { .fd = s->signal_fd, .events = POLLIN }, { .fd = s->recording ? ls_out_fd(s->out) : -1, .events = POLLIN } };
+        uint64_t wait = wait_ns(s, end);
         const struct timespec t = { (time_t)(wait / SECOND_NS), (long)(wait % SECOND_NS) };
         unsigned n = s->recording ? ls_processes_poll(s, p + 2) : 0;
 
@@ -103,7 +105,7 @@ static void turn(struct ls_session *s, uint64_t end)
         if (s->reaped)
                 say_who_is_left(s);
         ls_control_handle(s);
-        if (s->control.stop || ls_session_clock(CLOCK_MONOTONIC) >= end)
+        if (s->control.stop || s->write_error == -EOWNERDEAD || ls_session_clock(CLOCK_MONOTONIC) >= end)
                 end_recording(s);
         else if (!s->stopping)
                 ls_attached_next(s);
@@ -143,10 +145,9 @@ static void done(struct ls_session *s)
         ls_rotate_done(s);
         ls_flight_done(s);
         ls_processes_done(s);
-        if (s->writer)
-                ls_trace_writer_close(s->writer);
-        ls_map_shared_done(&s->maps);
+        ls_out_end(s->out);
         ls_workers_free(s->workers);
+        ls_workers_free(s->lent);
         for (unsigned i = 0; i < s->n_notices; i++)
                 free(s->notices[i]);
         for (unsigned i = 0; i < sizeof(fds) / sizeof(*fds); i++)

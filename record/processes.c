@@ -9,7 +9,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/flight.h"
 #include "record/process/agent_path.h"
 #include "record/process/descriptors.h"
 #include "record/process/member.h"
@@ -66,10 +65,9 @@ int ls_processes_agent(struct ls_session *s)
 int ls_processes_begin(struct ls_session *s, struct ls_target *t, pid_t pid)
 {
         char cwd[PATH_MAX];
-        struct ls_target_config cfg = { .o = s->o, .writer = s->writer, .cwd = cwd, .maps = &s->maps,
-                                        .workers = s->workers,
-                                        .ordinal = s->n_processes, .start_ns = s->start_ns, .full_fd = s->full_fd,
-                                        .notice = ls_status_notice, .marked = ls_flight_mark, .ctx = s };
+        struct ls_target_config cfg = { .o = s->o, .out = s->out, .cwd = cwd, .workers = s->workers, .lent = s->lent,
+                                        .ordinal = s->n_processes, .start_ns = s->start_ns,
+                                        .has_ticker = s->o->bare_tick != 2 && s->timer != LS_TIMER_CPUTIME };
         int err;
 
         if (s->n_targets == LS_TARGETS_MAX || cfg.ordinal == LS_PROCESSES_MAX)
@@ -106,7 +104,7 @@ static void name(struct ls_session *s, struct ls_target *t)
 {
         char now[LS_TARGET_NAME];
 
-        if (t->process)
+        if (t->named)
                 return;
         ls_member_name(t->pid, s->o->no_args, now, sizeof(now));
         ls_target_name(t, *now ? now : *t->name ? t->name : "?");
@@ -159,11 +157,11 @@ static void take_in(struct ls_session *s, struct ls_target *t, pid_t pid, uint64
         t->ended = (t->pidfd < 0 && errno == ESRCH) || !ls_member_has(pid, t->memory.fd);
         if (parent) {
                 name(s, parent);
-                ls_target_inherit(t, parent, now_ns);
+                ls_target_inherit(t, parent);
         }
         first_name(s, t, parent);
-        t->due_ns = now_ns + NAMED_NS;
-        if (!t->ended && ls_target_tick(t, s->timer, s->o) < 0)
+        t->name_ns = now_ns + NAMED_NS;
+        if (!t->ended && ls_target_tick(t, s->timer, s->o, s->full_fd) < 0)
                 ls_status_notice(s, "the timer of a process could not be started");
         if (!t->ended && ls_target_watch(t, s->o) < 0)
                 ls_status_notice(s, "blocked threads of a process could not be watched");
@@ -227,8 +225,8 @@ void ls_processes_look(struct ls_session *s, uint64_t now_ns)
         ls_registry_refill(&s->registry, s->o, s->timer, now_ns);
         look_for_ended(s, now_ns);
         for (unsigned i = 0; i < s->n_targets; i++)
-                if (!s->targets[i]->process &&
-                    (now_ns >= s->targets[i]->due_ns || atomic_load(&s->targets[i]->memory.shm->filling)))
+                if (!s->targets[i]->named &&
+                    (now_ns >= s->targets[i]->name_ns || atomic_load(&s->targets[i]->memory.shm->filling)))
                         name(s, s->targets[i]);
 }
 

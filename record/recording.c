@@ -2,6 +2,8 @@
 #include "record/recording.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,12 +23,65 @@
 #define SECOND_NS 1000000000ull
 #define AWAY_NS (365ull * 86400 * 1000000000)
 
+static void look_soon(void *session)
+{
+        struct ls_session *s = session;
+
+        s->look_soon = 1;
+}
+
+int ls_recording_writer(struct ls_session *s)
+{
+        struct ls_out_config cfg = {
+                .setup = { .interval_ns = s->o->interval_ns, .no_source = s->o->no_source != 0,
+                           .wall_only = !(s->o->events & LS_RECORD_CPU), .native = s->o->native_bytes != 0,
+                           .servers = getenv("DEBUGINFOD_URLS") != NULL },
+                .workers = s->lent, .full_fd = s->full_fd, .notice = ls_status_notice, .look = look_soon, .ctx = s };
+        int err;
+
+        if (s->o->ring_mark)
+                snprintf(cfg.setup.mark, sizeof(cfg.setup.mark), "%s", s->o->ring_mark);
+        err = ls_out_start(&cfg, &s->out);
+        if (err < 0)
+                ls_error("cannot start the process that writes the trace: %s", strerror(-err));
+        return err;
+}
+
 int ls_recording_open(struct ls_session *s)
 {
         s->workers = ls_workers_new(ls_status_notice, s);
-        if (s->workers && ls_control_open(&s->control, s->o->control) == 0)
+        s->lent = ls_workers_new(NULL, NULL);
+        if (s->workers && s->lent && ls_control_open(&s->control, s->o->control) == 0)
                 s->trace_fd = ls_trace_file_open(s->o->output, &s->trace_file);
         return s->trace_fd < 0 ? -1 : 0;
+}
+
+/* What the writer knows of the file, and of its own end. */
+static void look_at_writer(struct ls_session *s)
+{
+        uint32_t error = ls_out_figures(s->out)->error;
+
+        ls_out_serve(s->out);
+        if (s->write_error)
+                return;
+        if (ls_out_is_dead(s->out))
+                s->write_error = -EOWNERDEAD;
+        else if (error && error < 4096)
+                s->write_error = -(int)error;
+}
+
+static int open_trace(struct ls_session *s)
+{
+        return ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_OPEN, .fds = { s->trace_fd } }, NULL);
+}
+
+int ls_recording_flush(struct ls_session *s)
+{
+        int err = ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_FLUSH }, NULL);
+
+        if (err < 0 && !s->write_error)
+                s->write_error = err;
+        return err;
 }
 
 int ls_recording_timer(struct ls_session *s, pid_t pid)
@@ -59,7 +114,7 @@ int ls_recording_begin(struct ls_session *s, struct ls_target *first)
         int err = ls_flight_begin(s);
 
         if (err == 0)
-                err = ls_trace_writer_open(s->trace_fd, s->o->interval_ns, &s->writer);
+                err = open_trace(s);
         if (err < 0) {
                 ls_error("cannot write %s: %s; give another file with -o",
                          ls_trace_file_name(s->o->output), strerror(-err));
@@ -85,25 +140,18 @@ int ls_recording_begin(struct ls_session *s, struct ls_target *first)
                 return err;
         ls_pause_begin(s);
         ls_totals_start(s);
-        err = ls_trace_flush(s->writer, s->start_ns, 1);
+        err = ls_recording_flush(s);
         if (err < 0)
                 ls_error("cannot write %s: %s; give another file with -o",
                          ls_trace_file_name(s->o->output), strerror(-err));
         return err;
 }
 
-static void flush_trace(struct ls_session *s, uint64_t now, int force)
-{
-        int err = ls_trace_flush(s->writer, now, force);
-
-        if (err < 0 && !s->write_error)
-                s->write_error = err;
-}
-
 static void each_second(struct ls_session *s, uint64_t now)
 {
         s->next_second_ns = now + SECOND_NS;
-        ls_totals_second(s, now);
+        ls_totals_second(s);
+        ls_workers_second(s->lent);
         ls_workers_second(s->workers);
         if (!s->exited)
                 ls_children_walk(&s->children, s->pid);
@@ -123,42 +171,44 @@ void ls_recording_away(struct ls_session *s, int away)
                 atomic_store(&s->targets[i]->memory.shm->heartbeat_ns, until_ns);
 }
 
+static void look_at_children(struct ls_session *s)
+{
+        for (unsigned i = 0; i < s->n_targets; i++)
+                ls_children_poll(&s->children, s->targets[i]->memory.shm, s->targets[i]->worker);
+}
+
 void ls_recording_work(struct ls_session *s, int at_once)
 {
-        uint64_t now = ls_session_clock(CLOCK_MONOTONIC), fills;
+        uint64_t now = ls_session_clock(CLOCK_MONOTONIC);
 
-        while (read(s->full_fd, &fills, sizeof(fills)) == sizeof(fills))
-                s->full_ns = now;
+        s->look_soon = 0;
         ls_processes_look(s, now);
         ls_pause_look(s, now);
-        for (unsigned i = 0; i < s->n_targets; i++) {
-                ls_target_work(s->targets[i], now, at_once);
-                ls_children_poll(&s->children, s->targets[i]->memory.shm, s->targets[i]->translate.cfg.worker);
-        }
+        if (at_once)
+                ls_session_tell(s, LS_OUT_WORK, 0, 0, 0);
+        look_at_children(s);
         if (now >= s->next_second_ns)
                 each_second(s, now);
-        flush_trace(s, now, 0);
+        look_at_writer(s);
         ls_rotate_look(s, now);
         ls_flight_look(s, now);
 }
 
-#define FULL_QUIET_NS 1000000ull        /* between two looks at rings that never stop to fill */
+#define LOOK_NS 100000000ull            /* between two looks at what processes say of themselves */
 
-uint64_t ls_recording_wait_ns(const struct ls_session *s, uint64_t now, struct pollfd *full)
+uint64_t ls_recording_wait_ns(const struct ls_session *s, uint64_t now)
 {
         uint64_t due = s->next_second_ns;
 
-        full->events = POLLIN;
-        full->fd = s->recording ? s->full_fd : -1;
-        if (s->full_ns && now - s->full_ns < FULL_QUIET_NS) {
-                full->fd = -1;
-                due = s->full_ns + FULL_QUIET_NS;
-        }
+        if (s->look_soon)
+                return 0;
         if (s->pause.until_ns && s->pause.until_ns < due)
                 due = s->pause.until_ns;
         for (unsigned i = 0; i < s->n_targets; i++)
-                if (!s->targets[i]->ended && s->targets[i]->due_ns < due)
-                        due = s->targets[i]->due_ns;
+                if (!s->targets[i]->named && s->targets[i]->name_ns < due)
+                        due = s->targets[i]->name_ns;
+        if (s->n_targets && now + LOOK_NS < due)
+                due = now + LOOK_NS;
         return due > now ? due - now : 0;
 }
 
@@ -169,8 +219,7 @@ void ls_recording_end(struct ls_session *s)
 
         s->end_ns = ls_session_clock(CLOCK_MONOTONIC);
         ls_processes_finish(s);
-        for (unsigned i = 0; i < s->n_targets; i++)
-                ls_children_poll(&s->children, s->targets[i]->memory.shm, s->targets[i]->translate.cfg.worker);
+        look_at_children(s);
         if (ls_watcher_complaint(&s->targets[0]->memory))
                 ls_status_say(s, ls_watcher_complaint(&s->targets[0]->memory));
         err = ls_flight_finish(s);
@@ -178,11 +227,11 @@ void ls_recording_end(struct ls_session *s)
                 s->write_error = err;
         ls_totals_clocks(s);
         ls_totals_write(s);
-        flush_trace(s, s->end_ns, 1);
-        s->dropped_chunks = ls_trace_dropped(s->writer);
-        s->final_size = ls_trace_size(s->writer);
-        err = ls_trace_writer_close(s->writer);
-        s->writer = NULL;
+        ls_recording_flush(s);
+        look_at_writer(s);
+        s->dropped_chunks = ls_out_figures(s->out)->dropped;
+        s->final_size = ls_out_figures(s->out)->size;
+        err = ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_CLOSE }, NULL);
         if (err < 0 && !s->write_error)
                 s->write_error = err;
         /* With what closing added: the repeated definitions and the index. */

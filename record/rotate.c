@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "record/pause.h"
+#include "record/recording.h"
 #include "record/session.h"
 #include "record/status.h"
 #include "record/totals.h"
-#include "record/translate/counts.h"
 
 int ls_rotate_begin(struct ls_session *s)
 {
@@ -34,7 +34,7 @@ int ls_rotate_begin(struct ls_session *s)
         if (s->o->ring_ns)
                 r->possible = 0;        /* flight.c does it */
         if (r->possible || s->o->ring_ns)
-                ls_trace_writer_repeat(s->writer);
+                ls_session_tell(s, LS_OUT_REPEAT, 0, 0, 0);
         return 0;
 }
 
@@ -97,18 +97,12 @@ static void keep(struct ls_session *s)
 /* All that came until now, and the totals of this file. */
 static void finish_file(struct ls_session *s)
 {
-        uint64_t now = ls_session_clock(CLOCK_MONOTONIC);
-
+        ls_session_tell(s, LS_OUT_SETTLE, 0, 0, 0);
         for (unsigned i = 0; i < s->n_targets; i++) {
-                ls_target_work(s->targets[i], now, 1);
-                if (!s->targets[i]->finished)
-                        ls_counts_look(&s->targets[i]->translate, 1);
-                ls_target_second(s->targets[i], now);
-                if (s->o->native_bytes && !s->targets[i]->finished)
-                        ls_mappings_name_functions(&s->targets[i]->translate.mappings);
+                ls_target_second(s->targets[i]);
                 ls_target_hold(s->targets[i], 1);       /* what comes now is the next file's, to the last tick */
         }
-        s->end_ns = now;
+        s->end_ns = ls_session_clock(CLOCK_MONOTONIC);
         ls_totals_clocks(s);
         ls_totals_write(s);
 }
@@ -124,8 +118,8 @@ static void remember_sums(struct ls_session *s)
         for (unsigned i = 0; i < s->n_targets; i++) {
                 s->targets[i]->before = s->targets[i]->held;
                 ls_target_hold(s->targets[i], 0);
-                ls_counts_restart(&s->targets[i]->translate);
         }
+        ls_session_tell(s, LS_OUT_RESUME, 0, 0, 0);
         memset(s->lost_written, 0, sizeof(s->lost_written));
         s->runtime_written = 0;
         s->end_ns = 0;
@@ -133,10 +127,12 @@ static void remember_sums(struct ls_session *s)
 
 int ls_rotate_to(struct ls_session *s, int fd, int *ret_old)
 {
+        struct ls_out_reply reply = { .error = 0 };
         int begun, r;
 
         finish_file(s);
-        r = ls_trace_writer_switch(s->writer, fd, &begun);
+        r = ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_SWITCH, .fds = { fd } }, &reply);
+        begun = reply.value < 4096 ? -(int)reply.value : -EIO;
         if (r < 0 && !s->write_error)
                 s->write_error = r;
         *ret_old = s->trace_fd;
@@ -144,7 +140,7 @@ int ls_rotate_to(struct ls_session *s, int fd, int *ret_old)
         remember_sums(s);
         if (begun == 0) {
                 ls_totals_start(s);
-                begun = ls_trace_flush(s->writer, s->rotate.begin_ns, 1);
+                begun = ls_recording_flush(s);
         }
         if (begun < 0 && !s->write_error)
                 s->write_error = begun;
@@ -182,7 +178,7 @@ void ls_rotate_look(struct ls_session *s, uint64_t now_ns)
         char text[160];
         int r;
 
-        if (!s->rotate.possible || ((!o->switch_bytes || ls_trace_size(s->writer) < o->switch_bytes) &&
+        if (!s->rotate.possible || ((!o->switch_bytes || ls_out_figures(s->out)->size < o->switch_bytes) &&
                                     (!o->switch_ns || now_ns - s->rotate.begin_ns < o->switch_ns)))
                 return;
         r = ls_rotate_now(s, NULL);

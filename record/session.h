@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <time.h>
 
-#include "formats/trace/writer.h"
 #include "formats/wire/clock.h"
 #include "record/attach/children.h"
 #include "record/control_clients.h"
@@ -16,9 +15,6 @@
 #include "record/registry.h"
 #include "record/target.h"
 #include "record/trace_file.h"
-
-#define LS_TARGETS_MAX 256              /* processes that are recorded at one time */
-#define LS_PROCESSES_MAX 65536          /* and in all: what a hostile program can make of the trace */
 
 #define LS_NOTICES 32
 
@@ -58,7 +54,7 @@ struct ls_flight {
         int out_fd;                     /* FILE, for the end; -1 = there is no ring */
         struct ls_flight_piece pieces[LS_FLIGHT_MOST];  /* whole ones, oldest first */
         unsigned n;
-        pid_t writer;                   /* writes what was asked for last, 0 = that is done */
+        struct ls_out *copy;            /* of the writer: writes what was asked for last, NULL = that is done */
         char path[PATH_MAX];            /* where */
         uint32_t number;                /* of the last one without a name of its own */
         struct ls_sums sums;            /* of the whole recording, up to the last piece */
@@ -68,7 +64,7 @@ struct ls_flight {
         unsigned asker;                 /* serial number of the client that waits for the writer, 0 = none */
         uint64_t cpu_ns, cpu_at_ns;     /* CPU time of the program at the last look */
         int busy;                       /* more of it than --ring-on-cpu since then */
-        int marked;                     /* a mark of --ring-on-mark has come */
+        uint32_t marks;                 /* those of --ring-on-mark that have been seen */
         uint64_t marked_ns;             /* when one was last answered, 0 = never */
 };
 
@@ -89,8 +85,7 @@ struct ls_session {
         const struct ls_record_options *o;
         struct ls_target *targets[LS_TARGETS_MAX];      /* processes that are recorded now; the first stays in 0 */
         unsigned n_targets;
-        struct ls_map_shared maps;              /* files that several of them have mapped */
-        struct ls_workers *workers;             /* read what they name */
+        struct ls_workers *workers, *lent;      /* read what they name: for us, and for the writer */
         struct ls_sums ended;                   /* of those that are no longer in targets */
         struct ls_registry_side registry;       /* processes.c: where children come in */
         struct ls_attach_children forked;       /* attached.c: children to attach to */
@@ -102,7 +97,7 @@ struct ls_session {
         unsigned n_processes, n_refused;        /* that have come; that were too many */
         struct ls_launch_saved saved;
         struct ls_launch launch;                /* of the program; its pid is 0 when none was started */
-        struct ls_trace_writer *writer;
+        struct ls_out *out;                     /* the writer, which alone looks at rings */
         struct ls_children children;
         enum ls_timer timer;
         int with_agent;                         /* 0 = the program cannot hold it and runs alone */
@@ -110,7 +105,7 @@ struct ls_session {
         struct ls_trace_file trace_file;
         int signal_fd;
         int full_fd;                            /* eventfd: the rings of a target fill */
-        uint64_t full_ns;                       /* CLOCK_MONOTONIC when we last knew */
+        int look_soon;                          /* a process that has no name yet fills its rings */
         int terminal;                           /* status line wanted */
         pid_t pid;                              /* the first process */
         pid_t sentinel;                         /* see process/sentinel.h */
@@ -128,7 +123,7 @@ struct ls_session {
         uint64_t exited_ns;                     /* when it was */
         int said_who_is_left;
         int exit_status;                        /* as a shell gives it; valid when exited */
-        int write_error;                        /* first -errno of the trace, 0 = none */
+        int write_error;                        /* first -errno of the trace, 0 = none; -EOWNERDEAD: the writer has died */
         uint64_t start_ns, end_ns;              /* CLOCK_MONOTONIC; end: of the recording */
         uint64_t status_samples, status_ns;     /* at the last status line */
         uint64_t next_second_ns, next_minute_ns;
@@ -137,6 +132,12 @@ struct ls_session {
         char *notices[LS_NOTICES];              /* for the summary */
         unsigned n_notices;
 };
+
+/* Tells the writer what has a number or a text, and no answer. */
+static inline void ls_session_tell(struct ls_session *s, enum ls_out_op op, uint64_t a, uint64_t b, uint64_t c)
+{
+        ls_out_tell(s->out, &(struct ls_out_message){ .op = op, .arg = { a, b, c } }, NULL);
+}
 
 static inline uint64_t ls_session_clock(clockid_t id)
 {

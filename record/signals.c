@@ -74,7 +74,7 @@ static void stop_too(struct ls_session *s, int sig)
 
         if (s->recording) {
                 ls_recording_work(s, 1);
-                ls_trace_flush(s->writer, ls_session_clock(CLOCK_MONOTONIC), 1);
+                ls_recording_flush(s);
         }
         ls_status_clear(s);
         ls_recording_away(s, 1);

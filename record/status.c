@@ -1,6 +1,7 @@
 /* What record prints while it runs and at the end, on stderr: stdout belongs to the program. */
 #include "record/status.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ void ls_status_line(struct ls_session *s, uint64_t now_ns)
                              "\r[ %.0f s  %" PRIu64 " samples  %.0f/s  %" PRIu64 " ticks lost  %s%s ]\033[K",
                              (double)(now_ns - s->start_ns) / 1e9, sums.samples,
                              passed ? (double)(sums.samples - s->status_samples) * 1e9 / (double)passed : 0.0,
-                             ls_totals_lost_ticks(&sums), size_text(ls_trace_size(s->writer), size),
+                             ls_totals_lost_ticks(&sums), size_text(ls_out_figures(s->out)->size, size),
                              s->pause.on ? "  paused" : "");
                 if (write(STDERR_FILENO, line, (size_t)n) < 0)
                         s->terminal = 0;
@@ -75,7 +76,7 @@ void ls_status_say(void *session, const char *text)
 {
         struct ls_session *s = session;
 
-        ls_trace_notice(s->writer, text);
+        ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_NOTICE, .data = text, .len = strlen(text) }, NULL);
         ls_status_notice(s, text);
 }
 
@@ -254,7 +255,10 @@ void ls_status_summary(struct ls_session *s)
                 fprintf(stderr, " ]\n");
         }
         /* Not silenced: the trace is not what was asked for. */
-        if (s->write_error)
+        if (s->write_error == -EOWNERDEAD)
+                ls_error("%s: the process that writes it has died; what was written before can be reported",
+                         ls_trace_file_name(s->o->output));
+        else if (s->write_error)
                 ls_error("%s: %s; %" PRIu64 " chunks after that were lost, what was written before can be reported",
                          ls_trace_file_name(s->o->output), strerror(-s->write_error), s->dropped_chunks);
 }

@@ -5,22 +5,27 @@
 #include "record/process/thread_ids.h"
 #include "record/worker/worker.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <linux/futex.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#define WAKE_MIN_NS 1000000ull
-#define WAKE_FIRST_NS 10000000ull
-#define WAKE_ALONE_NS 20000000ull       /* without a ticker that the agent can wake when a ring fills */
-#define WAKE_MAX_NS 100000000ull        /* also the heartbeat's period, and how far the trace may be behind */
+void ls_target_clear(struct ls_target *t)
+{
+        static const struct ls_counted nothing;
+
+        memset(t, 0, sizeof(*t));
+        t->memory.fd = t->pidfd = -1;
+        t->counted = &nothing;
+}
 
 int ls_target_init(struct ls_target *t, const struct ls_record_options *o)
 {
-        memset(t, 0, sizeof(*t));
-        t->memory.fd = t->pidfd = -1;
+        ls_target_clear(t);
         return ls_memory_init(&t->memory, o);
 }
 
@@ -37,11 +42,12 @@ void ls_target_done(struct ls_target *t)
         }
         ls_ticker_free(t->ticker);
         t->ticker = NULL;
-        if (t->translate.rings)
-                ls_translate_done(&t->translate);
-        ls_workers_hold(NULL, t->translate.cfg.worker);
-        t->translate.cfg.worker = NULL;
-        ls_drain_done(&t->drain);
+        if (t->out)
+                ls_out_done(t->out, t->number);
+        t->out = NULL;
+        ls_workers_hold(NULL, t->worker);
+        ls_workers_hold(NULL, t->writers);
+        t->worker = t->writers = NULL;
         ls_memory_done(&t->memory);
         if (t->pidfd >= 0)
                 close(t->pidfd);
@@ -53,58 +59,69 @@ static uint64_t ring_u64(const _Atomic uint64_t *value)
         return atomic_load_explicit(value, memory_order_relaxed);
 }
 
-static void put_threadcpu(struct ls_target *t, unsigned i, uint64_t now_ns)
+static int tell(const struct ls_target *t, enum ls_out_op op, uint64_t a, uint64_t b, struct ls_out_reply *ret)
 {
-        uint64_t cpu = ring_u64(&ls_memory_ring(&t->memory, i)->last_cpu_ns);
-
-        /* Of a thread without samples it says nothing that anybody asks for. */
-        if (cpu && t->translate.rings[i].thread)
-                ls_trace_threadcpu(t->translate.cfg.writer, t->translate.rings[i].thread, now_ns, cpu);
+        return ls_out_tell(t->out, &(struct ls_out_message){ .op = op, .target = t->number, .arg = { a, b } }, ret);
 }
 
-static uint64_t monotonic(void)
+/* With the rights that the process has now; after its end, that it had. */
+static void use_workers(struct ls_target *t)
 {
-        return ls_clock_ns(CLOCK_MONOTONIC);
+        struct ls_worker *own = ls_workers_of(t->workers, t->pid, t->worker), *w = ls_workers_of(t->lent, t->pid, t->writers);
+        uint32_t tenant;
+        unsigned place;
+
+        ls_workers_hold(own, t->worker);
+        t->worker = own;
+        ls_workers_hold(w, t->writers);
+        if (w != t->writers) {
+                place = ls_worker_place(w, &tenant);
+                tell(t, LS_OUT_WORKER, place, tenant, NULL);
+        }
+        t->writers = w;
 }
 
-/* From the translator: the thread of a ring has ended. */
-static void thread_ended(void *ctx, unsigned ring)
+/* The writer takes it in. Returns 0 or -errno. */
+static int begin_there(struct ls_target *t, const struct ls_target_config *cfg)
 {
-        struct ls_target *t = ctx;
-        struct ls_ring *shared = ls_memory_ring(&t->memory, ring);
+        static struct ls_out_begin b;
+        pid_t inner = ls_thread_inner_id(t->pid, t->pid);
+        int number = ls_out_number(cfg->out, t->pid);
+        struct ls_out_message m = { .op = LS_OUT_BEGIN, .target = (unsigned)number, .data = &b, .len = sizeof(b),
+                                    .fds = { t->memory.fd, t->memory.watchers ? t->memory.watchers_fd : 0 } };
 
-        put_threadcpu(t, ring, t->translate.now_ns);
-        atomic_store_explicit(&shared->last_cpu_ns, 0, memory_order_relaxed);
+        if (number < 0)
+                return -E2BIG;
+        t->out = cfg->out;
+        t->number = (unsigned)number;
+        t->counted = &ls_out_figures(t->out)->targets[number];
+        b.memory = t->memory;
+        b.memory.shm = NULL;            /* where it is here is nobody's business */
+        b.memory.watchers = NULL;
+        b.start_ns = cfg->start_ns;
+        b.ordinal = cfg->ordinal;
+        b.pid = (int32_t)t->pid;
+        b.other_namespace = inner && inner != t->pid;
+        b.has_ticker = cfg->has_ticker;
+        snprintf(b.cwd, sizeof(b.cwd), "%s", cfg->cwd);
+        return ls_out_tell(t->out, &m, NULL);
 }
 
 int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_config *cfg)
 {
-        struct ls_translate_config tr = {
-                .writer = cfg->writer, .memory = &t->memory, .maps = cfg->maps, .worker = ls_workers_of(cfg->workers, pid, NULL), .cwd = t->cwd, .pid = pid,
-                .ordinal = cfg->ordinal, .interval_ns = cfg->o->interval_ns, .start_ns = cfg->start_ns,
-                .clock = monotonic,
-                .no_source = cfg->o->no_source, .wall_only = !(cfg->o->events & LS_RECORD_CPU),
-                .native = cfg->o->native_bytes != 0,
-                .notice = cfg->notice, .marked = cfg->marked, .notice_ctx = cfg->ctx, .ended = thread_ended, .ended_ctx = t,
-        };
-        struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
-                                      .ctx = &t->translate };
-        pid_t inner = ls_thread_inner_id(pid, pid);
         int err;
 
-        tr.other_namespace = inner && inner != pid;
         t->pid = pid;
-        t->full_fd = cfg->full_fd;
         t->workers = cfg->workers;
-        memcpy(t->cwd, cfg->cwd, strlen(cfg->cwd) + 1);
+        t->lent = cfg->lent;
         if (clock_getcpuclockid(pid, &t->clock) != 0)
                 t->clock = 0;
         t->generation = t->memory.shm->generation;
         t->begin_ns = ls_clock_ns(CLOCK_MONOTONIC);
-        t->wake_ns = WAKE_FIRST_NS;
-        ls_workers_hold(tr.worker, NULL);
-        err = ls_translate_init(&t->translate, &tr);
-        return err < 0 ? err : ls_drain_init(&t->drain, &t->memory, &sink);
+        err = begin_there(t, cfg);
+        if (err == 0)
+                use_workers(t);
+        return err;
 }
 
 void ls_target_since_now(struct ls_target *t)
@@ -114,74 +131,31 @@ void ls_target_since_now(struct ls_target *t)
 
 void ls_target_name(struct ls_target *t, const char *name)
 {
-        struct ls_trace_writer *w = t->translate.cfg.writer;
-
-        t->process = ls_trace_process(w, (uint32_t)t->pid, ls_trace_string(w, name, strlen(name)));
-        t->translate.cfg.process = t->process;
+        ls_out_tell(t->out, &(struct ls_out_message){ .op = LS_OUT_NAME, .target = t->number, .data = name, .len = strlen(name) }, NULL);
+        t->named = 1;
 }
 
-void ls_target_inherit(struct ls_target *child, struct ls_target *parent, uint64_t now_ns)
+void ls_target_inherit(struct ls_target *child, const struct ls_target *parent)
 {
-        if (!parent->finished)          /* what it sent before it forked may still be in its ring */
-                ls_target_work(parent, now_ns, 1);
-        ls_sources_inherit(&child->translate.sources, &parent->translate.sources);
-        ls_jit_keep_inherit(&child->translate.jit, &parent->translate.jit, child->memory.shm->parent_jit_ids);
+        tell(child, LS_OUT_INHERIT, parent->number, 0, NULL);
 }
 
-int ls_target_tick(struct ls_target *t, enum ls_timer timer, const struct ls_record_options *o)
+int ls_target_tick(struct ls_target *t, enum ls_timer timer, const struct ls_record_options *o, int full_fd)
 {
         if (o->bare_tick == 2 || timer == LS_TIMER_CPUTIME)
                 return 0;
-        return ls_ticker_start(&t->memory, t->pid, timer, o->interval_ns, t->full_fd, &t->ticker);
+        return ls_ticker_start(&t->memory, t->pid, timer, o->interval_ns, full_fd, &t->ticker);
 }
 
-/* Often enough to keep the ring below half, and seldom enough to cost nothing. */
-static void adapt_wake(struct ls_target *t)
-{
-        uint64_t most;
-
-        if (t->drain.fill > 1024 / 4)
-                t->wake_ns /= 2;
-        else if (t->drain.fill < 1024 / 16)
-                t->wake_ns += t->wake_ns / 2;
-        if (t->wake_ns < WAKE_MIN_NS)
-                t->wake_ns = WAKE_MIN_NS;
-        most = t->ticker ? WAKE_MAX_NS : WAKE_ALONE_NS;
-        if (t->wake_ns > most)
-                t->wake_ns = most;
-}
-
-void ls_target_work(struct ls_target *t, uint64_t now_ns, int at_once)
-{
-        if (t->finished || !t->process)
-                return;
-        /* A ring fills; no process can make us do nothing else than look at it. */
-        if (atomic_load(&t->memory.shm->filling) && t->due_ns > t->worked_ns + WAKE_MIN_NS)
-                t->due_ns = t->worked_ns + WAKE_MIN_NS;
-        if (!at_once && now_ns < t->due_ns)
-                return;
-        t->worked_ns = now_ns;
-        atomic_store(&t->memory.shm->heartbeat_ns, now_ns);
-        atomic_store(&t->memory.shm->filling, 0);
-        t->translate.now_ns = now_ns;
-        ls_drain_run(&t->drain, t->ended, now_ns);
-        ls_translate_settle(&t->translate);
-        adapt_wake(t);
-        t->due_ns = (now_ns / t->wake_ns + 1) * t->wake_ns;    /* of many idle processes all at once */
-}
-
-static void use_worker(struct ls_target *t, struct ls_worker *w)
-{
-        ls_workers_hold(w, t->translate.cfg.worker);
-        ls_translate_worker(&t->translate, w);
-}
-
+/* What waits for a process's end has the writer make room in the rings. */
 static void take_all(void *ctx)
 {
-        ls_target_work(ctx, ls_clock_ns(CLOCK_MONOTONIC), 1);
+        const struct ls_target *t = ctx;
+
+        tell(t, LS_OUT_WORK, 0, 0, NULL);
 }
 
-void ls_target_second(struct ls_target *t, uint64_t now_ns)
+void ls_target_second(struct ls_target *t)
 {
         uint64_t cpu = t->clock ? ls_clock_ns(t->clock) : 0;
 
@@ -194,10 +168,8 @@ void ls_target_second(struct ls_target *t, uint64_t now_ns)
         }
         if (cpu > t->cpu_before_ns + t->cpu_ns)
                 t->cpu_ns = cpu - t->cpu_before_ns;
-        if (!t->ended)
-                use_worker(t, ls_workers_of(t->workers, t->pid, t->translate.cfg.worker));
-        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
-                put_threadcpu(t, i, now_ns);
+        if (!t->ended && t->out)
+                use_workers(t);
 }
 
 /* A process that has ended between two looks at its clock used at least what its threads did. */
@@ -232,33 +204,29 @@ void ls_target_tell(struct ls_target *t)
 
 void ls_target_finish(struct ls_target *t)
 {
-        uint64_t now = ls_clock_ns(CLOCK_MONOTONIC);
-
         if (t->finished)
                 return;
         ls_target_tell(t);
         if (t->watcher.pid)
                 t->watcher_cpu_ns = ls_watcher_stop(&t->watcher, take_all, t);
-        now = ls_clock_ns(CLOCK_MONOTONIC);
-        ls_target_work(t, now, 1);
-        ls_target_second(t, now);
-        ls_translate_finish(&t->translate);
+        t->end_ns = ls_clock_ns(CLOCK_MONOTONIC);
+        ls_target_second(t);
+        tell(t, LS_OUT_FINISH, (uint64_t)t->ended, 0, NULL);
         use_thread_clocks(t);
         t->finished = 1;
-        t->end_ns = now;
 }
 
 uint64_t ls_target_lost(const struct ls_target *t, enum ls_loss loss)
 {
         uint64_t n = ring_u64(&t->memory.shm->lost[loss]);
 
-        switch (loss) {                 /* what the recorder itself has counted */
-        case LS_LOSS_ABANDONED: return n + t->drain.abandoned;
-        case LS_LOSS_BAD_RECORD: return n + t->drain.bad_records + t->translate.bad_records;
-        case LS_LOSS_TEXT_CUT: return n + t->translate.sources.text_cut;
-        case LS_LOSS_DEFINITION_LOST: return n + t->translate.definition_missing;
-        case LS_LOSS_NATIVE_CUT: return n + t->translate.native_cut;
-        case LS_LOSS_MAP_MISSING: return n + t->translate.jit.missing;
+        switch (loss) {                 /* what the writer and the recorder have counted */
+        case LS_LOSS_ABANDONED: return n + t->counted->abandoned;
+        case LS_LOSS_BAD_RECORD: return n + t->counted->bad_records;
+        case LS_LOSS_TEXT_CUT: return n + t->counted->text_cut;
+        case LS_LOSS_DEFINITION_LOST: return n + t->counted->definition_missing;
+        case LS_LOSS_NATIVE_CUT: return n + t->counted->native_cut;
+        case LS_LOSS_MAP_MISSING: return n + t->counted->map_missing;
         case LS_LOSS_SIGNAL_FAILED: return n + (t->ticker ? ls_ticker_totals(t->ticker)->failed : 0);
         default: return n;
         }

@@ -1,5 +1,6 @@
-/* One process that is recorded: its shared memory, the reader of its rings, what its ids mean, its ticks. A session has one
- * for each process. Called by the session, in the recorder's main thread; nothing that stands in the memory is trusted. */
+/* One process that is recorded: its shared memory, its ticks, what is counted of it. Its rings are looked at by the writer alone, which knows
+ * it by a number. A session has one for each process. Called by the session, in the recorder's main thread; of the memory single figures are
+ * read here, and nothing that stands there is trusted. */
 #ifndef LS_RECORD_TARGET_H
 #define LS_RECORD_TARGET_H
 
@@ -7,11 +8,10 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "record/translate/drain.h"
 #include "record/process/memory.h"
 #include "record/tick/ticker.h"
-#include "record/translate/translate.h"
 #include "record/watcher.h"
+#include "record/writer/out.h"
 
 /* What is counted of a process, or of all: see figures.def. */
 struct ls_sums {
@@ -28,17 +28,19 @@ struct ls_target {
         struct ls_attached *attached;           /* of one that ran already: attached.c */
         pid_t pid;
         char name[LS_TARGET_NAME];              /* what it was called when it came */
-        char cwd[PATH_MAX];                     /* at its start */
         int pidfd;                              /* readable when it has ended; -1 = not open */
-        uint32_t process;                       /* its id in the trace, 0 = it has no name yet, and nothing was taken */
+        struct ls_out *out;                     /* NULL = the writer does not have it */
+        unsigned number;                        /* there */
+        const struct ls_counted *counted;       /* what it counts; never NULL */
+        int named;                              /* 0 = it has no name yet, and nothing was taken */
         uint64_t generation;                    /* of its memory: our own copy */
         struct ls_memory memory;
-        struct ls_drain drain;
-        struct ls_translate translate;
         struct ls_ticker *ticker;               /* NULL = the agent makes its ticks, or none are wanted */
         struct ls_watcher watcher;
         uint64_t watcher_cpu_ns;
-        struct ls_workers *workers;             /* of all targets */
+        struct ls_workers *workers, *lent;      /* of all targets: ours, and the writer's */
+        struct ls_worker *worker;               /* the one of ours that has its rights */
+        struct ls_worker *writers;              /* likewise the one of the writer's */
         clockid_t clock;                        /* of its CPU time */
         uint64_t cpu_before_ns;                 /* that, when the recording began */
         uint64_t cpu_ns;                        /* since then, as of the last look */
@@ -48,26 +50,21 @@ struct ls_target {
         int is_held;
         struct ls_sums before;                  /* its figures when the file that is being written began */
         uint64_t begin_ns, end_ns;              /* CLOCK_MONOTONIC; end: 0 = it is recorded still */
-        uint64_t wake_ns;                       /* time between two looks at the rings */
-        uint64_t due_ns;                        /* CLOCK_MONOTONIC of the next */
-        uint64_t worked_ns;                     /* and of the last */
-        int full_fd;
+        uint64_t name_ns;                       /* CLOCK_MONOTONIC when it is to be named */
 };
 
 struct ls_target_config {
         const struct ls_record_options *o;
-        struct ls_trace_writer *writer;
+        struct ls_out *out;
         const char *cwd;                        /* the process's at its start, of less than PATH_MAX bytes */
-        struct ls_map_shared *maps;             /* of all targets */
-        struct ls_workers *workers;             /* likewise */
+        struct ls_workers *workers, *lent;      /* of all targets */
         uint32_t ordinal;                       /* of the process, from 0 */
+        uint32_t has_ticker;                    /* ls_target_tick will start one */
         uint64_t start_ns;                      /* CLOCK_MONOTONIC: no sample is older */
-        int full_fd;                            /* an eventfd: readable when its rings are to be looked at now; -1 = none */
-        void (*notice)(void *ctx, const char *text);
-        void (*marked)(void *ctx, const char *name, uint32_t len);      /* as in translate/translate.h */
-        void *ctx;
 };
 
+/* One that has nothing yet. */
+void ls_target_clear(struct ls_target *t);
 /* Makes the memory, before its process is known. Returns 0 or -errno. */
 int ls_target_init(struct ls_target *t, const struct ls_record_options *o);
 /* Takes half-made ones. */
@@ -80,14 +77,12 @@ void ls_target_since_now(struct ls_target *t);
 /* Its name: from now on its samples are taken. Once. */
 void ls_target_name(struct ls_target *t, const char *name);
 /* The child has the machine code of the process that forked it: so has its target what is known of that. */
-void ls_target_inherit(struct ls_target *child, struct ls_target *parent, uint64_t now_ns);
-/* Starts the recorder's timer, unless the agent makes its own ticks. Returns 0 or -errno. */
-int ls_target_tick(struct ls_target *t, enum ls_timer timer, const struct ls_record_options *o);
+void ls_target_inherit(struct ls_target *child, const struct ls_target *parent);
+/* Starts the recorder's timer, unless the agent makes its own ticks. full_fd: as for ls_ticker_start. Returns 0 or -errno. */
+int ls_target_tick(struct ls_target *t, enum ls_timer timer, const struct ls_record_options *o, int full_fd);
 
-/* Tells the agent that we live; takes what has come when that is due, or at once. */
-void ls_target_work(struct ls_target *t, uint64_t now_ns, int at_once);
-/* Each second: CPU clocks of its threads and of the process. */
-void ls_target_second(struct ls_target *t, uint64_t now_ns);
+/* Each second: the CPU clock of the process, and whose rights it has. */
+void ls_target_second(struct ls_target *t);
 
 /* Ends the recording of it in two steps: no tick comes any more; the last records and names are in the trace. Between them
  * some ms may pass for what the last tick led to, unless it has ended. */

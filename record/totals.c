@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "formats/info.h"
+#include "formats/process_totals.h"
 #include "record/pause.h"
 #include "record/session.h"
 #include "record/worker/worker.h"
@@ -18,14 +19,28 @@ static const char *const loss_keys[] = {
 #undef LS_LOSS
 };
 
+static void put_key_u64(struct ls_session *s, const char *key, uint64_t value)
+{
+        ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_INFO_U64, .arg = { value }, .data = key, .len = strlen(key) }, NULL);
+}
+
 static void put_u64(struct ls_session *s, enum ls_info_key key, uint64_t value)
 {
-        ls_trace_info_u64(s->writer, ls_info_key(key), value);
+        put_key_u64(s, ls_info_key(key), value);
 }
 
 static void put_str(struct ls_session *s, enum ls_info_key key, const char *value)
 {
-        ls_trace_info_str(s->writer, ls_info_key(key), value);
+        const char *name = ls_info_key(key);
+        size_t n = strlen(name) + 1, len = n + strlen(value);
+        char *both = malloc(len + 1);
+
+        if (both) {
+                memcpy(both, name, n);
+                memcpy(both + n, value, len - n + 1);
+                ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_INFO_STR, .data = both, .len = len }, NULL);
+        }
+        free(both);
 }
 
 /* A word as a shell would need it. Returns the end. */
@@ -96,14 +111,14 @@ void ls_totals_start(struct ls_session *s)
                 const struct ls_event_kind_info *k = ls_event_kind(event);
 
                 if (k && (s->o->events & (1u << k->asked)))
-                        ls_trace_event(s->writer, event, s->o->interval_ns);
+                        ls_session_tell(s, LS_OUT_EVENT, event, s->o->interval_ns, 0);
         }
         ls_totals_clocks(s);
 }
 
 void ls_totals_clocks(struct ls_session *s)
 {
-        ls_trace_clocks(s->writer, ls_session_clock(CLOCK_MONOTONIC), ls_session_clock(CLOCK_REALTIME),
+        ls_session_tell(s, LS_OUT_CLOCKS, ls_session_clock(CLOCK_MONOTONIC), ls_session_clock(CLOCK_REALTIME),
                         ls_session_clock(CLOCK_BOOTTIME));
 }
 
@@ -152,7 +167,7 @@ static void put_loss(struct ls_session *s, unsigned loss, uint64_t n)
         char key[64];
 
         snprintf(key, sizeof(key), "lost.%s", loss_keys[loss]);
-        ls_trace_info_u64(s->writer, key, n);
+        put_key_u64(s, key, n);
         s->lost_written[loss] = n;
 }
 
@@ -185,15 +200,16 @@ void ls_totals_since(struct ls_sums *sums, const struct ls_sums *before)
 
 uint64_t ls_totals_own_cpu(const struct ls_session *s)
 {
-        return ls_session_clock(CLOCK_PROCESS_CPUTIME_ID) + ls_workers_cpu_ns(s->workers);
+        return ls_session_clock(CLOCK_PROCESS_CPUTIME_ID) + ls_workers_cpu_ns(s->workers) + ls_out_cpu_ns(s->out);
 }
 
-void ls_totals_second(struct ls_session *s, uint64_t now_ns)
+void ls_totals_second(struct ls_session *s)
 {
         struct ls_sums sums;
 
         for (unsigned i = 0; i < s->n_targets; i++)
-                ls_target_second(s->targets[i], now_ns);
+                ls_target_second(s->targets[i]);
+        ls_session_tell(s, LS_OUT_SECOND, 0, 0, 0);
         ls_totals_sums(s, &sums);
         ls_totals_since(&sums, &s->rotate.before);
         if (!s->runtime_written) {              /* so that a trace without an end has it too */
@@ -247,8 +263,8 @@ void ls_totals_process(struct ls_session *s, const struct ls_target *t)
         totals.lost_ticks = ls_totals_lost_ticks(&sums);
         totals.cpu_ns = sums.cpu_ns;
         totals.own_ns = sums.own_handler_ns + sums.own_hook_ns;
-        if (t->process)
-                ls_trace_process_totals(s->writer, t->process, &totals);
+        ls_out_tell(t->out, &(struct ls_out_message){ .op = LS_OUT_TOTALS, .target = t->number, .data = &totals,
+                                                      .len = sizeof(totals) }, NULL);
         keep_runtime(s, t->memory.shm);
 }
 

@@ -10,7 +10,7 @@ struct ls_target;
 
 void ls_totals_start(struct ls_session *s);             /* once, before the program runs */
 void ls_totals_clocks(struct ls_session *s);            /* at start, each minute, at the end */
-void ls_totals_second(struct ls_session *s, uint64_t now_ns);
+void ls_totals_second(struct ls_session *s);
 /* What is counted of one process; when it leaves the recording, and at the end. */
 void ls_totals_process(struct ls_session *s, const struct ls_target *t);
 void ls_totals_write(struct ls_session *s);             /* now and then, and at the end */

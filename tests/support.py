@@ -456,11 +456,12 @@ class Started:
             time.sleep(0.02)
 
     def child(self, timeout=10):
-        """The pid of the first child process."""
+        """The pid of the first child process that is none of luasample's own."""
         end = time.monotonic() + timeout
         while time.monotonic() < end:
-            for kids in children_of(self.p.pid):
-                return kids
+            for kid in children_of(self.p.pid):
+                if not is_own(kid, self.p.pid):
+                    return kid
             time.sleep(0.01)
         raise Fail("no child process after %d s" % timeout)
 
@@ -477,6 +478,19 @@ def children_of(pid):
     except (FileNotFoundError, ProcessLookupError):
         pass
     return kids
+
+
+def command_of(pid):
+    try:
+        with open("/proc/%d/cmdline" % pid, "rb") as f:
+            return f.read().split(b"\0")
+    except OSError:
+        return []
+
+
+def is_own(pid, parent):
+    """Whether luasample has started this child of its for itself, or is about to."""
+    return command_of(pid)[:1] in ([], [b""], [b"luasample-worker"]) or command_of(pid) == command_of(parent)
 
 
 SIGNALS = signal

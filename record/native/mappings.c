@@ -214,7 +214,7 @@ static void forget_missing(struct ls_mappings *m, const uint8_t *missing, uint32
 /* What is mapped now, as the kernel has it. At most once a second. */
 static void read_maps(struct ls_mappings *m)
 {
-        char file[LS_PROC_PATH], line[PATH_MAX + 128];
+        char line[PATH_MAX + 128];
         uint32_t n = m->n_ranges;
         uint8_t *missing;
         uint64_t now = ls_clock_ns(CLOCK_MONOTONIC);
@@ -224,7 +224,7 @@ static void read_maps(struct ls_mappings *m)
         if ((!m->pid && !m->maps) || (m->maps_read_ns && now - m->maps_read_ns < 1000000000u))
                 return;
         m->maps_read_ns = now;
-        f = fopen(m->maps ? m->maps : ls_proc_path(file, m->pid, 0, "maps"), "re");
+        f = m->maps ? fopen(m->maps, "re") : ls_proc_file(m->pid, 0, "maps");
         missing = malloc(n + 1);
         if (!f || !missing)
                 goto out;

@@ -159,11 +159,33 @@ int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o)
         return err == -EFBIG || err == -ENOMEM ? init_with(m, o, 1) : err;
 }
 
+int ls_memory_map(struct ls_memory *m, int fd, int watchers_fd)
+{
+        void *map = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        int with_watchers = m->ring_count != m->of[LS_ROLE_AGENT].n;
+
+        m->fd = m->watchers_fd = -1;
+        m->watchers = NULL;
+        m->shm = map == MAP_FAILED ? NULL : map;
+        if (!m->shm || !with_watchers)
+                return m->shm ? 0 : -errno;
+        map = mmap(NULL, m->watchers_size, PROT_READ | PROT_WRITE, MAP_SHARED, watchers_fd, 0);
+        if (map == MAP_FAILED) {
+                int err = -errno;
+
+                ls_memory_done(m);
+                return err;
+        }
+        m->watchers = map;
+        return 0;
+}
+
 void ls_memory_done(struct ls_memory *m)
 {
         if (m->watchers) {
                 munmap(m->watchers, m->watchers_size);
-                close(m->watchers_fd);
+                if (m->watchers_fd >= 0)
+                        close(m->watchers_fd);
         }
         m->watchers = NULL;
         if (m->shm)

@@ -44,6 +44,8 @@ int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o);
 /* The same in a file that the process to be recorded has made (memfd_create with sealing
  * allowed): takes fd. */
 int ls_memory_init_in(struct ls_memory *m, const struct ls_record_options *o, int fd);
+/* The same memory in another process: m has its sizes, fd and watchers_fd are files that it is in, and stay the caller's. */
+int ls_memory_map(struct ls_memory *m, int fd, int watchers_fd);
 void ls_memory_done(struct ls_memory *m);
 
 static inline enum ls_ring_role ls_memory_role(const struct ls_memory *m, unsigned i)

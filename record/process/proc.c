@@ -6,6 +6,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+static const struct ls_proc_door *door;
+
+void ls_proc_through(const struct ls_proc_door *d)
+{
+        door = d;
+}
+
+const struct ls_proc_door *ls_proc_door(void)
+{
+        return door;
+}
+
 const char *ls_proc_path(char path[LS_PROC_PATH], pid_t pid, pid_t tid, const char *name)
 {
         if (tid)
@@ -18,16 +30,24 @@ const char *ls_proc_path(char path[LS_PROC_PATH], pid_t pid, pid_t tid, const ch
 int ls_proc_open(pid_t pid, pid_t tid, const char *name, int flags)
 {
         char path[LS_PROC_PATH];
-        int fd = open(ls_proc_path(path, pid, tid, name), flags | O_CLOEXEC);
+        int fd;
 
+        if (door)
+                return tid ? -EPERM : door->open(pid, name);
+        fd = open(ls_proc_path(path, pid, tid, name), flags | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
 }
 
 FILE *ls_proc_file(pid_t pid, pid_t tid, const char *name)
 {
-        char path[LS_PROC_PATH];
+        int fd = ls_proc_open(pid, tid, name, O_RDONLY);
+        FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 
-        return fopen(ls_proc_path(path, pid, tid, name), "re");
+        if (fd < 0)
+                errno = -fd;
+        else if (!f)
+                close(fd);
+        return f;
 }
 
 ssize_t ls_proc_read(pid_t pid, pid_t tid, const char *name, char *buf, size_t size)
@@ -46,8 +66,11 @@ ssize_t ls_proc_read(pid_t pid, pid_t tid, const char *name, char *buf, size_t s
 ssize_t ls_proc_link(pid_t pid, const char *name, char *buf, size_t size)
 {
         char path[LS_PROC_PATH];
-        ssize_t n = readlink(ls_proc_path(path, pid, 0, name), buf, size - 1);
+        ssize_t n;
 
+        if (door)
+                return door->link(pid, name, buf, size);
+        n = readlink(ls_proc_path(path, pid, 0, name), buf, size - 1);
         buf[n > 0 ? n : 0] = 0;
         return n < 0 ? -errno : n;
 }

@@ -9,6 +9,17 @@
 
 #define LS_PROC_PATH 96u
 
+/* A process without rights has these from another one (record/writer). */
+struct ls_proc_door {
+        int (*open)(pid_t pid, const char *name);
+        ssize_t (*link)(pid_t pid, const char *name, char *buf, size_t size);
+        pid_t (*outer_id)(pid_t pid, pid_t inner);      /* see thread_ids.h */
+};
+
+/* From now on files of processes are opened and links read by that; NULL = by us. */
+void ls_proc_through(const struct ls_proc_door *door);
+const struct ls_proc_door *ls_proc_door(void);
+
 /* "/proc/PID/NAME", of a thread (tid not 0) "/proc/PID/task/TID/NAME". Returns path. */
 const char *ls_proc_path(char path[LS_PROC_PATH], pid_t pid, pid_t tid, const char *name);
 

@@ -31,6 +31,8 @@ pid_t ls_thread_outer_id(pid_t pid, pid_t inner)
         pid_t found = 0, tid;
         DIR *dir;
 
+        if (ls_proc_door())
+                return ls_proc_door()->outer_id(pid, inner);
         if (inner > 0 && ls_thread_inner_id(pid, inner) == inner)       /* the same namespace */
                 return inner;
         dir = ls_proc_tasks(pid);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <stdint.h>
@@ -207,8 +208,25 @@ static int allow_own(scmp_filter_ctx ctx)
         return err;
 }
 
+/* fork, and no namespaces or threads. fstat, which is a call by a path that may be empty: of other paths it tells what nobody may know. */
+static int allow_writing(scmp_filter_ctx ctx)
+{
+        const uint64_t mask = ~(uint64_t)(CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID);
+        int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, mask, SIGCHLD));
+
+        if (!err)
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(dup2), 0);
+        if (!err)
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1,
+                                       SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH));
+        if (!err)
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(sysinfo), 0);
+        return err ? err : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(set_robust_list), 0);
+}
+
 static int fill(scmp_filter_ctx ctx, enum ls_confine_room room)
 {
+        int opens = room == LS_CONFINE_FILES || room == LS_CONFINE_PROBE;
         int err = ALLOW(ctx, common_calls);
 
         if (!err)
@@ -219,9 +237,11 @@ static int fill(scmp_filter_ctx ctx, enum ls_confine_room room)
         /* Whether a process is there, and nothing else. */
         if (!err && room == LS_CONFINE_MEMORY)
                 err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1, SCMP_A1(SCMP_CMP_EQ, 0));
-        if (!err && room != LS_CONFINE_MEMORY)
+        if (!err && room == LS_CONFINE_WRITER)
+                err = allow_writing(ctx);
+        if (!err && opens)
                 err = ALLOW(ctx, files_calls);
-        if (!err && room != LS_CONFINE_MEMORY)
+        if (!err && opens)
                 err = allow_reading(ctx);
         if (!err && room == LS_CONFINE_PROBE)
                 err = ALLOW(ctx, probe_calls);
@@ -247,9 +267,10 @@ int ls_confine(const struct ls_rights *r, int root_fd, enum ls_confine_room room
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         limit(RLIMIT_CORE, 0);
-        limit(RLIMIT_AS, MEMORY_MOST);
+        /* The writer has the memory of all targets mapped, and its file is as large as it gets. */
+        limit(room == LS_CONFINE_WRITER ? RLIMIT_DATA : RLIMIT_AS, MEMORY_MOST);
         limit(RLIMIT_NOFILE, FILES_MOST);
-        if (filter)
+        if (filter && room != LS_CONFINE_WRITER)
                 limit(RLIMIT_FSIZE, ROOM_IN_FILES);     /* memory files of its own */
         /* /proc/PID/syscall asks for it at each read; what else it allows takes system calls that
          * the room has not. */

@@ -11,6 +11,7 @@ enum ls_confine_room {
         LS_CONFINE_FILES,               /* opens files to read them */
         LS_CONFINE_PROBE,               /* runs a target's LuaJIT: loads code, and executes a program */
         LS_CONFINE_MEMORY,              /* reads memory through descriptors that it has: opens nothing */
+        LS_CONFINE_WRITER,              /* writes open files, and makes copies of itself: opens nothing */
         LS_CONFINE_NROOMS
 };
 

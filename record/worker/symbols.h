@@ -33,6 +33,8 @@ void ls_symbols_demangle(const char *symbol, char *ret_name, size_t size);
 /* symbols_kernel.c: the kernel's function at an address, from /proc/kallsyms. Returns 0, or -ENOENT
  * (also when that may not be read). */
 struct ls_kernel_symbols;
+/* A process that can open nothing has the file open: fd, which is taken, stands for it from now on. */
+void ls_kernel_symbols_from(int fd);
 struct ls_kernel_symbols *ls_kernel_symbols_open(const char *path);     /* NULL = cannot be read, or shows no address */
 void ls_kernel_symbols_close(struct ls_kernel_symbols *k);              /* takes NULL */
 int ls_kernel_symbols_find(const struct ls_kernel_symbols *k, uint64_t addr, char *ret_name, size_t size);

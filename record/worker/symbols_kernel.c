@@ -42,13 +42,22 @@ static int add(struct ls_kernel_symbols *k, uint64_t addr, const char *name)
         return 0;
 }
 
+static FILE *given;
+
+void ls_kernel_symbols_from(int fd)
+{
+        given = fdopen(fd, "r");
+}
+
 struct ls_kernel_symbols *ls_kernel_symbols_open(const char *path)
 {
         struct ls_kernel_symbols *k = calloc(1, sizeof(*k));
-        FILE *f = k ? fopen(path, "re") : NULL;
+        FILE *f = !k ? NULL : given ? given : fopen(path, "re");
         char line[1024], name[512], type;
         uint64_t addr;
 
+        if (given)
+                rewind(given);
         while (f && fgets(line, sizeof(line), f)) {
                 if (sscanf(line, "%" SCNx64 " %c %511s", &addr, &type, name) != 3 || !strchr("tTwW", type))
                         continue;
@@ -56,7 +65,7 @@ struct ls_kernel_symbols *ls_kernel_symbols_open(const char *path)
                 if (addr < LS_KERNEL_START || add(k, addr, name) < 0)
                         break;
         }
-        if (f)
+        if (f && f != given)
                 fclose(f);
         if (!k || !k->n) {
                 ls_kernel_symbols_close(k);

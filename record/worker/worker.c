@@ -36,6 +36,7 @@ struct ls_worker {
         int socket;                     /* -1 = it does not run */
         pid_t pid;
         uint32_t generation;            /* of all workers: which process this is */
+        uint32_t tenant;                /* of its place: users that have had it before */
         unsigned starts;
         unsigned held;                  /* by so many targets */
         unsigned files;                 /* that it was told of since its start */
@@ -53,6 +54,7 @@ struct ls_workers {
         unsigned notices;
         void (*notice)(void *ctx, const char *text);
         void *ctx;
+        const struct ls_workers_door *door;     /* NULL = this process starts and ends them */
 };
 
 static struct ls_worker_request request;        /* 8 KiB; there is one thread */
@@ -87,7 +89,9 @@ static void stop(struct ls_worker *w)
         close(w->socket);
         w->socket = -1;
         w->files = 0;
-        if (ls_worker_end(w->pid, END_MS, &used))
+        if (w->all->door)
+                w->all->door->end(ls_worker_place(w, NULL));
+        else if (ls_worker_end(w->pid, END_MS, &used))
                 w->all->cpu_ns += ls_rusage_ns(&used);
 }
 
@@ -124,7 +128,7 @@ static void give_back(struct ls_worker *w)
         stop(w);
         if (w->root_fd >= 0)
                 close(w->root_fd);
-        *w = (struct ls_worker){ .all = w->all, .root_fd = -1, .socket = -1 };
+        *w = (struct ls_worker){ .all = w->all, .root_fd = -1, .socket = -1, .tenant = w->tenant + 1 };
 }
 
 /* A place that is free, or of which nobody has asked for the longest time. NULL = all are held. */
@@ -197,6 +201,17 @@ uid_t ls_worker_uid(const struct ls_worker *w)
         return w ? w->rights.uid : geteuid();
 }
 
+static int start_there(struct ls_worker *w)
+{
+        int fd = w->all->door->start(ls_worker_place(w, NULL));
+
+        if (fd < 0)
+                return fd;
+        w->socket = fd;
+        w->generation = ++w->all->generation;
+        return 0;
+}
+
 static int start(struct ls_worker *w)
 {
         char uid[16], gid[16];
@@ -205,6 +220,8 @@ static int start(struct ls_worker *w)
         const char *argv[] = { LS_WORKER_ARGV0, "files", uid, gid, w->root_fd >= 0 ? "root" : "-", NULL };
         int pair[2], fds[2];
 
+        if (w->all->door)
+                return start_there(w);
         if (w->starts >= STARTS_MOST + (now_ms() - w->began_ms) / 60000u)
                 return -EPIPE;
         snprintf(uid, sizeof(uid), "%u", (unsigned)w->rights.uid);
@@ -223,6 +240,55 @@ static int start(struct ls_worker *w)
         w->socket = pair[0];
         w->generation = ++w->all->generation;
         return 0;
+}
+
+int ls_workers_lend(struct ls_workers *ws, unsigned place)
+{
+        struct ls_worker *w = place <= WORKERS_MOST ? &ws->list[place] : NULL;
+        int err;
+
+        if (!w || (place < WORKERS_MOST && !w->used_ms))
+                return -EPERM;          /* nobody has it */
+        stop(w);
+        w->began_ms = w->began_ms ? w->began_ms : now_ms();
+        err = start(w);
+        return err < 0 ? err : w->socket;
+}
+
+void ls_workers_lent_end(struct ls_workers *ws, unsigned place)
+{
+        if (place <= WORKERS_MOST)
+                stop(&ws->list[place]);
+}
+
+unsigned ls_worker_place(const struct ls_worker *w, uint32_t *ret_tenant)
+{
+        if (ret_tenant)
+                *ret_tenant = w->tenant;
+        return (unsigned)(w - w->all->list);
+}
+
+void ls_workers_through(struct ls_workers *ws, const struct ls_workers_door *door)
+{
+        ws->door = door;
+}
+
+struct ls_worker *ls_workers_place(struct ls_workers *ws, unsigned place, uint32_t tenant)
+{
+        struct ls_worker *w = &ws->list[place < WORKERS_MOST ? place : WORKERS_MOST];
+
+        if (w->tenant != tenant) {      /* what ran there has been ended */
+                if (w->socket >= 0)
+                        close(w->socket);
+                *w = (struct ls_worker){ .all = ws, .root_fd = -1, .socket = -1, .tenant = tenant };
+        }
+        return w;
+}
+
+/* Whether its names may come from a server, which takes long. */
+static int has_servers(const struct ls_worker *w)
+{
+        return w && w->all->door ? w->all->door->servers : getenv("DEBUGINFOD_URLS") != NULL;
 }
 
 /* Waits for the answer. Returns its bytes, -ETIME, or -EPIPE: there is nobody. */
@@ -479,7 +545,7 @@ int ls_worker_symbol(struct ls_worker *w, struct ls_worker_file *f, uint64_t off
         int err = begin_file(w, f, LS_WORKER_SYMBOL, offset);
 
         if (!err)
-                err = blame(w, f, ask(w, getenv("DEBUGINFOD_URLS") ? SERVER_MS : LATE_MS));
+                err = blame(w, f, ask(w, has_servers(w) ? SERVER_MS : LATE_MS));
         if (!err)
                 snprintf(ret_name, size, "%s", reply.text);
         return err;

@@ -33,6 +33,21 @@ void ls_workers_hold(struct ls_worker *w, struct ls_worker *last);
 /* Each second: ends those that nobody holds, and nobody has asked for a minute. Takes NULL. */
 void ls_workers_second(struct ls_workers *ws);
 
+/* For another process, which has no rights to start any, and asks them itself: it knows each by its place, and by the number of the
+ * user that has had that, as ls_worker_place gives both. Returns the socket of a process of the place that has just been started, in
+ * place of the one before; it is closed by what ends that. Or -errno. */
+int ls_workers_lend(struct ls_workers *ws, unsigned place);
+void ls_workers_lent_end(struct ls_workers *ws, unsigned place);
+unsigned ls_worker_place(const struct ls_worker *w, uint32_t *ret_tenant);
+/* That other process: starts and ends are asked for. start returns a socket or -errno. */
+struct ls_workers_door {
+        int (*start)(unsigned place);
+        void (*end)(unsigned place);
+        int servers;                    /* debuginfod servers may be asked */
+};
+void ls_workers_through(struct ls_workers *ws, const struct ls_workers_door *door);
+struct ls_worker *ls_workers_place(struct ls_workers *ws, unsigned place, uint32_t tenant);
+
 /* The user whose rights it has. */
 uid_t ls_worker_uid(const struct ls_worker *w);
 

@@ -7,8 +7,15 @@ import subprocess
 import tempfile
 import time
 
-from support import Fail, Skip, Started, check, check_near, info, luasample, need, record, report, rows, run, tmpdir, tmpfile
+from support import Fail, Skip, Started, check, check_near, children_of, info, luasample, need, record, report, rows, run, tmpdir, tmpfile
 from launch import compiled, one_line
+
+def writer_of(pid):
+    """The process that writes what this recorder records."""
+    writers = [p for p in children_of(pid) if b"luasample-worker\0write\0" in open("/proc/%d/cmdline" % p, "rb").read()]
+    check(len(writers) == 1, "writers: %s" % writers)
+    return writers[0]
+
 
 BUSY = "local t = os.clock() + %g while os.clock() < t do end print('ran')"
 
@@ -202,6 +209,21 @@ def add_to(suite):
             check(time.monotonic() < end, "the program does not end well: %r" % s.read(s.out)[-100:])
             time.sleep(0.05)
 
+    @test("writer-killed", "kill -9 of what writes the trace: one line, what was written is readable, the program runs on as without us")
+    def _():
+        trace = tmpfile(".data")
+        s = Started([luasample(), "record", "-o", trace, "--", "luajit", "-e", "local t, n = os.clock(), 0 while os.clock() < t + 2 do "
+                     "n = n + 1 end print('ran') os.exit(7)"])
+        end = time.monotonic() + 60
+        while not os.path.exists(trace) or os.path.getsize(trace) < 600:
+            check(time.monotonic() < end, "nothing is written")
+            time.sleep(0.02)
+        os.kill(writer_of(s.p.pid), signal.SIGKILL)
+        check(s.wait() == 7 and s.read(s.out) == "ran\n", "status, out %r, err %r" % (s.read(s.out), s.read(s.err)))
+        died = [l for l in s.read(s.err).splitlines() if "has died" in l]
+        check(died == ["luasample: %s: the process that writes it has died; what was written before can be reported" % trace], s.read(s.err))
+        check(report(trace).status == 0 and info(trace)["complete"] == 0, "not readable")
+
     @test("growing", "report and info work while the file grows")
     def _():
         trace = tmpfile(".data")
@@ -220,9 +242,10 @@ def add_to(suite):
                      "local function f(n) if n > 0 then return 1 + f(n - 1) end return 0 end "
                      "local t = os.clock() + 6 while os.clock() < t do f(math.random(1, 150)) end"])
         time.sleep(0.5)
-        s.signal(signal.SIGSTOP)
+        writer = writer_of(s.p.pid)
+        os.kill(writer, signal.SIGSTOP)
         time.sleep(2)
-        s.signal(signal.SIGCONT)
+        os.kill(writer, signal.SIGCONT)
         time.sleep(2.2)
         s.signal(signal.SIGKILL)
         s.wait()

@@ -536,6 +536,57 @@ def writes():
             check("setresuid(65534, 65534, 65534)" in before and "SECCOMP_SET_MODE_FILTER" in before, before[-500:])
 
 
+@suite.test("rings", "record, record -p: one process alone takes what is in the rings, and has given up all rights before it sees them", True)
+def rings():
+    need_root()
+    with shared_dir() as where, burning(where) as (p, _):
+        seen = []
+
+        def look(r):
+            writer = worker_of(r.p.pid, "write")
+            check(writer, "there is no writer: %r" % r.read(r.err))
+            wait_until(lambda: read(writer, "maps").count("memfd:luasample") > 1, "the writer has no rings")
+            check_confined(writer, NOBODY, "the writer")
+            seen.append(writer)
+        trace, err, _ = recorded(p.pid, "-e", "cpu,wall", "--native", during=look)
+        i = s.info(trace)
+        check(i["complete"] and i["samples"] > 0 and s.share(s.rows(trace), function="burn") > 80, "%s; %s" % (i, err))
+        check(not os.path.exists("/proc/%d" % seen[0]) and p.poll() is None, "the writer lives on, or the program does not")
+        calls = s.tmpfile(".calls")
+        for cmd in (["-p", str(p.pid), "-d", "0.5"], ["--", s.luajit().program, "-e", "local t = os.clock() while os.clock() < t + 0.3 do end"]):
+            trace = s.tmpfile(".data")
+            r = s.run([s.need("strace"), "-f", "-y", "-o", calls, "-e", "trace=setresuid,seccomp,write,mmap,recvmsg,prctl", s.luasample(),
+                       "record", "-o", trace, *cmd])
+            check(r.status == 0, "%s; the program: %s" % (r.err, p.poll()))
+            lines = [x.rstrip().partition(" ") for x in open(calls, encoding="utf-8", errors="replace")]
+            wrote = {pid for pid, _, call in lines if call.lstrip().startswith("write(") and "<%s>" % trace in call}
+            check(len(wrote) == 1, "%s write the trace" % wrote)
+            mine = [call.lstrip() for pid, _, call in lines if pid in wrote]
+            first = next(i for i, call in enumerate(mine) if call.startswith("mmap(") and "memfd:luasample" in call and "SECCOMP" in
+                         " ".join(mine[:i]))
+            before = " ".join(mine[:first])
+            check("setresuid(65534, 65534, 65534)" in before and "SECCOMP_SET_MODE_FILTER" in before, before[-500:])
+            check(sum("memfd:luasample" in call for call in mine[:first] if call.startswith("mmap(")) == 1,
+                  "it has mapped more than the page of figures before: %s" % before[-500:])
+
+
+@suite.test("writer", "record -p: a writer that is killed costs the rest of the trace, and neither the program nor what was written", True)
+def writer():
+    need_root()
+    with shared_dir() as where, burning(where) as (p, _):
+        trace = s.tmpfile(".data")
+        r = s.Started([s.luasample(), "record", "-p", str(p.pid), "-o", trace])
+        wait_until(lambda: os.path.exists(trace) and os.path.getsize(trace) > 1000 or r.p.poll() is not None, "nothing is written")
+        os.kill(worker_of(r.p.pid, "write"), signal.SIGKILL)
+        check(r.wait(60) == 0, "status; %r" % r.read(r.err))
+        said = [x for x in r.read(r.err).splitlines() if "has died" in x]
+        check(said == ["luasample: %s: the process that writes it has died; what was written before can be reported" % trace], r.read(r.err))
+        check(s.report(trace).status == 0 and s.info(trace)["complete"] == 0, "what was written cannot be read")
+        again, err, _ = recorded(p.pid)
+        i = s.info(again)
+        check(p.poll() is None and i["complete"] and i["samples"] > 0, "it cannot be recorded again: %s; %s" % (i, err))
+
+
 MANY = """
 local ffi = require "ffi"
 ffi.cdef "int open(const char *, int); void *mmap(void *, size_t, int, int, int, long);"
