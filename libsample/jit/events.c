@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "libsample/agent.h"
+#include "libsample/exact/exact.h"
 #include "libsample/handler/sample.h"
 #include "libsample/handler/tick.h"
 #include "libsample/handler/walk.h"
@@ -142,7 +143,10 @@ static int on_record(lua_State *L)
                 if (t)
                         ls_thread_enter(t);     /* a tick in here is one of the compiler's */
                 start = ++jit->timed % TIMED_EVERY ? 0 : ls_now_ns();
-                record(jit, L);
+                if (jit->map)
+                        record(jit, L);
+                if (jit->vm->exact)
+                        ls_exact_on_record(jit->vm->exact, L);
                 if (start && (start = ls_now_ns() - start) < LOST_CPU_NS)
                         jit->own_ns += start * TIMED_EVERY;
                 if (t) {
@@ -204,6 +208,8 @@ static void trace_event(struct ls_jit *jit, lua_State *L)
 
         if (!what)
                 return;
+        if (jit->vm->exact)
+                ls_exact_on_trace(jit->vm->exact, L, what);
         if (!strcmp(what, "start"))
                 on_start(jit, L);
         else if (!strcmp(what, "stop"))
@@ -224,6 +230,12 @@ static int on_trace(lua_State *L)
                         return 0;
         }
         return chain(L, LS_JIT_TRACE);
+}
+
+/* The first of the events that are listened to: "record" is called for each bytecode. */
+static enum ls_jit_event_kind first_event(const struct ls_jit *jit)
+{
+        return jit->map || jit->vm->exact ? LS_JIT_RECORD : LS_JIT_TRACE;
 }
 
 /* The watch of L's VM, NULL = it has none. Leaves the stack as it was. */
@@ -275,7 +287,7 @@ int ls_jit_on_attach(lua_State *L)
         if (type <= LS_LUA_TNIL)
                 detach(jit, L);
         name = type == LS_LUA_TSTRING ? ls_lua.lua_tolstring(L, 2, NULL) : "";
-        for (int event = jit->map ? LS_JIT_RECORD : LS_JIT_TRACE; event < LS_JIT_NEVENTS; event++)
+        for (int event = (int)first_event(jit); event < LS_JIT_NEVENTS; event++)
                 if (!strcmp(name, event_names[event])) {
                         ls_lua.lua_pushvalue(L, 1);
                         set_handler(L, event);
@@ -295,7 +307,7 @@ static int attach_ours(lua_State *L)
         ls_lua.lua_pushlightuserdata(L, (void *)&jit_key);
         ls_lua.lua_pushlightuserdata(L, jit);
         ls_lua.lua_rawset(L, LS_LUA_REGISTRYINDEX);
-        for (int event = jit->map ? LS_JIT_RECORD : LS_JIT_TRACE; event < LS_JIT_NEVENTS; event++) {
+        for (int event = (int)first_event(jit); event < LS_JIT_NEVENTS; event++) {
                 ls_lua.lua_pushcclosure(L, ls_jit_facts.attach, 0);
                 ls_lua.lua_pushlightuserdata(L, jit);
                 ls_lua.lua_pushcclosure(L, handlers[event], 1);

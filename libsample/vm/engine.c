@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "libsample/exact/exact.h"
 #include "libsample/handler/names.h"
 #include "libsample/handler/sample.h"
 #include "libsample/jit/jit.h"
@@ -226,6 +227,7 @@ static struct ls_vm *reserve(lua_State *L, const char *global)
                 vm->main = L;
                 vm->vm_id = ++next_vm_id;
                 vm->jit = NULL;
+                vm->exact = NULL;
                 vm->zones = NULL;
                 vm->labels = NULL;
                 vm->lent = 0;
@@ -518,6 +520,7 @@ void ls_engine_after_fork_child(void)
         memcpy(&vms_lock, &fresh, sizeof fresh);        /* another thread may have had it */
         ls_engine_give_up_handler();
         ls_jit_after_fork();
+        ls_exact_after_fork();
         may_go_on = ls_threads_after_fork_child() && live_vms();
 }
 
