@@ -5,7 +5,6 @@
 
 #define LS_DIM_VMSTATE 1u
 #define LS_DIM_ZONE    2u
-#define LS_DIM_NOLINE  4u               /* whether the leaf's line is known */
 #define LS_DIM_THREAD  8u
 #define LS_DIM_VM      16u
 #define LS_DIM_COROUTINE 32u

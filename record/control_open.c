@@ -1,6 +1,6 @@
 /* The ways in for --control: a FIFO, with another one for the answers, or a socket. Nothing is opened through a symbolic
- * link, and nothing that others can write to is taken. See control.h. */
-#include "record/control.h"
+ * link, and nothing that others can write to is taken. See control_open.h. */
+#include "record/control_open.h"
 
 #include <errno.h>
 #include <fcntl.h>

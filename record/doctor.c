@@ -14,7 +14,8 @@
 
 #include "formats/escape.h"
 #include "record/process/agent_path.h"
-#include "record/attach/attach.h"
+#include "record/process/memory.h"
+#include "record/attach/subject.h"
 #include "record/commands.h"
 #include "record/options.h"
 #include "record/tick/probes.h"

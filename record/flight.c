@@ -17,7 +17,10 @@
 #include "formats/escape.h"
 #include "formats/profile.h"
 #include "record/process/descriptors.h"
+#include "record/rotate.h"
 #include "record/session.h"
+#include "record/status.h"
+#include "record/totals.h"
 
 #define SECOND_NS 1000000000ull
 
@@ -209,7 +212,7 @@ static pid_t start_writer(struct ls_session *s, int fd)
         pid_t pid;
         int r;
 
-        s->flight.recorder_ns = ls_session_own_cpu(s);
+        s->flight.recorder_ns = ls_totals_own_cpu(s);
         pid = fork();
         if (pid)
                 return pid < 0 ? -errno : pid;
@@ -254,7 +257,7 @@ static void writer_ended(struct ls_session *s, int status)
 
         f->writer = 0;
         if (f->asker)
-                ls_control_answer(s, f->asker, err ? "snapshot: %s: %s" : NULL, f->path, strerror(err));
+                ls_control_answer(&s->control, f->asker, err ? "snapshot: %s: %s" : NULL, f->path, strerror(err));
         f->asker = 0;
         if (err) {
                 unlink(f->path);
@@ -293,8 +296,9 @@ static int has_become_busy(struct ls_session *s, uint64_t now_ns)
         return f->busy && !was;
 }
 
-void ls_flight_mark(struct ls_session *s, const char *name, uint32_t len)
+void ls_flight_mark(void *session, const char *name, uint32_t len)
 {
+        struct ls_session *s = session;
         char *visible = s->o->ring_mark ? ls_visible(name, len) : NULL;
 
         if (visible && fnmatch(s->o->ring_mark, visible, 0) == 0)
@@ -348,7 +352,7 @@ int ls_flight_finish(struct ls_session *s)
                 close(s->trace_fd);
                 s->trace_fd = f->out_fd;
                 f->out_fd = -1;
-                f->recorder_ns = ls_session_own_cpu(s);
+                f->recorder_ns = ls_totals_own_cpu(s);
                 r = join_pieces(s, s->trace_fd);
         }
         s->end_ns = s->end_ns ? s->end_ns : ls_session_clock(CLOCK_MONOTONIC);

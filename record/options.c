@@ -1,8 +1,7 @@
 /* Options of `luasample record`: the table, and one function for each value that can be wrong. */
 #include "record/options.h"
-#include "record/control.h"
+#include "record/control_open.h"
 #include "record/process/parent.h"
-#include "record/rotate.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -313,28 +312,37 @@ static int set_ring(struct ls_record_options *o, const char *text)
         return 0;
 }
 
+/* The event that this names; 0 = none. */
+static unsigned event_of_name(const char *name, size_t len)
+{
+        for (unsigned event = 1; event < LS_EVENT_NEXT; event++) {
+                const struct ls_event_kind_info *k = ls_event_kind(event);
+
+                if (k && k->asked == event && strlen(k->name) == len && !strncmp(k->name, name, len))
+                        return event;
+        }
+        return 0;
+}
+
 static int set_event(struct ls_record_options *o, const char *text)
 {
-        static const struct { const char *name; uint8_t event; } events[] = {
-                { "cpu", LS_RECORD_CPU }, { "wall", LS_RECORD_WALL }, { "suspended", LS_RECORD_SUSPENDED },
-        };
-        const size_t known = sizeof(events) / sizeof(*events);
+        int alone = 1;
 
         o->events = 0;
         for (const char *p = text;; p++) {
-                size_t n = strcspn(p, ","), i;
+                size_t n = strcspn(p, ",");
+                unsigned event = event_of_name(p, n);
 
-                for (i = 0; i < known && (strlen(events[i].name) != n || strncmp(p, events[i].name, n) != 0); i++)
-                        ;
-                if (i == known) {
+                if (!event) {
                         ls_error("-e %s: give cpu, wall, suspended, or several with commas between", text);
                         return -EINVAL;
                 }
-                o->events |= events[i].event;
+                o->events |= 1u << event;
+                alone &= ls_event_kind(event)->overlaps;
                 p += n;
                 if (*p)
                         continue;
-                if (o->events == LS_RECORD_SUSPENDED)   /* beside the time on a CPU, then */
+                if (alone)              /* beside the time on a CPU, then */
                         o->events |= LS_RECORD_CPU;
                 return 0;
         }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "cli/command.h"
-#include "formats/wire/kinds.h"
+#include "formats/wire/events.h"
 
 #define LS_MIN_INTERVAL_NS 50000ull             /* a tick costs some microseconds: below this it is mostly itself */
 #define LS_MAX_INTERVAL_NS 3600000000000ull
@@ -24,14 +24,15 @@
 #define LS_MAX_NATIVE (256u << 10)
 
 #define LS_MIN_SWITCH_BYTES (64u << 10)
+#define LS_KEEP_MOST 100000u
 #define LS_MIN_SWITCH_NS 1000000000ull
 #define LS_MIN_RING_NS 1000000000ull
 #define LS_MAX_RING_NS (24 * 3600 * 1000000000ull)
 #define LS_DELAY_FOREVER UINT64_MAX
 
-#define LS_RECORD_CPU  1u
-#define LS_RECORD_WALL 2u
-#define LS_RECORD_SUSPENDED 4u
+#define LS_RECORD_CPU  (1u << LS_EVENT_CPU)
+#define LS_RECORD_WALL (1u << LS_EVENT_WALL)
+#define LS_RECORD_SUSPENDED (1u << LS_EVENT_SUSPENDED)
 
 struct ls_record_options {
         uint64_t interval_ns;
@@ -51,7 +52,7 @@ struct ls_record_options {
         uint8_t engine;                 /* enum ls_engine_kind */
         uint8_t jit_leaf;               /* enum ls_jit_leaf */
         int timer;                      /* enum ls_timer, -1 = the best that works */
-        uint8_t events;                 /* LS_RECORD_*; CPU or WALL is among them */
+        uint32_t events;                /* LS_RECORD_*; CPU or WALL is among them */
         int quiet, no_args, no_source;
         int no_children;                /* follow none */
         int no_wait;                    /* end with the program, also when children go on */

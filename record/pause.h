@@ -7,14 +7,6 @@
 
 struct ls_session;
 
-struct ls_pause {
-        int on;                         /* no samples are wanted now */
-        int was_on;                     /* at any time so far */
-        uint64_t until_ns;              /* CLOCK_MONOTONIC: end of --delay, 0 = it is over, or there was none */
-        uint64_t since_ns;              /* they are wanted since then; when not on */
-        uint64_t enabled_ns;            /* times in which they were wanted that are over */
-};
-
 /* The session has its start_ns, and the program does not run yet. */
 void ls_pause_begin(struct ls_session *s);
 /* Ends --delay when it is time. */

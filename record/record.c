@@ -1,7 +1,8 @@
 /* The command `luasample record`. */
+
 #include "record/commands.h"
+#include "record/loop.h"
 #include "record/options.h"
-#include "record/session.h"
 
 static int record_run(int argc, const char **argv)
 {
@@ -9,7 +10,7 @@ static int record_run(int argc, const char **argv)
         int status = ls_record_options_parse(&ls_cmd_record, argc, argv, &o);
 
         if (status < 0)
-                status = ls_record_attaches(&o) ? ls_session_attach(&o) : ls_session_run(&o);
+                status = ls_loop_run(&o);
         ls_record_options_done(&o);
         return status;
 }

@@ -10,8 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "record/pause.h"
 #include "record/session.h"
-#include "record/trace_file.h"
+#include "record/status.h"
+#include "record/totals.h"
+#include "record/translate/counts.h"
 
 int ls_rotate_begin(struct ls_session *s)
 {
@@ -39,24 +42,6 @@ void ls_rotate_done(struct ls_session *s)
 {
         free(s->rotate.kept);
         s->rotate.kept = NULL;
-}
-
-static uint64_t since(uint64_t now, uint64_t before)
-{
-        return now > before ? now - before : 0;
-}
-
-void ls_rotate_sums(struct ls_sums *sums, const struct ls_sums *before)
-{
-        enum { COUNTS, HOLDS };
-
-#define LS_FIGURE(field, INFO, switched, value) \
-        if (switched == COUNTS) \
-                sums->field = since(sums->field, before->field);
-#include "record/figures.def"
-#undef LS_FIGURE
-        for (unsigned i = 0; i < LS_NLOSSES; i++)
-                sums->lost[i] = since(sums->lost[i], before->lost[i]);
 }
 
 /* Whether FILE is what is being written: somebody may have moved it away. */
@@ -134,7 +119,7 @@ static void remember_sums(struct ls_session *s)
 
         r->begin_ns = s->end_ns;
         r->enabled_before_ns = ls_pause_enabled_ns(s);
-        r->recorder_before_ns = ls_session_own_cpu(s);
+        r->recorder_before_ns = ls_totals_own_cpu(s);
         ls_totals_sums(s, &r->before);
         for (unsigned i = 0; i < s->n_targets; i++) {
                 s->targets[i]->before = s->targets[i]->held;
@@ -206,6 +191,5 @@ void ls_rotate_look(struct ls_session *s, uint64_t now_ns)
         s->rotate.possible = 0;
         snprintf(text, sizeof(text), "--switch-output: no further file could be begun (%s): the rest is in this one",
                  strerror(-r));
-        ls_trace_notice(s->writer, text);
-        ls_status_notice(s, text);
+        ls_status_say(s, text);
 }

@@ -9,19 +9,6 @@
 
 struct ls_session;
 
-#define LS_KEEP_MOST 100000u
-
-struct ls_rotate {
-        int possible;                   /* the trace is a file of ours, and somebody may want it */
-        uint64_t begin_ns;              /* CLOCK_MONOTONIC of the beginning of this file */
-        struct ls_sums before;          /* what is in the files before this one */
-        uint64_t enabled_before_ns, recorder_before_ns;
-        uint32_t number;                /* of the last file that ended, 0 = none */
-        uint32_t *kept;                 /* with --keep: numbers of the files that are there, oldest first */
-        unsigned n_kept;
-        unsigned files;                 /* that have ended */
-};
-
 /* The trace is open, and the session has its start_ns. Returns 0, or -errno after a line. */
 int ls_rotate_begin(struct ls_session *s);
 /* Begins the next file when it is time. */
@@ -32,8 +19,5 @@ int ls_rotate_now(struct ls_session *s, const char *path);
 /* The same for pieces: what there is so far is whole, in *ret_old, which is the caller's; the trace goes on in fd. */
 int ls_rotate_to(struct ls_session *s, int fd, int *ret_old);
 void ls_rotate_done(struct ls_session *s);
-
-/* Makes figures of the whole recording those of this file. */
-void ls_rotate_sums(struct ls_sums *sums, const struct ls_sums *before);
 
 #endif

@@ -1,42 +1,105 @@
-/* One recording, from before the program starts until after it has ended. session.c runs it; signals.c, totals.c,
- * status.c and process/children.c each look after one side of it. */
+/* One recording, from before the program starts until after it has ended. Each file that looks after one side of it
+ * has a header of its own; this is what they share. */
 #ifndef LS_RECORD_SESSION_H
 #define LS_RECORD_SESSION_H
 
 #include <limits.h>
-#include <poll.h>
 #include <time.h>
 
 #include "formats/trace/writer.h"
-#include "record/process/children.h"
-#include "record/control.h"
-#include "record/flight.h"
-#include "record/process/launch.h"
+#include "record/attach/children.h"
+#include "record/control_clients.h"
 #include "record/options.h"
-#include "record/pause.h"
-#include "record/process/processes.h"
-#include "record/rotate.h"
+#include "record/process/children.h"
+#include "record/process/launch.h"
+#include "record/registry.h"
 #include "record/target.h"
 #include "record/trace_file.h"
 
+#define LS_TARGETS_MAX 256              /* processes that are recorded at one time */
+#define LS_PROCESSES_MAX 65536          /* and in all: what a hostile program can make of the trace */
+
 #define LS_NOTICES 32
+
+/* pause.c: when samples are wanted */
+struct ls_pause {
+        int on;                         /* no samples are wanted now */
+        int was_on;                     /* at any time so far */
+        uint64_t until_ns;              /* CLOCK_MONOTONIC: end of --delay, 0 = it is over, or there was none */
+        uint64_t since_ns;              /* they are wanted since then; when not on */
+        uint64_t enabled_ns;            /* times in which they were wanted that are over */
+};
+
+/* rotate.c: one trace in several files */
+struct ls_rotate {
+        int possible;                   /* the trace is a file of ours, and somebody may want it */
+        uint64_t begin_ns;              /* CLOCK_MONOTONIC of the beginning of this file */
+        struct ls_sums before;          /* what is in the files before this one */
+        uint64_t enabled_before_ns, recorder_before_ns;
+        uint32_t number;                /* of the last file that ended, 0 = none */
+        uint32_t *kept;                 /* with --keep: numbers of the files that are there, oldest first */
+        unsigned n_kept;
+        unsigned files;                 /* that have ended */
+};
+
+/* flight.c: the last TIME of it */
+#define LS_FLIGHT_PIECES 8u             /* of the time that is kept */
+#define LS_FLIGHT_MOST 40u              /* each time that somebody asks makes one more */
+
+struct ls_flight_piece {
+        int fd;
+        uint64_t begin_ns, end_ns;
+        struct ls_sums before;          /* what was recorded before it */
+        uint64_t enabled_before_ns, recorder_before_ns;
+};
+
+struct ls_flight {
+        int out_fd;                     /* FILE, for the end; -1 = there is no ring */
+        struct ls_flight_piece pieces[LS_FLIGHT_MOST];  /* whole ones, oldest first */
+        unsigned n;
+        pid_t writer;                   /* writes what was asked for last, 0 = that is done */
+        char path[PATH_MAX];            /* where */
+        uint32_t number;                /* of the last one without a name of its own */
+        struct ls_sums sums;            /* of the whole recording, up to the last piece */
+        int joined;                     /* the pieces are in one file, their totals too */
+        uint64_t recorder_ns;           /* CPU time of the recorder then */
+        int asked;                      /* by a signal, while the writer was at work */
+        unsigned asker;                 /* serial number of the client that waits for the writer, 0 = none */
+        uint64_t cpu_ns, cpu_at_ns;     /* CPU time of the program at the last look */
+        int busy;                       /* more of it than --ring-on-cpu since then */
+        int marked;                     /* a mark of --ring-on-mark has come */
+        uint64_t marked_ns;             /* when one was last answered, 0 = never */
+};
+
+struct ls_session;
+
+/* How a process came to be one of the recording, and what follows from that. */
+struct ls_process_kind {
+        /* Asked at each turn of the loop, until it says 1. */
+        int (*has_ended)(struct ls_session *s, struct ls_target *t, uint64_t now_ns);
+        /* The recording ends and the process goes on; no tick comes any more. NULL = nothing is to be done. */
+        void (*leave)(struct ls_session *s, struct ls_target *t);
+        /* Frees what the kind has of it. NULL = nothing. */
+        void (*done)(struct ls_target *t);
+};
 
 struct ls_session {
         const struct ls_record_options *o;
-        struct ls_target *root;                 /* the program itself; NULL = not yet */
-        struct ls_target *targets[LS_TARGETS_MAX];      /* processes that are recorded now; the program stays in 0 */
+        struct ls_target *targets[LS_TARGETS_MAX];      /* processes that are recorded now; the first stays in 0 */
         unsigned n_targets;
         struct ls_map_shared maps;              /* files that several of them have mapped */
         struct ls_workers *workers;             /* read what they name */
         struct ls_sums ended;                   /* of those that are no longer in targets */
-        struct ls_registry_side registry;       /* process/processes.c: where children come in */
+        struct ls_registry_side registry;       /* processes.c: where children come in */
+        struct ls_attach_children forked;       /* attached.c: children to attach to */
+        char agent[PATH_MAX];
         struct ls_pause pause;
         struct ls_rotate rotate;
         struct ls_control control;
         struct ls_flight flight;
         unsigned n_processes, n_refused;        /* that have come; that were too many */
         struct ls_launch_saved saved;
-        struct ls_launch launch;
+        struct ls_launch launch;                /* of the program; its pid is 0 when none was started */
         struct ls_trace_writer *writer;
         struct ls_children children;
         enum ls_timer timer;
@@ -47,11 +110,11 @@ struct ls_session {
         int full_fd;                            /* eventfd: the rings of a target fill */
         uint64_t full_ns;                       /* CLOCK_MONOTONIC when we last knew */
         int terminal;                           /* status line wanted */
-        pid_t pid;
+        pid_t pid;                              /* the first process */
         pid_t sentinel;                         /* see process/sentinel.h */
         char cwd[PATH_MAX];
 
-        void (*leave)(struct ls_session *s);    /* attached: the agents go; NULL = the program was started here */
+        int leaving;                            /* the agents are being sent away: no process comes or goes any more */
         int recording;                          /* the trace is open */
         int runtime_written;                    /* the runtime of the first image is in the trace */
         int has_runtime;
@@ -73,31 +136,6 @@ struct ls_session {
         unsigned n_notices;
 };
 
-/* Records what o asks for. Returns the status to exit with. */
-int ls_session_run(const struct ls_record_options *o);
-/* attach/session.c: records processes that run already. */
-int ls_session_attach(const struct ls_record_options *o);
-
-/* For attach/session.c, steps of a recording. Errors are printed. */
-void ls_session_init(struct ls_session *s, const struct ls_record_options *o);
-/* The asked timer, or the best one for s->pid. Returns 0 or -errno. */
-int ls_session_choose_timer(struct ls_session *s);
-/* Opens the trace with the first process. Returns 0 or -errno. */
-int ls_session_start_trace(struct ls_session *s);
-/* Time in ns until the next look at any process; full: what to poll for that may come before. */
-uint64_t ls_session_time_to_wait(const struct ls_session *s, uint64_t now_ns, struct pollfd *full);
-void ls_session_end(struct ls_session *s);
-void ls_session_done(struct ls_session *s);
-/* For process/processes.c and attach/session.c: a process becomes one of the recording. Returns 0 or -errno. */
-int ls_session_begin_target(struct ls_session *s, struct ls_target *t, pid_t pid);
-/* For signals.c: takes what has come from all processes, those not due too when at_once; tells all that we live, until
- * until_ns and the agent's patience. */
-void ls_session_work(struct ls_session *s, int at_once);
-void ls_session_heartbeat(struct ls_session *s, uint64_t until_ns);
-
-/* CPU time of the recorder and its workers so far, ns. */
-uint64_t ls_session_own_cpu(const struct ls_session *s);
-
 static inline uint64_t ls_session_clock(clockid_t id)
 {
         struct timespec t;
@@ -106,32 +144,5 @@ static inline uint64_t ls_session_clock(clockid_t id)
                 return 0;
         return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
-
-/* signals.c */
-/* Blocks what is to be passed on and opens signal_fd. Returns 0 or -errno. */
-int ls_signals_open(struct ls_session *s);
-/* Reads what has come: passes it on, follows stops, sets exited. */
-void ls_signals_handle(struct ls_session *s);
-/* Reaps the program, sets exit_status. */
-void ls_signals_reap(struct ls_session *s);
-
-/* totals.c: facts and totals of the trace */
-void ls_totals_start(struct ls_session *s);             /* once, before the program runs */
-void ls_totals_clocks(struct ls_session *s);            /* at start, each minute, at the end */
-void ls_totals_second(struct ls_session *s, uint64_t now_ns);
-/* What is counted of one process; when it leaves the recording, and at the end. */
-void ls_totals_process(struct ls_session *s, const struct ls_target *t);
-void ls_totals_write(struct ls_session *s);             /* now and then, and at the end */
-/* All processes so far, those that have ended too. */
-void ls_totals_sums(const struct ls_session *s, struct ls_sums *ret);
-/* Sum of the losses counted in ticks. */
-uint64_t ls_totals_lost_ticks(const struct ls_sums *sums);
-
-/* status.c */
-void ls_status_line(struct ls_session *s, uint64_t now_ns);
-void ls_status_clear(struct ls_session *s);
-void ls_status_summary(struct ls_session *s);
-/* Keeps a sentence for the summary. */
-void ls_status_notice(struct ls_session *s, const char *text);
 
 #endif

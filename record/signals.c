@@ -1,8 +1,6 @@
 /* Signals and stops: the recorder behaves as if it were the program that the shell started. Both are in one process
  * group, so the terminal's signals reach the program without us; what a process sends to us is passed on. */
-#include "record/session.h"
-#include "record/process/descriptors.h"
-#include "record/process/sentinel.h"
+#include "record/signals.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -10,8 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "record/process/descriptors.h"
+#include "record/process/sentinel.h"
+#include "record/recording.h"
+#include "record/session.h"
+#include "record/status.h"
+
 #define CONT_WAIT_NS 50000000ull        /* for the shell's own SIGCONT to reach the program */
-#define AWAY_NS (365ull * 86400 * 1000000000)
 
 /* What a fault of our own raises must kill us. */
 static const int never_blocked[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
@@ -70,12 +73,11 @@ static void stop_too(struct ls_session *s, int sig)
         sigset_t set, old;
 
         if (s->recording) {
-                ls_session_work(s, 1);
+                ls_recording_work(s, 1);
                 ls_trace_flush(s->writer, ls_session_clock(CLOCK_MONOTONIC), 1);
         }
         ls_status_clear(s);
-        /* The agent gives up a recorder without heartbeat; we are not gone, only away. */
-        ls_session_heartbeat(s, ls_session_clock(CLOCK_MONOTONIC) + AWAY_NS);
+        ls_recording_away(s, 1);
         sigemptyset(&set);
         sigaddset(&set, sig);
         while (sigtimedwait(&set, NULL, &none) == sig)
@@ -83,7 +85,7 @@ static void stop_too(struct ls_session *s, int sig)
         kill(getpid(), sig);
         pthread_sigmask(SIG_UNBLOCK, &set, &old);       /* stops here */
         pthread_sigmask(SIG_SETMASK, &old, NULL);
-        ls_session_heartbeat(s, ls_session_clock(CLOCK_MONOTONIC));
+        ls_recording_away(s, 0);
         continue_program(s);
 }
 
@@ -123,6 +125,14 @@ static int is_wish_to_end(int sig)
         return sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
 }
 
+/* The terminal's stop of a recorder that has no program of its own: the agents wait for us. */
+static void stop_alone(struct ls_session *s)
+{
+        ls_recording_away(s, 1);
+        kill(getpid(), SIGSTOP);
+        ls_recording_away(s, 0);
+}
+
 void ls_signals_handle(struct ls_session *s)
 {
         struct signalfd_siginfo si;
@@ -138,25 +148,17 @@ void ls_signals_handle(struct ls_session *s)
                 }
                 if (is_wish_to_end((int)si.ssi_signo))
                         s->stopping = 1;
-                pass_on(s, &si);
+                if (s->launch.pid)
+                        pass_on(s, &si);
+                else if (si.ssi_signo == SIGTSTP)
+                        stop_alone(s);
                 came = 1;
         }
-        if (came && !s->exited) {       /* a new one, with nothing pending */
+        if (!s->launch.pid || s->exited)
+                return;
+        if (came) {                     /* a new one, with nothing pending */
                 ls_sentinel_stop(s->sentinel);
                 s->sentinel = ls_sentinel_start();
         }
-        if (!s->exited)
-                look_at_program(s);
-}
-
-void ls_signals_reap(struct ls_session *s)
-{
-        int status = 0;
-
-        if (s->reaped)
-                return;
-        s->reaped = 1;
-        while (waitpid(s->pid, &status, 0) < 0 && errno == EINTR)
-                ;
-        s->exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        look_at_program(s);
 }

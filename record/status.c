@@ -1,12 +1,15 @@
 /* What record prints while it runs and at the end, on stderr: stdout belongs to the program. */
-#include "record/session.h"
-#include "record/trace_file.h"
+#include "record/status.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "record/pause.h"
+#include "record/session.h"
+#include "record/totals.h"
 
 static const char *const loss_labels[] = {
 #define LS_LOSS(NAME, key, unit, counted, part, label) label,
@@ -60,10 +63,20 @@ void ls_status_clear(struct ls_session *s)
         s->terminal &= 1;
 }
 
-void ls_status_notice(struct ls_session *s, const char *text)
+void ls_status_notice(void *session, const char *text)
 {
+        struct ls_session *s = session;
+
         if (s->n_notices < LS_NOTICES && (s->notices[s->n_notices] = strdup(text)))
                 s->n_notices++;
+}
+
+void ls_status_say(void *session, const char *text)
+{
+        struct ls_session *s = session;
+
+        ls_trace_notice(s->writer, text);
+        ls_status_notice(s, text);
 }
 
 static void print_rate(const struct ls_session *s, const struct ls_sums *sums)
@@ -139,7 +152,7 @@ static void print_nothing(const struct ls_session *s, const struct ls_sums *sums
         if (sums->samples || sums->wall_ticks || sums->suspended_ticks || (s->pause.was_on && !ls_pause_enabled_ns(s)) ||
             !s->with_agent || s->o->bare_tick)
                 return;
-        switch (atomic_load(&s->root->memory.shm->agent_state)) {
+        switch (atomic_load(&s->targets[0]->memory.shm->agent_state)) {
         case LS_AGENT_NONE:
                 ls_warning("the agent did not come up in %s, so nothing was recorded; see: luasample doctor", command);
                 break;
@@ -166,7 +179,7 @@ static void print_nothing(const struct ls_session *s, const struct ls_sums *sums
 static void print_unsampled(const struct ls_session *s, const struct ls_sums *sums)
 {
         uint64_t cpu = sums->cpu_ns, all = sums->process_cpu_ns;
-        uint32_t state = atomic_load(&s->root->memory.shm->agent_state);
+        uint32_t state = atomic_load(&s->targets[0]->memory.shm->agent_state);
 
         if (s->pause.was_on || state < LS_AGENT_SAMPLING || all <= cpu || all - cpu < UNSAMPLED_LEAST_NS ||
             all - cpu < all / UNSAMPLED_SHARE)
@@ -190,7 +203,7 @@ static void print_threads(const struct ls_session *s, const struct ls_sums *sums
 
         if (n)
                 fprintf(stderr, "[ luasample: note: %" PRIu64 " thread%s not recorded: %u are at one time ]\n", n,
-                        n == 1 ? " was" : "s were", s->root->memory.agent_rings);
+                        n == 1 ? " was" : "s were", s->targets[0]->memory.agent_rings);
 }
 
 static void print_files(const struct ls_session *s)

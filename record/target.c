@@ -1,7 +1,7 @@
 /* One process that is recorded: see target.h. */
 #include "record/target.h"
 
-#include "record/attach/threads.h"
+#include "record/process/thread_ids.h"
 #include "record/worker/worker.h"
 
 #include <signal.h>

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "record/translate/drain.h"
-#include "record/memory.h"
+#include "record/process/memory.h"
 #include "record/tick/ticker.h"
 #include "record/translate/translate.h"
 #include "record/watcher.h"
@@ -24,6 +24,8 @@ struct ls_sums {
 #define LS_TARGET_NAME 200
 
 struct ls_target {
+        const struct ls_process_kind *kind;     /* see session.h */
+        struct ls_attached *attached;           /* of one that ran already: attached.c */
         pid_t pid;
         char name[LS_TARGET_NAME];              /* what it was called when it came */
         char cwd[PATH_MAX];                     /* at its start */

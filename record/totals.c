@@ -1,11 +1,15 @@
 /* Facts and totals of a recording: INFO, CLOCKS and THREADCPU records of the trace. */
-#include "record/session.h"
+#include "record/totals.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+#include "record/pause.h"
+#include "record/session.h"
+#include "record/worker/worker.h"
 
 static const char *const info_keys[] = {
 #define LS_INFO(NAME, key, type, merged, help) key,
@@ -99,13 +103,11 @@ void ls_totals_start(struct ls_session *s)
         put_u64(s, INFO_START_MONOTONIC, s->rotate.begin_ns);
         put_u64(s, INFO_DEPTH, s->o->depth);
         put_u64(s, INFO_PRIVATE_ARGS, !s->o->no_args);
-        if (s->o->events & LS_RECORD_CPU)
-                ls_trace_event(s->writer, LS_EVENT_CPU, s->o->interval_ns);
-        if (s->o->events & LS_RECORD_WALL)
-                ls_trace_event(s->writer, LS_EVENT_WALL, s->o->interval_ns);
-        if (s->o->events & LS_RECORD_SUSPENDED) {
-                ls_trace_event(s->writer, LS_EVENT_SUSPENDED, s->o->interval_ns);
-                ls_trace_event(s->writer, LS_EVENT_READY, s->o->interval_ns);
+        for (unsigned event = 1; event < LS_EVENT_NEXT; event++) {
+                const struct ls_event_kind_info *k = ls_event_kind(event);
+
+                if (k && (s->o->events & (1u << k->asked)))
+                        ls_trace_event(s->writer, event, s->o->interval_ns);
         }
         ls_totals_clocks(s);
 }
@@ -174,6 +176,29 @@ static void put_lost_ticks(struct ls_session *s, const struct ls_sums *sums)
                         put_loss(s, i, sums->lost[i]);
 }
 
+static uint64_t since(uint64_t now, uint64_t before)
+{
+        return now > before ? now - before : 0;
+}
+
+void ls_totals_since(struct ls_sums *sums, const struct ls_sums *before)
+{
+        enum { COUNTS, HOLDS };
+
+#define LS_FIGURE(field, INFO, switched, value) \
+        if (switched == COUNTS) \
+                sums->field = since(sums->field, before->field);
+#include "record/figures.def"
+#undef LS_FIGURE
+        for (unsigned i = 0; i < LS_NLOSSES; i++)
+                sums->lost[i] = since(sums->lost[i], before->lost[i]);
+}
+
+uint64_t ls_totals_own_cpu(const struct ls_session *s)
+{
+        return ls_session_clock(CLOCK_PROCESS_CPUTIME_ID) + ls_workers_cpu_ns(s->workers);
+}
+
 void ls_totals_second(struct ls_session *s, uint64_t now_ns)
 {
         struct ls_sums sums;
@@ -181,7 +206,7 @@ void ls_totals_second(struct ls_session *s, uint64_t now_ns)
         for (unsigned i = 0; i < s->n_targets; i++)
                 ls_target_second(s->targets[i], now_ns);
         ls_totals_sums(s, &sums);
-        ls_rotate_sums(&sums, &s->rotate.before);
+        ls_totals_since(&sums, &s->rotate.before);
         if (!s->runtime_written) {              /* so that a trace without an end has it too */
                 put_runtime(s, &sums);
                 s->runtime_written = s->has_runtime;
@@ -209,7 +234,7 @@ uint64_t ls_totals_lost_ticks(const struct ls_sums *sums)
 /* The timer that the program's ticker has fallen back to, if it has. */
 static void put_timer(struct ls_session *s)
 {
-        const struct ls_ticker *ticker = s->root->ticker;
+        const struct ls_ticker *ticker = s->targets[0]->ticker;
 
         if (!ticker || ls_ticker_timer(ticker) == s->timer)
                 return;
@@ -227,7 +252,7 @@ void ls_totals_process(struct ls_session *s, const struct ls_target *t)
         if (totals.from_ns < s->rotate.begin_ns)
                 totals.from_ns = s->rotate.begin_ns;
         ls_target_sums(t, &sums);
-        ls_rotate_sums(&sums, &t->before);
+        ls_totals_since(&sums, &t->before);
         totals.ticks = sums.ticks;
         totals.samples = sums.samples;
         totals.lost_ticks = ls_totals_lost_ticks(&sums);
@@ -246,7 +271,7 @@ void ls_totals_write(struct ls_session *s)
                 sums = s->flight.sums;
         else
                 ls_totals_sums(s, &sums);
-        ls_rotate_sums(&sums, &s->rotate.before);
+        ls_totals_since(&sums, &s->rotate.before);
         for (unsigned i = 0; i < s->n_targets; i++)
                 ls_totals_process(s, s->targets[i]);
         put_runtime(s, &sums);
@@ -257,7 +282,7 @@ void ls_totals_write(struct ls_session *s)
 #define LS_FIGURE(field, INFO, switched, value) put_u64(s, INFO_##INFO, sums.field);
 #include "record/figures.def"
 #undef LS_FIGURE
-        put_u64(s, INFO_RECORDER_CPU, (s->flight.joined ? s->flight.recorder_ns : ls_session_own_cpu(s)) -
+        put_u64(s, INFO_RECORDER_CPU, (s->flight.joined ? s->flight.recorder_ns : ls_totals_own_cpu(s)) -
                                      s->rotate.recorder_before_ns);
         if (s->exited)
                 put_u64(s, INFO_EXIT_STATUS, (uint64_t)s->exit_status);

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "record/attach/threads.h"
+#include "record/process/thread_ids.h"
 #include "record/worker/broker.h"
 #include "record/worker/outside.h"
 #include "record/worker/worker.h"

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "record/memory.h"
+#include "record/process/memory.h"
 
 struct ls_broker;
 

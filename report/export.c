@@ -19,7 +19,7 @@ unsigned ls_report_export_dims(const struct ls_report_options *o)
 
         if (e->flags & LS_EXPORT_TABLE)
                 return ls_rows_dims(o);
-        return LS_DIM_NOLINE | (e->flags & LS_EXPORT_ROWS ? 0 : e->dims) | (e->flags & LS_EXPORT_BY ? by : 0) |
+        return (e->flags & LS_EXPORT_ROWS ? 0 : e->dims) | (e->flags & LS_EXPORT_BY ? by : 0) |
                (o->per_thread ? LS_DIM_THREAD : 0);
 }
 
@@ -62,13 +62,6 @@ static int find_frames(struct ls_export_job *job)
                 error = ls_grouping_new(&ls_keys[0], r->profile, r->labels, &job->functions);
                 job->frames = job->functions;
         }
-        if (!error && job->frames->noline_group) {
-                error = tags_room(&job->tags, 1);
-                if (!error) {
-                        job->tags.noline = (uint32_t)job->tags.n;
-                        job->tags.texts[job->tags.n++] = ls_group_text(job->frames, job->frames->noline_group);
-                }
-        }
         return error;
 }
 
@@ -77,7 +70,7 @@ static struct ls_export_cell make_cell(const struct ls_export_job *job, const st
         const struct ls_export_tags *tags = &job->tags;
         struct ls_export_cell cell = { .ticks = c->ticks, .stack = c->stack, .zone = c->zone, .thread = c->thread,
                                        .vm = c->vm, .coroutine = c->coroutine, .trace = c->trace, .label = c->label,
-                                       .vmstate = c->vmstate, .noline = c->noline };
+                                       .vmstate = c->vmstate };
 
         if (!(job->r->o->exporter->flags & LS_EXPORT_BY))
                 return cell;
@@ -85,11 +78,6 @@ static struct ls_export_cell make_cell(const struct ls_export_job *job, const st
                 cell.prefix = tags->base[0] + ls_group_of_cell(job->by[0], c);
         if (tags->base[1])
                 cell.suffix = tags->base[1] + ls_group_of_cell(job->by[1], c);
-        /* A leaf shown as a line that is not known gives its place to a frame that says so. */
-        if (c->noline && tags->noline && !cell.suffix) {
-                cell.stack = job->r->profile->stacks[c->stack].parent;
-                cell.suffix = tags->noline;
-        }
         return cell;
 }
 

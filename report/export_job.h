@@ -11,7 +11,6 @@ struct ls_export_tags {
         const char **texts;             /* from 1 */
         size_t n;
         uint32_t base[2];               /* tag of group 0 of each level; 0 = this level is of frames */
-        uint32_t noline;                /* tag of leaves whose line is not known; 0 = none */
 };
 
 struct ls_export_job {

@@ -163,7 +163,7 @@ static int run_report(const struct ls_report_options *o, struct ls_profile *p)
         if (!error)
                 warn_of_labels(o, p);
         if (!error)
-                error = aggregate_events(p, &filter, view ? view->dims(o) : ls_report_export_dims(o), events);
+                error = aggregate_events(p, &filter, view ? (view->dims ? view->dims(o) : 0) : ls_report_export_dims(o), events);
         r.labels = labels;
         r.filter = &filter;
         r.aggregate = events[0];

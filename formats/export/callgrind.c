@@ -35,7 +35,6 @@ struct graph {
         struct cost *costs;
         struct edge *edges;
         size_t n_costs, n_edges;
-        uint64_t *noline;               /* [n_functions] self ticks without a line */
         uint32_t *object;               /* [n_mappings] the first mapping of the same file; 0 = the runtime's file */
         uint64_t samples, us;           /* sums of what was written */
         uint8_t *fl_named, *fn_named, *ob_named;        /* names that were written already */
@@ -75,16 +74,15 @@ static uint32_t root_function(const struct ls_profile *p)
         return p->n_functions;
 }
 
-/* Self ticks by location and without a line; *ret_self by stack. */
+/* Self ticks by location; *ret_self by stack. */
 static int sum_cells(struct graph *g, uint64_t **ret_self)
 {
         const struct ls_profile *p = g->p;
         uint64_t *by_location = calloc((size_t)p->n_locations + 1, sizeof(*by_location));
         uint64_t *self = calloc((size_t)p->n_stacks + 1, sizeof(*self));
 
-        g->noline = calloc((size_t)p->n_functions + 1, sizeof(*g->noline));
-        g->costs = malloc(((size_t)p->n_locations + p->n_functions + 1) * sizeof(*g->costs));
-        if (!by_location || !self || !g->noline || !g->costs) {
+        g->costs = malloc(((size_t)p->n_locations + 1) * sizeof(*g->costs));
+        if (!by_location || !self || !g->costs) {
                 free(by_location);
                 free(self);
                 return -ENOMEM;
@@ -93,18 +91,12 @@ static int sum_cells(struct graph *g, uint64_t **ret_self)
                 const struct ls_export_cell *c = &g->in->cells[i];
 
                 self[c->stack] += c->ticks;
-                if (c->noline)
-                        g->noline[function_of(p, c->stack)] += c->ticks;
-                else
-                        by_location[p->stacks[c->stack].location] += c->ticks;
+                by_location[p->stacks[c->stack].location] += c->ticks;
         }
         for (uint32_t i = 0; i < p->n_locations; i++)
                 if (by_location[i])
                         g->costs[g->n_costs++] = (struct cost){ p->locations[i].function, p->locations[i].line,
                                                                 by_location[i] };
-        for (uint32_t i = 0; i < p->n_functions; i++)
-                if (g->noline[i])
-                        g->costs[g->n_costs++] = (struct cost){ i, 0, g->noline[i] };
         free(by_location);
         qsort(g->costs, g->n_costs, sizeof(*g->costs), by_cost);
         *ret_self = self;
@@ -444,7 +436,6 @@ static int callgrind_write(FILE *out, const struct ls_export *in)
         free(self);
         free(g.costs);
         free(g.edges);
-        free(g.noline);
         free(g.fl_named);
         free(g.fn_named);
         free(g.has_line);

@@ -137,15 +137,9 @@ static int push(struct builder *b, size_t *n, struct member m)
         return r;
 }
 
-static uint64_t noline_of(const struct builder *b, uint32_t stack)
-{
-        return b->rq->noline ? b->rq->noline[stack] : 0;
-}
-
 /* The frames that follow those of node members m[0..n): callees, or callers with inverse. */
 static int collect_next(struct builder *b, const struct member *m, size_t n, size_t *ret_n)
 {
-        const uint32_t no_stack = b->p->n_stacks;       /* has no children */
         size_t found = 0;
         int r = 0;
 
@@ -157,14 +151,8 @@ static int collect_next(struct builder *b, const struct member *m, size_t n, siz
                                 r = push(b, &found, (struct member){ label_at(b, up), up, m[i].ticks, m[i].total });
                         continue;
                 }
-                for (uint32_t c = b->first_child[m[i].at]; !r && c; c = b->next[c]) {
-                        uint64_t noline = noline_of(b, c);
-
-                        r = push(b, &found, (struct member){ label_at(b, c), c, b->rq->self[c] - noline,
-                                                             b->totals[c] - noline });
-                        if (!r)
-                                r = push(b, &found, (struct member){ b->rq->noline_label, no_stack, noline, noline });
-                }
+                for (uint32_t c = b->first_child[m[i].at]; !r && c; c = b->next[c])
+                        r = push(b, &found, (struct member){ label_at(b, c), c, b->rq->self[c], b->totals[c] });
         }
         *ret_n = found;
         return r;
@@ -270,13 +258,8 @@ static int start(struct builder *b)
 
                 r = collect_next(b, &top, 1, &n);
         } else {
-                for (uint32_t i = 1; !r && i < b->p->n_stacks; i++) {
-                        uint64_t noline = noline_of(b, i), ticks = b->rq->self[i] - noline;
-
-                        r = push(b, &n, (struct member){ label_at(b, i), i, ticks, ticks });
-                        if (!r)
-                                r = push(b, &n, (struct member){ b->rq->noline_label, i, noline, noline });
-                }
+                for (uint32_t i = 1; !r && i < b->p->n_stacks; i++)
+                        r = push(b, &n, (struct member){ label_at(b, i), i, b->rq->self[i], b->rq->self[i] });
         }
         for (size_t i = 0; !r && i < n; i++)
                 b->tree->nodes[0].total += b->next_members[i].total;

@@ -25,8 +25,6 @@ struct ls_calltree_request {
         const struct ls_profile *profile;
         const uint64_t *self;           /* [n_stacks] ticks that ended in a stack */
         const uint32_t *label_of_location;      /* [n_locations] */
-        const uint64_t *noline;         /* [n_stacks] part of self whose leaf is shown as noline_label; NULL = none */
-        uint32_t noline_label;
         uint64_t min;                   /* nodes with fewer ticks get no children */
         int inverse;                    /* roots are the functions that ran, their children called them */
         int want_nodes_of_stacks;       /* not with inverse or min */

@@ -17,7 +17,6 @@ struct ls_export_cell {                 /* ticks of one stack, after all filters
         uint32_t prefix, suffix;        /* tags: a frame above the roots, a frame below the leaf; 0 = none */
         uint32_t zone, thread, vm, coroutine, trace, label;     /* of the dims that the exporter asked for; else 0 */
         uint8_t vmstate;                /* likewise */
-        uint8_t noline;                 /* the leaf's line is not known */
 };
 
 /* Sample rows that pass the filters, as in struct ls_sample_block: wanted[i] says whether row i is. Rows of one thread

@@ -58,12 +58,12 @@ static char *take(struct jsonl *s)
         return copy;
 }
 
-static const char *frame(struct jsonl *s, uint32_t location, int noline)
+static const char *frame(struct jsonl *s, uint32_t location)
 {
         const struct ls_profile *p = s->p;
         const struct ls_location *l = &p->locations[location];
         const struct ls_function *f = &p->functions[l->function];
-        char **text = &s->frame[noline ? (size_t)p->n_locations + l->function : location];
+        char **text = &s->frame[location];
 
         if (*text)
                 return *text;
@@ -72,7 +72,7 @@ static const char *frame(struct jsonl *s, uint32_t location, int noline)
         if (f->kind == LS_FUNC_LUA) {
                 add_text(s->gen, "source", s->in->labels->source[f->source]);
                 add_number(s->gen, "line_defined", f->first_line);
-                if (l->line && !noline)
+                if (l->line)
                         add_number(s->gen, "line", l->line);
         }
         yajl_gen_map_close(s->gen);
@@ -131,7 +131,7 @@ static const char *labels(struct jsonl *s, uint32_t id)
         return s->label[id] ? s->label[id] : "{}";
 }
 
-static void put_stack(struct jsonl *s, uint32_t stack, int noline)
+static void put_stack(struct jsonl *s, uint32_t stack)
 {
         const struct ls_profile *p = s->p;
 
@@ -139,7 +139,7 @@ static void put_stack(struct jsonl *s, uint32_t stack, int noline)
         for (uint32_t at = stack; at; at = p->stacks[at].parent) {
                 if (at != stack)
                         fputc_unlocked(',', s->out);
-                fputs_unlocked(frame(s, p->stacks[at].location, noline && at == stack), s->out);
+                fputs_unlocked(frame(s, p->stacks[at].location), s->out);
         }
         fputs_unlocked("]}\n", s->out);
 }
@@ -147,7 +147,6 @@ static void put_stack(struct jsonl *s, uint32_t stack, int noline)
 static void put_row(struct jsonl *s, const struct ls_sample_block *b, uint32_t i)
 {
         uint64_t after = b->time_ns[i] > s->start_ns ? b->time_ns[i] - s->start_ns : 0;
-        int noline = (b->flags[i] & LS_SAMPLE_NO_LINE) && b->vmstate[i] == LS_VMSTATE_NATIVE;
 
         fputc_unlocked('{', s->out);
         if (b->event[i] != LS_EVENT_CPU)
@@ -163,7 +162,7 @@ static void put_row(struct jsonl *s, const struct ls_sample_block *b, uint32_t i
                 fputs_unlocked(",\"vm\":null,\"coroutine\":null", s->out);
         if (b->label[i])
                 fprintf(s->out, ",\"labels\":%s", labels(s, b->label[i]));
-        put_stack(s, b->stack[i], noline);
+        put_stack(s, b->stack[i]);
 }
 
 static int put_rows(void *ctx, const struct ls_sample_block *b, const uint8_t *wanted)

@@ -67,7 +67,7 @@ struct otlp {
         uint32_t key[N_DIMS], thread_id_key, event, nanoseconds;        /* strings */
         uint32_t frame_type[2];         /* attributes */
         /* Numbers in the dictionary by ours; 0 = not there yet. */
-        uint32_t *mapping, *location, *noline, *function, *source, *stack, *noline_stack;
+        uint32_t *mapping, *location, *function, *source, *stack;
         uint32_t *dim_attribute[N_DIMS], *thread_id;
         uint32_t *label_key, *label_attribute;  /* string and attribute of each label of the program */
         int failed;                     /* -errno */
@@ -248,11 +248,11 @@ static uint32_t function_number(struct otlp *s, uint32_t id)
         return s->function[id] = s->n_functions++;
 }
 
-static uint32_t location_number(struct otlp *s, uint32_t id, int noline)
+static uint32_t location_number(struct otlp *s, uint32_t id)
 {
         const struct ls_location *l = &s->p->locations[id];
         const struct ls_function *f = &s->p->functions[l->function];
-        uint32_t *number = noline ? &s->noline[l->function] : &s->location[id], function, mapping;
+        uint32_t *number = &s->location[id], function, mapping;
 
         if (*number)
                 return *number;
@@ -263,7 +263,7 @@ static uint32_t location_number(struct otlp *s, uint32_t id, int noline)
                 ls_proto_u64(&s->element, LOCATION_ADDRESS,
                              s->p->mappings[f->mapping].start + (f->offset - s->p->mappings[f->mapping].file_offset));
         ls_proto_u64(&s->inner, LINE_FUNCTION, function);
-        ls_proto_u64(&s->inner, LINE_LINE, noline ? 0 : l->line);
+        ls_proto_u64(&s->inner, LINE_LINE, l->line);
         ls_proto_message(&s->element, LOCATION_LINE, &s->inner);
         ls_buf_varint(&s->packed, s->frame_type[is_native(f)]);
         ls_proto_message(&s->element, LOCATION_ATTRIBUTE, &s->packed);
@@ -271,17 +271,17 @@ static uint32_t location_number(struct otlp *s, uint32_t id, int noline)
         return *number = s->n_locations++;
 }
 
-static uint32_t stack_number(struct otlp *s, uint32_t stack, int noline)
+static uint32_t stack_number(struct otlp *s, uint32_t stack)
 {
         const struct ls_stack *stacks = s->p->stacks;
-        uint32_t *number = noline ? &s->noline_stack[stack] : &s->stack[stack];
+        uint32_t *number = &s->stack[stack];
 
         if (!stack || *number)
                 return stack ? *number : 0;
         for (uint32_t at = stack; at; at = stacks[at].parent)   /* locations first: they use the same buffers */
-                location_number(s, stacks[at].location, noline && at == stack);
+                location_number(s, stacks[at].location);
         for (uint32_t at = stack; at; at = stacks[at].parent)
-                ls_buf_varint(&s->packed, location_number(s, stacks[at].location, noline && at == stack));
+                ls_buf_varint(&s->packed, location_number(s, stacks[at].location));
         ls_proto_message(&s->element, STACK_LOCATION, &s->packed);
         add(s, DICT_STACK, &s->element);
         return *number = s->n_stacks++;
@@ -358,7 +358,7 @@ static uint64_t to_ns(const struct ls_export *in, uint64_t ticks)
 static void add_sample(struct otlp *s, const struct ls_export_cell *c)
 {
         const uint32_t ids[N_DIMS] = { c->vmstate, c->zone, c->thread, c->vm, c->coroutine };
-        uint32_t stack = stack_number(s, c->stack, c->noline), numbers[N_DIMS + 1 + LS_EXPORT_LABELS];
+        uint32_t stack = stack_number(s, c->stack), numbers[N_DIMS + 1 + LS_EXPORT_LABELS];
         size_t n = N_DIMS + 1;
 
         for (size_t i = 0; i < N_DIMS; i++)     /* without a VM the main coroutine is none */
@@ -448,9 +448,9 @@ static int new_tables(struct otlp *s)
 {
         const struct ls_profile *p = s->p;
         struct { uint32_t **table; uint32_t n; } tables[] = {
-                { &s->mapping, p->n_mappings }, { &s->location, p->n_locations }, { &s->noline, p->n_functions },
+                { &s->mapping, p->n_mappings }, { &s->location, p->n_locations },
                 { &s->function, p->n_functions }, { &s->source, p->n_sources }, { &s->stack, p->n_stacks },
-                { &s->noline_stack, p->n_stacks }, { &s->thread_id, p->n_threads },
+                { &s->thread_id, p->n_threads },
                 { &s->dim_attribute[0], LS_NVMSTATES }, { &s->dim_attribute[1], p->n_zones },
                 { &s->dim_attribute[2], p->n_threads }, { &s->dim_attribute[3], p->n_vms },
                 { &s->dim_attribute[4], p->n_coroutines },
@@ -470,7 +470,7 @@ static int new_tables(struct otlp *s)
 static void free_tables(struct otlp *s)
 {
         struct ls_buf *buffers[] = { &s->dictionary, &s->element, &s->inner, &s->value, &s->sample, &s->packed };
-        uint32_t *tables[] = { s->mapping, s->location, s->noline, s->function, s->source, s->stack, s->noline_stack,
+        uint32_t *tables[] = { s->mapping, s->location, s->function, s->source, s->stack,
                                s->thread_id, s->label_key, s->label_attribute };
 
         struct known_string *e, *next;

@@ -48,7 +48,7 @@ struct pprof {
         struct ls_buf element, part;            /* of what it needs, which is written before it */
         uint32_t n_strings, n_locations, n_functions, n_mappings;
         /* Numbers in the profile, by ours; 0 = not there yet. */
-        uint32_t *location, *noline, *function, *mapping, *source;
+        uint32_t *location, *function, *mapping, *source;
         uint32_t *dim_text[N_DIMS];     /* string + 1 of each id */
         uint32_t dim_key[N_DIMS];
         uint32_t *label_key, *label_value;      /* strings + 1 of each label of the program */
@@ -165,19 +165,18 @@ static uint32_t function_id(struct pprof *s, uint32_t function)
         return s->function[function] = s->n_functions;
 }
 
-/* noline: the place in the function is not known. */
-static uint32_t location_id(struct pprof *s, uint32_t location, int noline)
+static uint32_t location_id(struct pprof *s, uint32_t location)
 {
         const struct ls_location *l = &s->p->locations[location];
         const struct ls_function *f = &s->p->functions[l->function];
-        uint32_t *id = noline ? &s->noline[l->function] : &s->location[location], function, mapping;
+        uint32_t *id = &s->location[location], function, mapping;
 
         if (*id)
                 return *id;
         function = function_id(s, l->function);
         mapping = mapping_id(s, f);
         ls_proto_u64(&s->part, LINE_FUNCTION, function);
-        ls_proto_u64(&s->part, LINE_LINE, noline ? 0 : l->line);
+        ls_proto_u64(&s->part, LINE_LINE, l->line);
         ls_proto_u64(&s->element, LOCATION_ID, ++s->n_locations);
         ls_proto_u64(&s->element, LOCATION_MAPPING, mapping);
         ls_proto_u64(&s->element, LOCATION_ADDRESS, address_of(s->p, f));
@@ -238,9 +237,9 @@ static void put_sample(struct pprof *s, const struct ls_export_cell *c)
         const struct ls_profile *p = s->p;
         uint32_t at = c->stack;
 
-        ls_buf_varint(&s->packed, location_id(s, p->stacks[at].location, c->noline));
+        ls_buf_varint(&s->packed, location_id(s, p->stacks[at].location));
         while (at && (at = p->stacks[at].parent) != 0)
-                ls_buf_varint(&s->packed, location_id(s, p->stacks[at].location, 0));
+                ls_buf_varint(&s->packed, location_id(s, p->stacks[at].location));
         ls_proto_message(&s->message, SAMPLE_LOCATION, &s->packed);
         ls_buf_varint(&s->packed, c->ticks < INT64_MAX ? c->ticks : INT64_MAX);
         ls_buf_varint(&s->packed, to_ns(s->in, c->ticks));
@@ -312,13 +311,12 @@ static int new_tables(struct pprof *s)
         int ok;
 
         s->location = calloc((size_t)p->n_locations + 1, sizeof(*s->location));
-        s->noline = calloc((size_t)p->n_functions + 1, sizeof(*s->noline));
         s->function = calloc((size_t)p->n_functions + 1, sizeof(*s->function));
         s->mapping = calloc((size_t)p->n_mappings + 1, sizeof(*s->mapping));
         s->source = calloc((size_t)p->n_sources + 1, sizeof(*s->source));
         s->label_key = calloc((size_t)p->n_sample_labels + 1, sizeof(*s->label_key));
         s->label_value = calloc((size_t)p->n_sample_labels + 1, sizeof(*s->label_value));
-        ok = s->label_key && s->label_value && s->location && s->noline && s->function && s->mapping && s->source;
+        ok = s->label_key && s->label_value && s->location && s->function && s->mapping && s->source;
         for (unsigned i = 0; i < N_DIMS; i++) {
                 s->dim_text[i] = calloc((size_t)sizes[i] + 1, sizeof(*s->dim_text[i]));
                 ok = ok && s->dim_text[i];
@@ -337,7 +335,6 @@ static void free_tables(struct pprof *s)
         free(s->label_key);
         free(s->label_value);
         free(s->location);
-        free(s->noline);
         free(s->function);
         free(s->mapping);
         free(s->source);

@@ -1,6 +1,7 @@
 /* Several recordings become one trace: see merge.h. First it is decided what ticks and times mean; then the inputs are
  * written one after the other, each with its dictionaries, and its samples in chunks as they were. */
 #include "formats/merge/parts.h"
+#include "formats/wire/events.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -142,19 +143,16 @@ static int copy_block(void *ctx, const struct ls_sample_block *b)
         struct ls_trace_writer *w = ids->m->w;
 
         for (uint32_t i = 0; i < b->n; i++) {
-                int ticks = b->event[i] == LS_EVENT_CPU || b->event[i] == LS_EVENT_WALL ||
-                            b->event[i] == LS_EVENT_SUSPENDED || b->event[i] == LS_EVENT_READY;
-
                 if (ls_merge_lost(ids, b->stack[i], b->zone[i], b->label[i]))
                         return -ENOMEM;
                 ls_trace_sample(w, &(struct ls_sample_row){
-                        .event = b->event[i], .vmstate = b->vmstate[i], .flags = b->flags[i] | ids->in->flags,
+                        .event = b->event[i], .vmstate = b->vmstate[i], .flags = (b->flags[i] & (uint8_t)~LS_SAMPLE_NO_LINE) | ids->in->flags,
                         .stack = ids->stacks[b->stack[i]],
                         .thread = ids->threads[b->thread[i]], .vm = ids->vms[b->vm[i]], .zone = ids->zones[b->zone[i]],
                         .label = ids->labels[b->label[i]],
                         .coroutine = ls_merge_id(ids->coroutines, ids->p->n_coroutines, b->coroutine[i]),
                         .time_ns = b->time_ns[i] + ids->in->shift_ns,
-                        .weight = b->weight[i] * (ticks ? ids->in->scale : 1) });
+                        .weight = b->weight[i] * (ls_event_is_time(b->event[i]) ? ids->in->scale : 1) });
         }
         return ls_trace_flush(w, 0, 1);
 }

@@ -8,7 +8,7 @@
 #include "formats/wire/kinds.h"
 
 #define LS_TRACE_MAJOR 1u               /* a reader refuses a greater one */
-#define LS_TRACE_MINOR 0u               /* grows with additions that old readers may skip */
+#define LS_TRACE_MINOR 1u               /* grows with additions that old readers may skip; 1: LS_SAMPLE_NO_LINE has ended */
 
 #define LS_FILE_MAGIC "\x89LST\r\n\x1a\n"       /* 8 bytes; a transfer as text breaks it */
 

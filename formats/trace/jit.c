@@ -314,6 +314,8 @@ static uint32_t meant(struct work *w, uint32_t stack, const struct place *place)
 
         if (!w->p->stacks[stack].parent)
                 return stack;
+        if (!w->p->locations[w->p->stacks[stack].location].line)        /* the place in the code is not known */
+                return make_stack(w, base, make_location(w, function, 0));
         if (!place->n)                  /* nothing is known but the function */
                 return make_stack(w, base, start_location(w, &w->p->jittraces[place->trace], below.location));
         if (place->headless)

@@ -25,6 +25,7 @@ static void reader_free(struct ls_reader *r)
         }
         ls_sample_buffers_free(r->buffers);
         free(r->jit_moves);
+        free(r->no_line);
         free(r->texts);
         free(r->maps);
         free(r->chunks);

@@ -1,5 +1,5 @@
 /* The reader's inside: shared by scan.c (bytes to sound chunks), tables.c (records to rows),
- * resolve.c (rows to the profile), reader.c, samples.c and dump.c. */
+ * resolve.c (rows to the profile), no_line.c, jit.c, reader.c, samples.c and dump.c. */
 #ifndef LS_FORMATS_TRACE_READER_PARTS_H
 #define LS_FORMATS_TRACE_READER_PARTS_H
 
@@ -41,6 +41,7 @@ struct ls_reader {
         uint64_t size;                  /* of the file when it was opened */
         uint64_t interval_ns;           /* from the file header, 0 when that is damaged */
         int header_ok;
+        uint16_t minor;                 /* likewise */
 
         struct ls_chunk_ref *chunks;
         uint32_t n_chunks, cap_chunks;
@@ -74,6 +75,8 @@ struct ls_reader {
         struct ls_sample_buffers *buffers;
         struct ls_jit_move *jit_moves;  /* by stack of the file; NULL = none ends in machine code */
         uint32_t n_jit_moves;
+        uint32_t *no_line;              /* by stack of the file: the same with a leaf at line 0, where a row with
+                                         * LS_SAMPLE_NO_LINE has it; NULL = no row has the flag */
 };
 
 #define LS_WINDOW (256u << 10)
@@ -112,7 +115,16 @@ int ls_resolve_jit(struct ls_reader *r);
  * Only when there are jit_moves. */
 void ls_jit_move_rows(struct ls_reader *r, const uint32_t *weight, uint32_t n, uint32_t *stack, uint32_t *ret_trace);
 
+/* no_line.c: makes r->no_line of the rows of an old file, before ls_resolve_jit. Returns 0 or -ENOMEM. */
+int ls_resolve_no_line(struct ls_reader *r);
+/* Moves the rows with LS_SAMPLE_NO_LINE to stacks that have none. Only when there is no_line. */
+void ls_no_line_move_rows(const struct ls_reader *r, const uint8_t *vmstate, const uint8_t *flags, uint32_t n,
+                          uint32_t *stack);
+
 /* samples.c. */
+/* Gives all rows to fn, by stacks of the file whose ids are checked; chunks that make no sense are left out. Returns 0,
+ * -ENOMEM, or what fn returned. */
+int ls_samples_scan(struct ls_reader *r, ls_sample_fn fn, void *ctx);
 void ls_sample_buffers_free(struct ls_sample_buffers *b);
 
 #endif

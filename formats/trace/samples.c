@@ -338,11 +338,15 @@ static void fill_block(struct ls_reader *r, struct ls_sample_block *s)
         s->same_label = b->same32[U32_LABEL];
 }
 
-/* From stacks that end in machine code to those that are meant. */
+/* From the file's stacks to those that are meant: of rows without a line, and of those that end in machine code. */
 static int move_stacks(struct ls_reader *r, unsigned columns, struct ls_sample_block *s)
 {
         struct ls_sample_buffers *b = r->buffers;
 
+        if (r->no_line) {
+                b->f32[U32_STACK].n = 0;
+                ls_no_line_move_rows(r, s->vmstate, s->flags, s->n, b->u32[U32_STACK]);
+        }
         if (!r->jit_moves || (columns & LS_COL_PLACE))
                 return 0;
         if ((columns & LS_COL_TRACE) && s->n > b->trace_rows) {
@@ -388,13 +392,42 @@ static int stream_chunk(struct ls_reader *r, struct ls_chunk_ref *ref, unsigned 
         return fn(ctx, &block);
 }
 
+static int make_buffers(struct ls_reader *r)
+{
+        if (!r->buffers)
+                r->buffers = calloc(1, sizeof(*r->buffers));
+        return r->buffers ? 0 : -ENOMEM;
+}
+
+int ls_samples_scan(struct ls_reader *r, ls_sample_fn fn, void *ctx)
+{
+        int e = make_buffers(r);
+
+        for (uint32_t i = 0; !e && i < r->n_chunks; i++) {
+                struct ls_sample_block block = { .chunk = r->chunks[i].number };
+                struct ls_chunk_header h;
+                const char *why;
+
+                if (r->chunks[i].type != LS_CHUNK_SAMPLES || r->chunks[i].bad)
+                        continue;
+                e = ls_chunk_load(r, &r->chunks[i], &h, &why);
+                if (!e)
+                        e = decode_chunk(r, &h, 0, &block.n);
+                if (!e) {
+                        check_ids(r, block.n);
+                        fill_block(r, &block);
+                        e = fn(ctx, &block);
+                }
+                e = e == -EBADMSG ? 0 : e;      /* ls_profile_samples lists it as damage */
+        }
+        return e;
+}
+
 int ls_profile_samples(struct ls_profile *p, unsigned columns, ls_sample_fn fn, void *ctx)
 {
         struct ls_reader *r = p->priv;
 
-        if (!r->buffers)
-                r->buffers = calloc(1, sizeof(*r->buffers));
-        if (!r->buffers)
+        if (make_buffers(r))
                 return -ENOMEM;
         p->lost_ticks = p->jit_ticks = p->jit_approximate_ticks = p->jit_unknown_ticks = 0;
         for (uint32_t i = 0; i < r->n_chunks; i++) {

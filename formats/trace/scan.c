@@ -209,6 +209,7 @@ static int scan_header(struct ls_reader *r)
         if (h.major > LS_TRACE_MAJOR)
                 return -EPROTONOSUPPORT;
         r->header_ok = 1;
+        r->minor = h.minor;
         r->interval_ns = h.interval_ns;
         return 0;
 }

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/wire/events.h"
+
 #define ROW(...) ((const uint64_t[LS_COLUMNS_MAX]){ __VA_ARGS__ })
 
 static void fail(struct ls_trace_writer *w, int error)
@@ -235,6 +237,24 @@ uint32_t ls_trace_stack(struct ls_trace_writer *w, uint32_t parent, uint32_t loc
         return intern(w, LS_REC_STACK, ROW(parent, location));
 }
 
+uint32_t ls_trace_stack_no_line(struct ls_trace_writer *w, uint32_t stack)
+{
+        uint32_t parent, location, function;
+        const uint64_t *row;
+
+        if (!stack)
+                return 0;
+        row = ls_dict_row(&w->dict[LS_REC_STACK], stack);
+        parent = (uint32_t)row[LS_C_STACK_PARENT];
+        location = (uint32_t)row[LS_C_STACK_LOCATION];
+        row = location ? ls_dict_row(&w->dict[LS_REC_LOCATION], location) : NULL;
+        function = row ? (uint32_t)row[LS_C_LOCATION_FUNCTION] : 0;
+        row = function ? ls_dict_row(&w->dict[LS_REC_FUNCTION], function) : NULL;
+        if (!row || row[LS_C_FUNCTION_KIND] != LS_FUNC_LUA)
+                return stack;
+        return ls_trace_stack(w, parent, ls_trace_location(w, function, 0));
+}
+
 uint32_t ls_trace_zone(struct ls_trace_writer *w, uint32_t parent, uint32_t name)
 {
         return intern(w, LS_REC_ZONE, ROW(parent, name));
@@ -320,17 +340,11 @@ void ls_trace_irnames(struct ls_trace_writer *w, uint32_t vm, uint32_t names)
 
 void ls_trace_event(struct ls_trace_writer *w, enum ls_event_kind kind, uint64_t period_ns)
 {
-        static const struct { const char *name, *unit; int sampled; } events[] = {
-#define LS_EVENT(number, NAME, name, unit, sampled, help) [number] = { name, unit, sampled },
-#include "formats/wire/events.def"
-#undef LS_EVENT
-        };
-        const char *clock = kind == LS_EVENT_CPU ? "thread-cpu" : kind == LS_EVENT_WALL || kind == LS_EVENT_SUSPENDED || kind == LS_EVENT_READY
-                            ? "monotonic" : NULL;
+        const struct ls_event_kind_info *k = ls_event_kind(kind);
 
-        if (kind < sizeof(events) / sizeof(*events) && events[kind].name)
-                update(w, LS_REC_EVENT, ROW(kind, zstring(w, events[kind].name), zstring(w, events[kind].unit),
-                                            (uint64_t)events[kind].sampled, period_ns, zstring(w, clock)));
+        if (k)
+                update(w, LS_REC_EVENT, ROW(kind, zstring(w, k->name), zstring(w, k->unit_name), (uint64_t)k->sampled,
+                                            period_ns, zstring(w, k->clock)));
 }
 
 void ls_trace_sample(struct ls_trace_writer *w, const struct ls_sample_row *row)

@@ -55,6 +55,8 @@ void ls_trace_name(struct ls_trace_writer *w, uint32_t function, enum ls_name_ra
 uint32_t ls_trace_location(struct ls_trace_writer *w, uint32_t function, uint32_t line);
 /* parent: the stack of the caller, 0 = this is the root frame. */
 uint32_t ls_trace_stack(struct ls_trace_writer *w, uint32_t parent, uint32_t location);
+/* The same stack, where the line of the Lua function that is its leaf is not known. */
+uint32_t ls_trace_stack_no_line(struct ls_trace_writer *w, uint32_t stack);
 uint32_t ls_trace_zone(struct ls_trace_writer *w, uint32_t parent, uint32_t name);
 /* A key and value (strings) that hold together with the label parent, 0 = alone. */
 uint32_t ls_trace_label(struct ls_trace_writer *w, uint32_t parent, uint32_t key, uint32_t value);

@@ -18,9 +18,11 @@ enum ls_vmstate {
 };
 
 enum ls_event_kind {
-#define LS_EVENT(number, NAME, name, unit, sampled, help) LS_EVENT_##NAME = number,
+        LS_EVENT_NONE,
+#define LS_EVENT(number, NAME, name, unit, sampled, clock, asked, overlaps, help) LS_EVENT_##NAME = number,
 #include "formats/wire/events.def"
 #undef LS_EVENT
+        LS_EVENT_NEXT                   /* one more than the last */
 };
 
 enum ls_loss {
@@ -82,7 +84,8 @@ enum ls_name_rank {
 #define LS_SAMPLE_MIDDLE_CUT  0x02
 #define LS_SAMPLE_IN_REGION   0x04 /* between luasample.start() and stop() in the program */
 #define LS_SAMPLE_STATE_GUESS 0x08 /* VM states are the first tick's */
-#define LS_SAMPLE_NO_LINE     0x10 /* compiled ticks without a line: the leaf's line is not known (--scope f or none) */
+#define LS_SAMPLE_NO_LINE     0x10 /* the leaf's line is not known of compiled ticks (--scope f or none). In rings, and in
+                                    * files of minor version 0; later ones have a location with line 0 */
 #define LS_SAMPLE_OFF_CPU     0x20 /* wall time in which the thread did not run: it was blocked, or waited for a processor */
 
 #define LS_SAMPLE_BLOCKED     0x40 /* luasample stack: the thread was blocked in the kernel */

@@ -18,8 +18,8 @@
 #include "formats/escape.h"
 #include "formats/wire/open_file.h"
 #include "record/attach/hold.h"
-#include "record/attach/threads.h"
 #include "record/process/descriptors.h"
+#include "record/process/thread_ids.h"
 
 #define LOOK_NS 100000                  /* between two looks at what the thread in the program does */
 #define FILES_NS 2000000000ull          /* for it to begin */

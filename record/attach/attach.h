@@ -2,38 +2,10 @@
 #ifndef LS_RECORD_ATTACH_ATTACH_H
 #define LS_RECORD_ATTACH_ATTACH_H
 
-#include "record/attach/inject.h"
-#include "record/memory.h"
+#include "record/attach/subject.h"
+#include "record/process/memory.h"
 
-struct ls_subject {
-        pid_t pid;
-        pid_t living;                   /* a thread of it: the first, unless that has ended */
-        pid_t inner_pid;                /* as it knows itself, in its pid namespace */
-        char name[64];                  /* its comm, fit to print */
-        unsigned uid;                   /* whose it is; its files in /proc are root's when it has closed itself */
-        struct ls_modules modules;
-        uint64_t entry;                 /* of an agent of ours that is there already, 0 = none */
-        unsigned agents;                /* that are loaded, ours or others */
-        struct ls_inject inject;
-        pid_t agent_tid;                /* the agent's thread; 0 = none */
-        uint64_t held_ns;               /* the longest that a thread was stopped for hold.h */
-};
-
-#define LS_SUBJECT_FORCE 1u             /* risks are warned of, and taken */
-#define LS_SUBJECT_ALL   2u             /* each reason is said, not the first alone */
-#define LS_SUBJECT_OWN   4u             /* the program itself asks for it: risks are its own */
-
-/* subject.c: looks at the process and says in a line why it cannot be attached to. memory: bytes that are to be shared with
- * it. Returns 0 or -errno. */
-int ls_subject_open(struct ls_subject *t, pid_t pid, const char *agent_path, uint64_t memory, unsigned how);
-void ls_subject_done(struct ls_subject *t);
-/* What the user can do when tracing is not permitted: a line. */
-void ls_subject_not_permitted(const struct ls_subject *t);
-
-/* risks.c: what an attachment could do to it. status: of /proc/PID/status. Returns 0, or -EPERM after a line. */
-int ls_risks_check(const struct ls_subject *t, const char *status, uint64_t memory, unsigned how);
-
-/* attach.c: brings the agent in; makes and fills the memory, and waits until the agent looked around. Prints why when it fails.
+/* Brings the agent in; makes and fills the memory, and waits until the agent looked around. Prints why when it fails.
  * Returns 0 or -errno. prepared: called when the memory is there and the agent does not have it yet. */
 int ls_attach_begin(struct ls_subject *t, const char *agent_path, struct ls_memory *m, const struct ls_record_options *o,
                     int (*prepared)(void *ctx), void *ctx);

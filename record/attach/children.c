@@ -9,9 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record/attach/threads.h"
 #include "record/process/member.h"
-#include "record/worker/worker.h"
+#include "record/process/thread_ids.h"
 
 #define SETTLE_NS 20000000ull           /* until a child that is to run another program does so */
 
@@ -21,20 +20,19 @@ static int is_one(pid_t pid, pid_t parent, uid_t uid, int memory_fd)
 }
 
 /* The process that knows itself by this number in its namespace, and has the memory of its parent. 0 = it is gone. */
-static pid_t find(const struct ls_target *parent, pid_t inner)
+static pid_t find(pid_t parent, uid_t uid, const struct ls_memory *m, pid_t inner)
 {
-        uid_t uid = ls_worker_uid(parent->translate.cfg.worker);
         struct dirent *e;
         pid_t found = 0;
         DIR *dir;
 
-        if (ls_thread_inner_id(parent->pid, parent->pid) == parent->pid)
-                return is_one(inner, parent->pid, uid, parent->memory.fd) ? inner : 0;
+        if (ls_thread_inner_id(parent, parent) == parent)
+                return is_one(inner, parent, uid, m->fd) ? inner : 0;
         dir = opendir("/proc");
         while (dir && !found && (e = readdir(dir))) {
                 pid_t pid = isdigit((unsigned char)*e->d_name) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
 
-                if (pid > 0 && ls_thread_inner_id(pid, pid) == inner && is_one(pid, parent->pid, uid, parent->memory.fd))
+                if (pid > 0 && ls_thread_inner_id(pid, pid) == inner && is_one(pid, parent, uid, m->fd))
                         found = pid;
         }
         if (dir)
@@ -42,27 +40,27 @@ static pid_t find(const struct ls_target *parent, pid_t inner)
         return found;
 }
 
-static void put(struct ls_attach_children *c, pid_t pid, const struct ls_target *t, uint64_t due_ns)
+static void put(struct ls_attach_children *c, pid_t pid, pid_t parent, uid_t uid, const struct ls_memory *m, uint64_t due_ns)
 {
-        int fd = c->n < LS_ATTACH_CHILDREN ? fcntl(t->memory.fd, F_DUPFD_CLOEXEC, 3) : -1;
+        int fd = c->n < LS_ATTACH_CHILDREN ? fcntl(m->fd, F_DUPFD_CLOEXEC, 3) : -1;
 
         if (fd >= 0)
-                c->waiting[c->n++] = (struct ls_attach_child){ pid, t->pid, ls_worker_uid(t->translate.cfg.worker), fd, due_ns };
+                c->waiting[c->n++] = (struct ls_attach_child){ pid, parent, uid, fd, due_ns };
         else
                 c->lost++;
 }
 
-void ls_attach_children_take(struct ls_attach_children *c, const struct ls_target *t, uint64_t now_ns)
+void ls_attach_children_take(struct ls_attach_children *c, pid_t parent, uid_t uid, const struct ls_memory *m, uint64_t now_ns)
 {
         for (unsigned i = 0; i < LS_FORK_SLOTS; i++) {
-                _Atomic uint32_t *slot = &t->memory.shm->forked[i];
+                _Atomic uint32_t *slot = &m->shm->forked[i];
                 pid_t inner = atomic_load(slot) ? (pid_t)(atomic_exchange(slot, 0) & INT32_MAX) : 0;
-                pid_t pid = inner ? find(t, inner) : 0;
+                pid_t pid = inner ? find(parent, uid, m, inner) : 0;
 
                 if (pid)
-                        put(c, pid, t, now_ns + SETTLE_NS);
+                        put(c, pid, parent, uid, m, now_ns + SETTLE_NS);
         }
-        c->lost += atomic_exchange(&t->memory.shm->forks_untold, 0);
+        c->lost += atomic_exchange(&m->shm->forks_untold, 0);
 }
 
 pid_t ls_attach_children_next(struct ls_attach_children *c, uint64_t now_ns)

@@ -4,7 +4,9 @@
 #ifndef LS_RECORD_ATTACH_CHILDREN_H
 #define LS_RECORD_ATTACH_CHILDREN_H
 
-#include "record/target.h"
+#include <sys/types.h>
+
+#include "record/process/memory.h"
 
 #define LS_ATTACH_CHILDREN 256u
 
@@ -21,8 +23,8 @@ struct ls_attach_children {
         unsigned long lost;             /* of which there was no room to tell, or to wait */
 };
 
-/* Takes what the process has told of. */
-void ls_attach_children_take(struct ls_attach_children *c, const struct ls_target *t, uint64_t now_ns);
+/* Takes what the process has told of, which is uid's. */
+void ls_attach_children_take(struct ls_attach_children *c, pid_t parent, uid_t uid, const struct ls_memory *m, uint64_t now_ns);
 /* The next that is to be attached to, 0 = none is due: it lives, and runs the program that its parent ran. */
 pid_t ls_attach_children_next(struct ls_attach_children *c, uint64_t now_ns);
 /* When the next is due, UINT64_MAX = none waits. */

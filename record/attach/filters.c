@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "record/attach/threads.h"
-#include "record/stop.h"
+#include "record/attach/stop.h"
 
 #define STEPS_MOST 50000000u            /* of all filters of a process on all calls: 0.2 s */
 #define DEPTH_MOST 64u                  /* jumps on a way that depend on what is unknown */

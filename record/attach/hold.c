@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "record/attach/threads.h"
+#include "record/attach/stop.h"
 #include "record/process/member.h"
-#include "record/stop.h"
+#include "record/process/thread_ids.h"
 
 #define TRIES 500                       /* a ms each: a thread leaves some instructions when it gets a processor */
 #define LOOKS_NS 2500000000ull          /* for all to have got one; the agent waits a little longer */

@@ -25,10 +25,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "record/attach/stop.h"
 #include "record/attach/stub.h"
 #include "record/attach/threads.h"
 #include "record/attach/way.h"
-#include "record/stop.h"
+#include "record/process/thread_ids.h"
 
 #define PAGE 4096u
 #define STACK_SIZE (64u << 10)
@@ -43,7 +44,6 @@
 #define STOP_NS 1000000000ull           /* for a thread to stop */
 #define OTHERS_NS 1000000000ull         /* for another recorder to be through with the program */
 #define LEAVE_NS 200000000ull           /* for the first thread of ours to have gone */
-#define LATE_MOST 256u
 
 struct victim {
         struct ls_inject *in;
@@ -388,41 +388,12 @@ static int open_schedstat(pid_t pid, pid_t tid)
         return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static struct { pid_t pid, tid; } late[LATE_MOST];      /* threads that were to stop and have not yet; 0 = free */
-
-void ls_inject_note_late(pid_t pid, pid_t tid)
-{
-        for (unsigned i = 0; i < LATE_MOST; i++)
-                if (!late[i].tid) {
-                        late[i].pid = pid;
-                        late[i].tid = tid;
-                        return;
-                }
-}
-
-void ls_inject_let_go(void)
-{
-        for (unsigned i = 0; i < LATE_MOST; i++) {
-                int status;
-                pid_t r = late[i].tid ? waitpid(late[i].tid, &status, __WALL | WNOHANG) : 0;
-
-                if (r < 0 && late[i].tid != late[i].pid) {      /* one that has begun another program is its first thread */
-                        late[i].tid = late[i].pid;
-                        r = waitpid(late[i].tid, &status, __WALL | WNOHANG);
-                }
-                if (r == late[i].tid && r && WIFSTOPPED(status))
-                        ptrace(PTRACE_DETACH, r, NULL, (void *)(intptr_t)(status >> 16 ? 0 : WSTOPSIG(status)));
-                if (r)
-                        late[i].tid = 0;
-        }
-}
-
 /* It did not stop in time: it is in the kernel for long, and will when it comes out, or it has begun another program. */
 static int stop_later(struct victim *v, int err)
 {
         if (err != -EAGAIN && err != -ECHILD)
                 return err;
-        ls_inject_note_late(v->in->pid, v->tid);
+        ls_stop_note_late(v->in->pid, v->tid);
         return err == -EAGAIN ? -ETIMEDOUT : -ESTALE;
 }
 

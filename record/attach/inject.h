@@ -29,9 +29,4 @@ int ls_inject_begin(struct ls_inject *in);
 /* After a beginning that came about, once: when the thread has made another (state is LS_ATTACH_FILES), or that is not waited
  * for (failed): then all of it leaves. */
 void ls_inject_end(struct ls_inject *in, int failed);
-/* Now and then: threads that came out of the kernel too late for that, and stopped then, go on. */
-void ls_inject_let_go(void);
-/* This one was asked to stop, and has not yet. */
-void ls_inject_note_late(pid_t pid, pid_t tid);
-
 #endif

@@ -1,7 +1,7 @@
 /* What an attachment could do to a process that it can enter: each risk is said in a line, and the
  * process is left as it was, unless the user knows better. Called by subject.c; see
  * attach.h. */
-#include "record/attach/attach.h"
+#include "record/attach/subject.h"
 
 #include <ctype.h>
 #include <dirent.h>

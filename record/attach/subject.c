@@ -1,6 +1,6 @@
 /* Looks at a process before it is attached to: each reason for which it cannot be is said by name, with what to do. See
  * attach.h. */
-#include "record/attach/attach.h"
+#include "record/attach/subject.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -19,6 +19,7 @@
 #include "formats/wire/open_file.h"
 #include "libsample/inject/elf_file.h"
 #include "record/attach/threads.h"
+#include "record/process/thread_ids.h"
 
 #define SILENT_NS 6000000000ull         /* the agent of a recorder that is gone leaves by itself in less */
 

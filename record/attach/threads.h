@@ -1,5 +1,5 @@
 /* Threads of a program that is to be attached to: which is best to stop, and what a stop does to it. Called by
- * inject.c, stop.c and, for ids, by others. */
+ * inject.c and stop.c. */
 #ifndef LS_RECORD_ATTACH_THREADS_H
 #define LS_RECORD_ATTACH_THREADS_H
 
@@ -32,9 +32,4 @@ int ls_thread_in_rseq(pid_t tid, const struct ls_modules *ms, uint64_t ip);
 void ls_thread_has_company(const struct ls_modules *ms, uint64_t tcb, unsigned version);
 /* Why a thread may not be traced, for the error of the attempt: -EBUSY another traces it, -ESRCH it has ended, or err. */
 int ls_thread_seize_error(pid_t pid, pid_t tid, int err);
-/* The id of a thread or process as it knows itself, in its own pid namespace. 0 = it is gone. */
-pid_t ls_thread_inner_id(pid_t pid, pid_t tid);
-/* The thread of the process that knows itself by this id, 0 = there is none. */
-pid_t ls_thread_outer_id(pid_t pid, pid_t inner);
-
 #endif

@@ -8,7 +8,7 @@
 
 #include "formats/trace/writer.h"
 #include "formats/wire/ring.h"
-#include "record/translate/ids.h"
+#include "record/process/ids.h"
 
 struct ls_map_range {
         uint64_t start, end, file_offset;

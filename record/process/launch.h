@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#include "record/memory.h"
+#include "record/process/memory.h"
 
 /* What must be in the program as it was in us before we changed it. */
 struct ls_launch_saved {

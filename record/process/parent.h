@@ -1,5 +1,5 @@
 /* --parent FD: the recorder was begun by the program that it is to record. Until the recording runs, what goes wrong is said
- * to that, through a socket. Called by options.c and attach/session.c. */
+ * to that, through a socket. Called by options.c and attached.c. */
 #ifndef LS_RECORD_PROCESS_PARENT_H
 #define LS_RECORD_PROCESS_PARENT_H
 

@@ -1,6 +1,9 @@
 /* The helper timer: a thread of the recorder that wakes once an interval and sends the tick's signal to each thread of
  * the program that runs at that moment. */
-#include "record/tick/ticker_private.h"
+#include "record/tick/helper.h"
+
+#include "record/tick/request.h"
+#include "record/tick/signal.h"
 
 #include <sys/prctl.h>
 #include <time.h>

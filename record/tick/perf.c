@@ -9,7 +9,7 @@
  * machine both leave the machine, some 10 us: a server that leaves it for each request, to sleep or for its client, paid 10 % of
  * its CPU time. There the event of a thread that leaves its processor twice as often as it is ticked is turned off, and we
  * send all ticks. */
-#include "record/tick/ticker_private.h"
+#include "record/tick/perf.h"
 
 #include <cpuid.h>
 #include <errno.h>
@@ -23,6 +23,9 @@
 #include <unistd.h>
 
 #include "record/process/descriptors.h"
+#include "record/tick/helper.h"
+#include "record/tick/request.h"
+#include "record/tick/signal.h"
 
 #define WINDOW_NS 10000000ull           /* how often the event is judged while it is found wanting */
 #define CALM_NS 40000000ull             /* and while it is not */

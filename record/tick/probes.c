@@ -19,7 +19,8 @@
 
 #include "libsample/inject/inspect.h"
 #include "record/process/agent_path.h"
-#include "record/tick/ticker.h"
+#include "record/tick/perf.h"
+#include "record/tick/signal.h"
 
 static void __attribute__((format(printf, 3, 4))) say(struct ls_probe_result *r, enum ls_probe_status status,
                                                       const char *fmt, ...)

@@ -4,7 +4,7 @@
  *
  * The CPU clock of another process would be the other way to see it, but the kernel brings that up to date only at its
  * own tick. */
-#include "record/tick/ticker_private.h"
+#include "record/tick/signal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "record/process/descriptors.h"
+#include "record/tick/request.h"
 
 #define OUTSTANDING_MAX_NS 200000000ull         /* a signal not handled for so long may be blocked, or lost in an exec */
 

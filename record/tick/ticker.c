@@ -1,10 +1,13 @@
 /* Ticks for the program: see ticker.h. Before it execs the agent must be sure that no tick is under way. With helper
  * there is a handshake: we set sending, then look at armed once more; the agent clears armed, then waits for sending
  * to be 0. With perf the kernel removes the event in exec, and the agent has the signal ignored meanwhile. */
-#include "record/tick/ticker_private.h"
+#include "record/tick/ticker.h"
 
-#include "record/attach/threads.h"
 #include "record/process/descriptors.h"
+#include "record/process/thread_ids.h"
+#include "record/tick/helper.h"
+#include "record/tick/perf.h"
+#include "record/tick/request.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -18,37 +21,6 @@ static const struct ls_tick_source *const sources[] = {
         [LS_TIMER_PERF] = &ls_tick_source_perf,
         [LS_TIMER_HELPER] = &ls_tick_source_helper,
 };
-
-void ls_ticker_sleep_until(struct ls_ticker *t, uint32_t request, uint64_t until_ns)
-{
-        struct timespec at = { (time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u) };
-
-        if (!atomic_load(&t->stop))
-                syscall(SYS_futex, &t->shm->request, FUTEX_WAIT_BITSET, request, &at, NULL, FUTEX_BITSET_MATCH_ANY);
-}
-
-void ls_ticker_sleep(struct ls_ticker *t, uint32_t request, uint64_t ns)
-{
-        ls_ticker_sleep_until(t, request, ls_clock_ns(CLOCK_MONOTONIC) + ns);
-}
-
-/* What the agent wants of a ring: the thread to tick, 0 = none. */
-static pid_t wanted(const struct ls_ticker *t, unsigned i, uint32_t *ret_claim)
-{
-        const struct ls_ring *ring = t->threads[i].ring;
-
-        *ret_claim = atomic_load(&ring->claim);
-        if (atomic_load(&ring->armed) && !atomic_load(&ring->closing))
-                return (pid_t)atomic_load(&ring->tid);
-        return 0;
-}
-
-int ls_tick_is_wanted(const struct ls_tick_thread *h)
-{
-        uint32_t claim;
-
-        return wanted(h->ticker, (unsigned)(h - h->ticker->threads), &claim) == h->inner_tid && claim == h->claim;
-}
 
 static int arm(struct ls_ticker *t, struct ls_tick_thread *h)
 {
@@ -91,7 +63,7 @@ static int follow(struct ls_ticker *t)
         for (unsigned i = 0; i < t->used; i++) {
                 struct ls_tick_thread *h = &t->threads[i];
                 uint32_t claim;
-                pid_t tid = wanted(t, i, &claim);
+                pid_t tid = ls_tick_wanted(h->ring, &claim);
 
                 if (h->armed && (tid != h->inner_tid || claim != h->claim))
                         disarm(t, h);
@@ -100,7 +72,7 @@ static int follow(struct ls_ticker *t)
                 /* The agent, about to exec, clears armed and then waits for this: no event may be opened after that, which
                  * would tick the new image before its handler is there. */
                 atomic_store(&h->ring->sending, 1);
-                if (wanted(t, i, &claim) == tid) {
+                if (ls_tick_wanted(h->ring, &claim) == tid) {
                         h->inner_tid = tid;
                         h->tid = t->other_namespace ? ls_thread_outer_id(t->pid, tid) : tid;
                         h->claim = claim;

@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "record/translate/translate.h"
-
 #define DENSE 16384u                    /* rows of a counter in a file before they get sparser */
 #define ROWS_MAX (1u << 20)             /* of a process in a file, but for last values */
 #define LATE_NS 1000000000ull           /* older than the start, or newer than the last look at the clock */

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "record/memory.h"
+#include "record/process/memory.h"
 
 /* What takes the records: translate.c, or a test. */
 struct ls_drain_sink {

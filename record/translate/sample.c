@@ -1,12 +1,13 @@
 /* Samples from the rings into the trace: stacks that build on the one before, places in compiled code, native stacks.
  * Called by translate.c. */
-#include "record/translate/translate_private.h"
+#include "record/translate/sample.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/translate/ids.h"
+#include "record/process/ids.h"
+#include "record/translate/known.h"
 
 #define DEPTH_MAX (1u << 20)            /* logical depth of a stack that we keep track of */
 #define UNKNOWN_MAX (1u << 16)          /* of it, frames that no record brought: filling them is our own work */
@@ -170,7 +171,7 @@ static void fill_row(struct ls_translate *t, unsigned ring, const struct ls_rec_
 
         *row = (struct ls_sample_row){
                 .event = t->cfg.wall_only ? LS_EVENT_WALL : (uint8_t)rec->event,
-                .flags = (uint8_t)(rec->flags & ~(uint32_t)LS_SAMPLE_CONT),
+                .flags = (uint8_t)(rec->flags & ~(uint32_t)(LS_SAMPLE_CONT | LS_SAMPLE_NO_LINE)),
                 .thread = ls_translate_thread(t, ring),
                 .vm = ls_translate_vm(t, rec->vm_id),
                 .coroutine = ls_translate_lookup(r->coroutines, r->n_coroutines, rec->coroutine_id),
@@ -203,6 +204,8 @@ static void write_rows(struct ls_translate *t, unsigned ring, const struct ls_re
                         continue;
                 row.vmstate = (uint8_t)i;
                 row.weight = rec->weight[i];
+                row.stack = i == LS_VMSTATE_NATIVE && (rec->flags & LS_SAMPLE_NO_LINE)
+                            ? ls_trace_stack_no_line(t->cfg.writer, stack) : stack;
                 ls_trace_sample(t->cfg.writer, &row);
                 r->last = row;
                 row.flags |= LS_SAMPLE_CONT;

@@ -8,7 +8,7 @@
 
 #include "formats/trace/writer.h"
 #include "formats/wire/ring.h"
-#include "record/translate/ids.h"
+#include "record/process/ids.h"
 
 #define LS_TEXT_MAX (1u << 20)          /* of one source */
 #define LS_TEXT_ALL_MAX (16u << 20)     /* of a recording */

@@ -1,12 +1,14 @@
 /* Turns records from the rings into the trace: see translate.h. One function for each kind of record, in a table. */
-#include "record/translate/translate_private.h"
+#include "record/translate/translate.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/attach/threads.h"
+#include "record/translate/counts.h"
+#include "record/translate/known.h"
+#include "record/translate/sample.h"
 
 #define NOTICES_MAX 64
 #define LABELS_MAX 65536        /* of a trace */
@@ -203,15 +205,6 @@ static int on_label(struct ls_translate *t, unsigned ring, const void *body, uin
         return 0;
 }
 
-/* The first record of a thread in its ring. It may be sent again: then the ids stay. */
-uint32_t ls_translate_name(struct ls_translate *t, struct ls_translate_ring *r)
-{
-        if (!r->outer_tid && r->tid && t->cfg.other_namespace)
-                r->outer_tid = (uint32_t)ls_thread_outer_id(t->cfg.pid, (pid_t)r->tid);
-        return ls_trace_thread(t->cfg.writer, t->cfg.process, r->outer_tid ? r->outer_tid : r->tid ? r->tid : (uint32_t)t->cfg.pid,
-                               r->name);
-}
-
 static int on_thread(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
 {
         const struct ls_rec_thread *rec = body;
@@ -249,83 +242,6 @@ static int on_vm(struct ls_translate *t, unsigned ring, const void *body, uint32
         return 0;
 }
 
-/* The record may still be on its way in another ring: all VMs of a process are of one runtime, which the control page
- * names. */
-uint32_t ls_translate_vm(struct ls_translate *t, uint32_t id)
-{
-        const char *runtime = t->cfg.memory->shm->runtime;
-        char name[sizeof(t->cfg.memory->shm->runtime)];
-
-        if (!id || ls_ids_reserve(&t->ids, (void **)&t->vms, &t->n_vms, sizeof(*t->vms), id) < 0)
-                return 0;
-        if (!t->vms[id]) {
-                memcpy(name, runtime, sizeof(name));
-                name[sizeof(name) - 1] = 0;
-                t->vms[id] = ls_trace_vm(t->cfg.writer, t->cfg.process, id,
-                                         ls_trace_string(t->cfg.writer, name, strlen(name)));
-        }
-        return t->vms[id];
-}
-
-unsigned ls_translate_vm_ring(const struct ls_translate *t, uint32_t vm_id)
-{
-        return vm_id < t->n_vm_rings ? t->vm_rings[vm_id] : 0;
-}
-
-/* The ring in which the thread of this one, or the one that ran the VM, keeps its coroutines: that of the agent. */
-static struct ls_translate_ring *coroutines_ring(struct ls_translate *t, unsigned ring, uint32_t vm_id)
-{
-        unsigned agents = t->cfg.memory->agent_rings;
-        unsigned own = ls_translate_is_suspended_ring(t, ring) ? ls_translate_vm_ring(t, vm_id)
-                                                               : ring < agents ? ring : ring - agents;
-        struct ls_translate_ring *r = &t->rings[ring], *agent = &t->rings[own];
-
-        if (ls_translate_is_suspended_ring(t, ring))
-                return agent;
-        return !agent->tid || agent->tid == r->tid ? agent : r;         /* 0: its records are still to come */
-}
-
-/* The next one of this body; at_least: as the agent counts. */
-static int new_generation(struct ls_translate *t, struct ls_translate_ring *r, uint32_t function, uint32_t at_least, uint32_t *ret)
-{
-        if (ls_ids_reserve(&t->ids, (void **)&r->generations, &r->n_generations, sizeof(*r->generations), function) < 0)
-                return -EINVAL;
-        *ret = r->generations[function] + 1;
-        if (*ret < at_least)
-                *ret = at_least;
-        r->generations[function] = *ret;
-        return 0;
-}
-
-/* The writer's id of a coroutine. One that the other side has described already is the same. */
-static int trace_coroutine(struct ls_translate *t, unsigned ring, const struct ls_rec_coroutine *rec, uint32_t function,
-                           uint32_t *ret)
-{
-        struct ls_translate_ring *r = coroutines_ring(t, ring, rec->vm_id);
-        uint8_t side = ring < t->cfg.memory->agent_rings ? 1 : ls_translate_is_suspended_ring(t, ring) ? 4 : 2;
-        struct ls_translate_coroutine *k = NULL;
-        uint32_t generation = 0;
-
-        if (rec->generation && function) {
-                if (!r->known)
-                        r->known = calloc(LS_KNOWN_COROUTINES, sizeof(*r->known));
-                if (!r->known)
-                        return -ENOMEM;
-                k = &r->known[(rec->address * UINT64_C(0x9e3779b97f4a7c15)) >> 40 & (LS_KNOWN_COROUTINES - 1)];
-                if (k->address == rec->address && k->function == function && k->trace_id && !(k->sides & side)) {
-                        k->sides |= side;
-                        *ret = k->trace_id;
-                        return 0;
-                }
-                if (new_generation(t, r, function, side == 1 ? rec->generation : 0, &generation) < 0)
-                        return -EINVAL;
-        }
-        *ret = ls_trace_coroutine(t->cfg.writer, ls_translate_vm(t, rec->vm_id), function, generation);
-        if (k)
-                *k = (struct ls_translate_coroutine){ rec->address, function, *ret, side };
-        return 0;
-}
-
 static int on_coroutine(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
 {
         const struct ls_rec_coroutine *rec = body;
@@ -334,7 +250,7 @@ static int on_coroutine(struct ls_translate *t, unsigned ring, const void *body,
         if (len < sizeof(*rec) ||
             ls_ids_reserve(&t->ids, (void **)&r->coroutines, &r->n_coroutines, sizeof(*r->coroutines), rec->coroutine_id) < 0)
                 return -EINVAL;
-        return trace_coroutine(t, ring, rec, ls_translate_function_id(r, rec->func_id), &r->coroutines[rec->coroutine_id]);
+        return ls_translate_coroutine(t, ring, rec, ls_translate_function_id(r, rec->func_id), &r->coroutines[rec->coroutine_id]);
 }
 
 static int on_mapping(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
@@ -477,22 +393,6 @@ void ls_translate_closed(void *ctx, unsigned ring)
         if (t->cfg.ended)
                 t->cfg.ended(t->cfg.ended_ctx, ring);
         forget_ring(t, &t->rings[ring]);
-}
-
-uint32_t ls_translate_thread(struct ls_translate *t, unsigned ring)
-{
-        struct ls_translate_ring *r = &t->rings[ring];
-
-        if (!r->thread) {
-                const struct ls_ring *shared = ls_memory_ring(t->cfg.memory, ring);
-
-                if (!r->tid) {          /* its THREAD record was lost */
-                        r->tid = atomic_load_explicit(&shared->tid, memory_order_relaxed);
-                        r->claim = atomic_load_explicit(&shared->claim, memory_order_relaxed);
-                }
-                r->thread = ls_translate_name(t, r);
-        }
-        return r->thread;
 }
 
 void ls_translate_settle(struct ls_translate *t)

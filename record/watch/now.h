@@ -25,7 +25,7 @@ struct ls_now {
         pid_t pid;
         int answer_fd;                  /* holds what luasample_probe has written */
         uint64_t lua_base;              /* where the process has its LuaJIT */
-        struct ls_shm *shm;             /* of record/memory.c: thread i of threads[] gets ring i */
+        struct ls_shm *shm;             /* of record/process/memory.c: thread i of threads[] gets ring i */
         /* by the child, before it says that it is ready */
         int32_t error;                  /* 0 or -errno: -EPROTO why[] says more, -EPERM, -EEXIST see mirror.h */
         char why[120];

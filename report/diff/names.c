@@ -284,8 +284,6 @@ static struct ls_match_item group_item(const struct ls_diff *d, const struct ls_
 {
         const struct ls_grouping *g = run->grouping;
 
-        if (g->noline_group && group == g->noline_group)
-                return (struct ls_match_item){ .keys = { key_of('N', 0) } };
         for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
                 if (!strcmp(keys[i].name, g->key->name))
                         return keys[i].item ? keys[i].item(run, group) : keys[i].item_of_diff(d, run, group);

@@ -163,30 +163,12 @@ int ls_diff_shown(const struct ls_diff *d, const struct ls_diff_row *row)
         return row->significant || 100 * fmax(row->before_share, row->after_share) >= d->o->o.min;
 }
 
-/* Ticks by stack, where those whose line is not known are their callers', as in the flat view. */
-static uint64_t *self_with_lines(const struct ls_diff_run *run, const struct ls_grouping *g)
-{
-        const struct ls_aggregate *a = run->aggregate;
-        uint64_t *self = malloc(((size_t)run->profile->n_stacks + 1) * sizeof(*self));
-
-        if (!self)
-                return NULL;
-        memcpy(self, a->self, (size_t)run->profile->n_stacks * sizeof(*self));
-        for (size_t i = 0; g->noline_group && i < a->n_cells; i++) {
-                if (!a->cells[i].noline)
-                        continue;
-                self[a->cells[i].stack] -= a->cells[i].ticks;
-                self[run->profile->stacks[a->cells[i].stack].parent] += a->cells[i].ticks;
-        }
-        return self;
-}
-
 /* Ticks in items and in what they call: --total. */
 static int add_totals(struct ls_diff *d, unsigned k)
 {
         const struct ls_diff_run *run = &d->runs[k];
         uint32_t n = run->profile->n_locations;
-        uint64_t *self = self_with_lines(run, run->grouping), *sums = self ? ls_stack_totals(run->profile, self) : NULL;
+        uint64_t *sums = ls_stack_totals(run->profile, run->aggregate->self);
         uint64_t *totals = calloc((size_t)d->n_items + 1, sizeof(*totals));
         uint32_t *labels = calloc((size_t)n + 1, sizeof(*labels));
         int r = sums && totals && labels ? 0 : -ENOMEM;
@@ -197,9 +179,6 @@ static int add_totals(struct ls_diff *d, unsigned k)
                 r = ls_label_totals(run->profile, sums, labels, d->n_items, totals);
         for (uint32_t i = 0; !r && i < d->n_items; i++)
                 d->ticks[(size_t)i * d->n_runs + k] = totals[i];
-        if (!r && run->grouping->noline_group)
-                d->ticks[(size_t)run->item_of[run->grouping->noline_group] * d->n_runs + k] = run->aggregate->noline_ticks;
-        free(self);
         free(sums);
         free(totals);
         free(labels);

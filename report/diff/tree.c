@@ -96,27 +96,21 @@ static int add_tree(struct joint *j, unsigned k, const struct ls_calltree *t)
 static int add_run(struct joint *j, unsigned k)
 {
         const struct ls_diff_run *run = &j->d->runs[k];
-        const struct ls_aggregate *a = run->aggregate;
-        uint32_t n = run->profile->n_locations, noline = run->grouping->noline_group;
+        uint32_t n = run->profile->n_locations;
         uint32_t *labels = calloc((size_t)n + 1, sizeof(*labels));
-        uint64_t *lost = noline ? calloc((size_t)run->profile->n_stacks + 1, sizeof(*lost)) : NULL;
         struct ls_calltree *t = NULL;
-        int r = labels && (lost || !noline) ? 0 : -ENOMEM;
+        int r = labels ? 0 : -ENOMEM;
 
         for (uint32_t i = 0; !r && i < n; i++)
                 labels[i] = run->item_of[run->grouping->group_of[i]];
-        for (size_t i = 0; !r && lost && i < a->n_cells; i++)
-                if (a->cells[i].noline)
-                        lost[a->cells[i].stack] += a->cells[i].ticks;
         if (!r)
                 r = ls_calltree_new(&(struct ls_calltree_request){
-                        .profile = run->profile, .self = a->self, .label_of_location = labels, .noline = lost,
-                        .noline_label = noline ? run->item_of[noline] : 0, .min = 1, .inverse = j->d->o->o.inverse }, &t);
+                        .profile = run->profile, .self = run->aggregate->self, .label_of_location = labels, .min = 1,
+                        .inverse = j->d->o->o.inverse }, &t);
         if (!r)
                 r = add_tree(j, k, t);
         ls_calltree_free(t);
         free(labels);
-        free(lost);
         return r;
 }
 

@@ -1,8 +1,7 @@
 /* One pass over the samples into what a view needs. Called by report/report.c.
  *
  * Without dims a row costs one addition into an array indexed by stack. With dims the rows of a stack are told apart
- * in a hash; the cell that a stack had last is remembered, since runs of equal rows are the rule. When all that is asked
- * is whether the line is known, only rows without a line go to the hash: most traces have none. */
+ * in a hash; the cell that a stack had last is remembered, since runs of equal rows are the rule. */
 #include "report/model/aggregate.h"
 
 #include <errno.h>
@@ -58,7 +57,7 @@ static struct entry *find_entry(struct pass *s, const struct key *key)
                 e->key = *key;
                 e->cell = (struct ls_cell){ .stack = key->stack, .zone = key->zone, .thread = key->thread, .vm = key->vm,
                                             .coroutine = key->coroutine, .trace = key->trace, .label = key->label,
-                                            .vmstate = (uint8_t)(key->rest & 0xff), .noline = (uint8_t)(key->rest >> 8) };
+                                            .vmstate = (uint8_t)key->rest };
                 HASH_ADD(hh, s->hash, key, sizeof(e->key), e);
                 if (e->failed) {
                         free(e);
@@ -106,18 +105,11 @@ static void fill_key(unsigned dims, const struct ls_sample_block *b, uint32_t i,
 static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
 {
         struct key key = { .stack = b->stack[i] };
-        /* The flag is the whole sample's; what was not compiled code has its line. */
-        int noline = (s->dims & LS_DIM_NOLINE) && (b->flags[i] & LS_SAMPLE_NO_LINE) &&
-                     b->vmstate[i] == LS_VMSTATE_NATIVE;
         struct entry *e;
 
-        if (noline) {
-                key.rest = 0x100;
-                s->a->noline_ticks += b->weight[i];
-        }
         s->a->ticks += b->weight[i];
         s->sample_weight += b->weight[i];
-        if (!s->dims || (s->dims == LS_DIM_NOLINE && !noline)) {
+        if (!s->dims) {
                 s->a->self[b->stack[i]] += b->weight[i];
                 return 0;
         }
@@ -137,9 +129,7 @@ static uint32_t take_plain_rows(struct pass *s, const struct ls_sample_block *b)
         int each_seen = b->n && (b->flags[0] & LS_SAMPLE_OFF_CPU);
         double squares = 0;
 
-        if (b->n < 2 || !b->same_event || !b->same_flags || (b->flags[0] & LS_SAMPLE_CONT))
-                return 0;
-        if (s->dims && (s->dims != LS_DIM_NOLINE || (b->flags[0] & LS_SAMPLE_NO_LINE)))
+        if (s->dims || b->n < 2 || !b->same_event || !b->same_flags || (b->flags[0] & LS_SAMPLE_CONT))
                 return 0;
         end_sample(s);
         for (uint32_t i = 0; i < b->n - 1; i++) {

@@ -13,7 +13,6 @@ struct ls_aggregate {
         size_t n_cells;
         uint64_t ticks;                 /* after filters */
         uint64_t samples;
-        uint64_t noline_ticks;          /* of ticks, those whose line is not known (when LS_DIM_NOLINE was asked for) */
         double effective;               /* samples of equal weight that would be as certain: (sum w)^2 / sum w^2 */
         uint64_t all_ticks;             /* before filters */
         uint64_t all_samples;

@@ -7,24 +7,15 @@
 
 int ls_branches_init(struct ls_branches *b, const struct ls_report *r, const struct ls_key *key, int inverse, uint64_t least)
 {
-        const struct ls_aggregate *a = r->aggregate;
         int error;
 
         memset(b, 0, sizeof(*b));
         error = ls_grouping_new(key, r->profile, r->labels, &b->grouping);
         if (error)
                 return error;
-        if (b->grouping->noline_group && a->noline_ticks) {
-                b->noline = calloc((size_t)r->profile->n_stacks + 1, sizeof(*b->noline));
-                if (!b->noline)
-                        return -ENOMEM;
-                for (size_t i = 0; i < a->n_cells; i++)
-                        if (a->cells[i].noline)
-                                b->noline[a->cells[i].stack] += a->cells[i].ticks;
-        }
         return ls_calltree_new(&(struct ls_calltree_request){
-                .profile = r->profile, .self = a->self, .label_of_location = b->grouping->group_of,
-                .noline = b->noline, .noline_label = b->grouping->noline_group, .min = least, .inverse = inverse,
+                .profile = r->profile, .self = r->aggregate->self, .label_of_location = b->grouping->group_of,
+                .min = least, .inverse = inverse,
         }, &b->tree);
 }
 
@@ -32,7 +23,6 @@ void ls_branches_done(struct ls_branches *b)
 {
         ls_calltree_free(b->tree);
         ls_grouping_free(b->grouping);
-        free(b->noline);
         memset(b, 0, sizeof(*b));
 }
 

@@ -8,7 +8,6 @@
 struct ls_branches {
         struct ls_grouping *grouping;   /* gives names to the labels of the tree */
         struct ls_calltree *tree;
-        uint64_t *noline;               /* [n_stacks] ticks whose line is not known; NULL = the key has no lines */
 };
 
 /* key: of frames. least: nodes with fewer ticks get no children. Returns 0 or -errno; to be done with in any case. */

@@ -22,31 +22,17 @@ static void link_children(struct ls_calls *c)
         }
 }
 
-static int find_noline(struct ls_calls *c, const struct ls_aggregate *a)
-{
-        if (!c->grouping->noline_group || !a->noline_ticks)
-                return 0;
-        c->noline = calloc((size_t)c->profile->n_stacks + 1, sizeof(*c->noline));
-        for (size_t i = 0; c->noline && i < a->n_cells; i++)
-                if (a->cells[i].noline)
-                        c->noline[a->cells[i].stack] += a->cells[i].ticks;
-        return c->noline ? 0 : -ENOMEM;
-}
-
 int ls_calls_init(struct ls_calls *c, const struct ls_profile *p, const struct ls_grouping *g, const struct ls_aggregate *a)
 {
-        uint64_t *self = ls_self_with_lines(p, a, g);
-
         memset(c, 0, sizeof(*c));
         c->profile = p;
         c->grouping = g;
-        c->totals = self ? ls_stack_totals(p, self) : NULL;
-        free(self);
+        c->totals = ls_stack_totals(p, a->self);
         c->first_child = calloc((size_t)p->n_stacks + 1, sizeof(*c->first_child));
         c->next = calloc((size_t)p->n_stacks + 1, sizeof(*c->next));
         c->ticks = calloc((size_t)g->n_groups + 1, sizeof(*c->ticks));
         c->on_path = calloc((size_t)g->n_groups + 1, sizeof(*c->on_path));
-        if (!c->totals || !c->first_child || !c->next || !c->ticks || !c->on_path || find_noline(c, a)) {
+        if (!c->totals || !c->first_child || !c->next || !c->ticks || !c->on_path) {
                 ls_calls_done(c);
                 return -ENOMEM;
         }
@@ -57,7 +43,6 @@ int ls_calls_init(struct ls_calls *c, const struct ls_profile *p, const struct l
 void ls_calls_done(struct ls_calls *c)
 {
         free(c->totals);
-        free(c->noline);
         free(c->first_child);
         free(c->next);
         free(c->ticks);
@@ -102,26 +87,12 @@ static uint32_t follower(const struct question *q, uint32_t stack)
         return matches(q, stack, 0, &above) && above ? group_at(q->c, above) : NO_GROUP;
 }
 
-/* Ticks without a line stand below their stack's frames, as a leaf of their own. */
-static void take_noline(const struct question *q, uint32_t stack)
-{
-        const struct ls_calls *c = q->c;
-        uint32_t above, up = c->profile->stacks[stack].parent, none = c->grouping->noline_group;
-
-        if (q->callees && matches(q, up, 0, &above))
-                c->ticks[none] += c->noline[stack];
-        else if (!q->callees && q->chain[0] == none && matches(q, up, 1, &above) && above)
-                c->ticks[group_at(c, above)] += c->noline[stack];
-}
-
 static void enter(const struct question *q, uint32_t stack)
 {
         uint32_t group = follower(q, stack);
 
         if (group != NO_GROUP && !q->c->on_path[group]++)
                 q->c->ticks[group] += q->c->totals[stack];
-        if (q->c->noline && q->c->noline[stack])
-                take_noline(q, stack);
 }
 
 static void leave(const struct question *q, uint32_t stack)

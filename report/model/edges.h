@@ -13,7 +13,6 @@ struct ls_calls {                       /* the stacks, made ready for any number
         const struct ls_profile *profile;
         const struct ls_grouping *grouping;     /* of frames */
         uint64_t *totals;               /* [n_stacks] ticks of a stack and all that it called */
-        uint64_t *noline;               /* [n_stacks] ticks whose line is not known, in none of totals; NULL = none */
         uint32_t *first_child, *next;   /* [n_stacks] */
         uint64_t *ticks;                /* [n_groups] scratch */
         uint32_t *on_path;              /* [n_groups] scratch */

@@ -3,45 +3,40 @@
 
 #include <string.h>
 
-static const struct { uint8_t id; const char *name; int sampled; } events[] = {
-#define LS_EVENT(number, NAME, name, unit, sampled, help) { number, name, sampled },
-#include "formats/wire/events.def"
-#undef LS_EVENT
-};
-#define N_EVENTS (sizeof(events) / sizeof(*events))
-
-int ls_event_is_time(uint32_t id)
-{
-        return id == LS_EVENT_CPU || id == LS_EVENT_WALL || id == LS_EVENT_SUSPENDED || id == LS_EVENT_READY;
-}
-
 int ls_event_overlaps(uint8_t id)
 {
-        return id == LS_EVENT_SUSPENDED || id == LS_EVENT_READY;
+        const struct ls_event_kind_info *k = ls_event_kind(id);
+
+        return k && k->overlaps;
 }
 
 const char *ls_event_name(uint8_t id)
 {
-        for (size_t i = 0; i < N_EVENTS; i++)
-                if (events[i].id == id)
-                        return events[i].name;
-        return "";
+        const struct ls_event_kind_info *k = ls_event_kind(id);
+
+        return k ? k->name : "";
+}
+
+/* The kind of this name whose rows are time; 0 = none. */
+static uint8_t time_of_name(const char *name, size_t len)
+{
+        for (uint8_t id = 1; id < LS_EVENT_NEXT; id++)
+                if (ls_event_is_time(id) && strlen(ls_event_name(id)) == len && !strncmp(ls_event_name(id), name, len))
+                        return id;
+        return 0;
 }
 
 const char *ls_events_parse(const char *text, struct ls_event_choice *ret)
 {
         for (const char *p = text;;) {
-                size_t len = strcspn(p, ","), i;
+                size_t len = strcspn(p, ",");
+                uint8_t id = time_of_name(p, len);
 
-                for (i = 0; i < N_EVENTS; i++)
-                        if (ls_event_is_time(events[i].id) && strlen(events[i].name) == len &&
-                            !strncmp(events[i].name, p, len))
-                                break;
-                if (i == N_EVENTS)
+                if (!id)
                         return "give cpu, wall, suspended or ready; several, as cpu,wall, are shown side by side";
-                if (ret->n == LS_EVENTS_SHOWN || memchr(ret->id, events[i].id, ret->n))
+                if (ret->n == LS_EVENTS_SHOWN || memchr(ret->id, id, ret->n))
                         return "each event once";
-                ret->id[ret->n++] = events[i].id;
+                ret->id[ret->n++] = id;
                 if (!p[len])
                         return NULL;
                 p += len + 1;
@@ -64,11 +59,11 @@ int ls_events_besides_cpu(const struct ls_profile *p)
         return 0;
 }
 
-const char *ls_events_settle(const struct ls_profile *p, struct ls_event_choice *c)
+const struct ls_event_kind_info *ls_events_settle(const struct ls_profile *p, struct ls_event_choice *c)
 {
         for (unsigned i = 0; i < c->n; i++)
                 if (!ls_events_have(p, c->id[i]))
-                        return ls_event_name(c->id[i]);
+                        return ls_event_kind(c->id[i]);
         if (!c->n) {
                 int only_wall = !ls_events_have(p, LS_EVENT_CPU) && ls_events_have(p, LS_EVENT_WALL);
 

@@ -3,6 +3,7 @@
 #define LS_REPORT_MODEL_EVENTS_H
 
 #include "formats/profile.h"
+#include "formats/wire/events.h"
 
 #define LS_EVENTS_SHOWN 4               /* side by side, at most */
 
@@ -15,13 +16,11 @@ struct ls_event_choice {
 const char *ls_events_parse(const char *text, struct ls_event_choice *ret);
 
 /* Makes sure that the trace has what was asked for, else chooses: cpu, or the first that the trace has. Returns NULL or the
- * name of the event that it has not. */
-const char *ls_events_settle(const struct ls_profile *p, struct ls_event_choice *choice);
+ * event that it has not. */
+const struct ls_event_kind_info *ls_events_settle(const struct ls_profile *p, struct ls_event_choice *choice);
 
 const char *ls_event_name(uint8_t id);
 int ls_events_have(const struct ls_profile *p, uint8_t id);
-/* Whether --event takes it: its rows stand for time. */
-int ls_event_is_time(uint32_t id);
 /* Whether the trace has other times than that on a CPU, so that a view has to say which it shows. */
 int ls_events_besides_cpu(const struct ls_profile *p);
 /* 1 = its rows are of coroutines that wait beside each other: they add up to more than the time that passed, and lie on no

@@ -396,15 +396,15 @@ static int init_all(struct ls_filter *f, struct ls_profile *p, const struct ls_l
 int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_labels *labels,
                    const struct ls_filter_options *want)
 {
-        const char *missing;
+        const struct ls_event_kind_info *missing;
         int r;
 
         memset(f, 0, sizeof(*f));
         f->choice = want->events;
         missing = ls_events_settle(p, &f->choice);
         if (missing) {
-                ls_error("--event %s: this trace has no such event; record it with -e %s", missing,
-                         strcmp(missing, "ready") ? missing : "suspended");
+                ls_error("--event %s: this trace has no such event; record it with -e %s", missing->name,
+                         ls_event_name((uint8_t)missing->asked));
                 return -EINVAL;
         }
         ls_event_rows(f->choice.id[0], f->events);

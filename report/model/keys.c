@@ -105,11 +105,7 @@ static int prepare_function(struct ls_grouping *g)
 
 static int prepare_line(struct ls_grouping *g)
 {
-        int r = prepare_frames(g, key_line);
-
-        if (!r)
-                g->noline_group = g->n_groups++;
-        return r;
+        return prepare_frames(g, key_line);
 }
 
 static int prepare_module(struct ls_grouping *g)
@@ -151,15 +147,6 @@ static char *make_text(const struct ls_grouping *g, uint32_t group)
         const char *function = g->labels->function[l->function];
         char *module, *text;
 
-        if (g->noline_group && group == g->noline_group) {
-                struct ls_str scope = ls_profile_str(g->profile, "scope");
-                char *visible = ls_visible(scope.s, scope.len);
-
-                if (!visible || asprintf(&text, "[line not recorded%s%s]", *visible ? ": --scope " : "", visible) < 0)
-                        text = NULL;
-                free(visible);
-                return text;
-        }
         if (!strcmp(g->key->name, "line")) {
                 if (f->kind != LS_FUNC_LUA)
                         return strdup(function);
@@ -190,21 +177,18 @@ static const char *text_made(const struct ls_grouping *g, uint32_t group)
 
 static uint32_t function_of_frame(const struct ls_grouping *g, uint32_t group)
 {
-        return g->noline_group && group == g->noline_group ? 0 : location_of(g, group)->function;
+        return location_of(g, group)->function;
 }
 
 static uint32_t line_of_frame(const struct ls_grouping *g, uint32_t group)
 {
-        return g->noline_group && group == g->noline_group ? 0 : location_of(g, group)->line;
+        return location_of(g, group)->line;
 }
 
 static uint32_t source_of_frame(const struct ls_grouping *g, uint32_t group)
 {
-        const struct ls_function *f;
+        const struct ls_function *f = function_at(g, group);
 
-        if (g->noline_group && group == g->noline_group)
-                return 0;
-        f = function_at(g, group);
         return f->kind == LS_FUNC_LUA ? f->source : 0;
 }
 
@@ -343,7 +327,7 @@ const struct ls_key ls_keys[] = {
           prepare_function, NULL, text_function, function_of_frame, NULL, source_of_frame, NULL },
         { "module-function", "Module:Function", "function", "the same, shown as module:function", 'F', 0, 1,
           prepare_function, NULL, text_made, function_of_frame, NULL, source_of_frame, NULL },
-        { "line", "Line", "line", "by source line", 'l', LS_DIM_NOLINE, 1,
+        { "line", "Line", "line", "by source line", 'l', 0, 1,
           prepare_line, NULL, text_made, NULL, line_of_frame, source_of_frame, NULL },
         { "module", "Module", "module", "by source file or C module", 0, 0, 1,
           prepare_module, NULL, text_made, NULL, NULL, source_of_frame, NULL },
@@ -426,7 +410,5 @@ uint32_t ls_group_of_cell(const struct ls_grouping *g, const struct ls_cell *c)
 {
         if (!g->key->is_frame)
                 return g->key->group(g, c);
-        if (c->noline && g->noline_group)
-                return g->noline_group;
         return g->group_of[g->profile->stacks[c->stack].location];
 }

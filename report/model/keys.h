@@ -11,7 +11,7 @@
 struct ls_cell {                        /* ticks that agree in the stack and in the dims asked for */
         uint64_t ticks;
         uint32_t stack, zone, thread, vm, coroutine, trace, label;
-        uint8_t vmstate, noline;
+        uint8_t vmstate;
 };
 
 struct ls_grouping;                     /* a key, made ready for one profile */
@@ -40,7 +40,6 @@ struct ls_grouping {
         const struct ls_labels *labels;
         uint32_t *group_of;             /* frames: by location; others by id of zone, thread, ... */
         uint32_t n_groups;              /* groups are 0 .. n_groups - 1 */
-        uint32_t noline_group;          /* for leaves whose line is not known; 0 = the key has none */
         uint32_t *sample_of;            /* one location (frames), zone, thread, ... of each group */
         char **texts;                   /* [n_groups], made when first asked for, or by prepare() */
 };

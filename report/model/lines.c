@@ -15,7 +15,7 @@ static int by_line(const void *a, const void *b)
                 return x->source < y->source ? -1 : 1;
         if (x->line != y->line)
                 return x->line < y->line ? -1 : 1;
-        return x->noline < y->noline ? -1 : x->noline > y->noline;
+        return x->stripped - y->stripped;
 }
 
 static int hotter(const void *a, const void *b)
@@ -79,8 +79,7 @@ static int collect(struct ls_lines *l)
 
                 if (f->kind != LS_FUNC_LUA || !f->source || (l->wanted && !l->wanted[at->function]))
                         continue;
-                l->lines[n++] = (struct ls_line){ f->source, a->cells[i].noline ? 0 : at->line, a->cells[i].noline,
-                                               a->cells[i].ticks };
+                l->lines[n++] = (struct ls_line){ f->source, at->line, !at->line && !f->last_line, a->cells[i].ticks };
         }
         qsort(l->lines, n, sizeof(*l->lines), by_line);
         for (size_t i = 0; i < n; i++) {
@@ -134,10 +133,8 @@ static int make_files(struct ls_lines *l)
                 f = &l->files[l->n_files - 1];
                 f->n++;
                 f->ticks += line->ticks;
-                if (line->noline)
-                        f->not_recorded += line->ticks;
-                else if (line->line == 0)
-                        f->stripped += line->ticks;
+                if (line->line == 0)
+                        *(line->stripped ? &f->stripped : &f->not_recorded) += line->ticks;
                 else if (line->ticks > f->most)
                         f->most = line->ticks;
         }

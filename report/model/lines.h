@@ -5,8 +5,8 @@
 #include "report/view/view.h"
 
 struct ls_line {
-        uint32_t source, line;          /* line 0 = of this source, which has no line information */
-        uint8_t noline;                 /* the line was not recorded (then line is 0) */
+        uint32_t source, line;          /* line 0 = in this source, it is not known where */
+        int stripped;                   /* line 0 of a function that has no lines */
         uint64_t ticks;
 };
 
@@ -28,8 +28,8 @@ struct ls_lines {
         uint8_t *wanted;                /* [n_functions] for --annotate=FUNCTION; NULL = all */
 };
 
-/* what: the files or the functions that it names, as --annotate=WHAT; NULL = all. The aggregate must be by LS_DIM_NOLINE.
- * Returns 0, -ENOENT when nothing is called so, or -errno. */
+/* what: the files or the functions that it names, as --annotate=WHAT; NULL = all. Returns 0, -ENOENT when
+ * nothing is called so, or -errno. */
 int ls_lines_init(struct ls_lines *l, const struct ls_report *r, const char *what);
 void ls_lines_done(struct ls_lines *l);
 

@@ -227,42 +227,21 @@ static int make_rows(struct making *m)
         return 0;
 }
 
-uint64_t *ls_self_with_lines(const struct ls_profile *p, const struct ls_aggregate *a, const struct ls_grouping *g)
-{
-        uint64_t *self = malloc(((size_t)p->n_stacks + 1) * sizeof(*self));
-
-        if (!self)
-                return NULL;
-        memcpy(self, a->self, (size_t)p->n_stacks * sizeof(*self));
-        for (size_t i = 0; g->noline_group && i < a->n_cells; i++) {
-                const struct ls_cell *c = &a->cells[i];
-
-                if (!c->noline)
-                        continue;
-                self[c->stack] -= c->ticks;
-                self[p->stacks[c->stack].parent] += c->ticks;
-        }
-        return self;
-}
-
 /* Functions that called but never ran themselves have a total and no self: they are rows too. */
 static int add_totals(struct making *m)
 {
         struct ls_rows *r = m->rows;
         const struct ls_grouping *g = r->grouping[0];
-        uint64_t *self = ls_self_with_lines(m->p, m->a, g), *sums = self ? ls_stack_totals(m->p, self) : NULL;
+        uint64_t *sums = ls_stack_totals(m->p, m->a->self);
         uint64_t *total = calloc((size_t)g->n_groups + 1, sizeof(*total));
         struct ls_row *rows = NULL;
         size_t n = r->n_rows;
         int error = sums && total ? ls_label_totals(m->p, sums, g->group_of, g->n_groups, total) : -ENOMEM;
 
-        free(self);
         free(sums);
         if (error)
                 goto out;
         for (size_t i = 0; i < r->n_rows; i++) {
-                if (g->noline_group && r->rows[i].id == g->noline_group)
-                        continue;
                 if (total[r->rows[i].id] > r->rows[i].total)
                         r->rows[i].total = total[r->rows[i].id];
                 total[r->rows[i].id] = 0;

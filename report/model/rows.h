@@ -35,8 +35,4 @@ char *ls_rows_text(const struct ls_rows *r, int level, uint32_t id);
 /* The group of a row's first frame. */
 uint32_t ls_rows_group(const struct ls_rows *r, int level, uint32_t id);
 
-/* Ticks by stack, where those whose line is not known are their callers': no line may have them in its total. To be
- * freed; NULL = no memory. */
-uint64_t *ls_self_with_lines(const struct ls_profile *p, const struct ls_aggregate *a, const struct ls_grouping *g);
-
 #endif

@@ -91,7 +91,6 @@ static int find_context(struct pass *s, const struct ls_cell *cell, uint32_t *re
         key.zone = c->zones->key->group(c->zones, cell);
         key.thread = c->threads->key->group(c->threads, cell);
         key.vmstate = cell->vmstate < LS_NVMSTATES ? cell->vmstate : LS_VMSTATE_INTERPRETED;
-        key.noline = cell->noline;
         key.labels = c->labels.set_of[cell->label];
         if (!e || memcmp(&e->key, &key, sizeof(key)))
                 HASH_FIND(hh, c->hash, &key, sizeof(key), e);
@@ -247,9 +246,8 @@ static int spread(struct pass *s, uint64_t time_ns, uint64_t ticks, uint32_t sta
 static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
 {
         uint32_t bucket = bucket_of(s, b->time_ns[i]), context;
-        int noline = (b->flags[i] & LS_SAMPLE_NO_LINE) && b->vmstate[i] == LS_VMSTATE_NATIVE;
         int error = find_context(s, &(struct ls_cell){ .zone = b->zone[i], .thread = b->thread[i], .vmstate = b->vmstate[i],
-                                                       .label = b->label[i], .noline = (uint8_t)noline }, &context);
+                                                       .label = b->label[i] }, &context);
 
         if (error)
                 return error;

@@ -87,10 +87,10 @@ function decodeLabels(d) {
 
         return [...new Set(sets.flatMap(set => [...set.keys()]))].map(key => {
                 const value = set => sets[set].get(key) ?? none,
-                        texts = [...new Set(d.contexts.map(c => value(c[4])))].sort(),
+                        texts = [...new Set(d.contexts.map(c => value(c[3])))].sort(),
                         known = new Map(texts.map((text, i) => [text, i]));
 
-                return { key, column: 'label:' + key, texts, of: d.contexts.map(c => known.get(value(c[4]))) };
+                return { key, column: 'label:' + key, texts, of: d.contexts.map(c => known.get(value(c[3]))) };
         });
 }
 
@@ -101,7 +101,7 @@ function decode(d) {
         if (d.base) {
                 joinNames(d.zones, of =>
                         d.contexts.forEach(c => {
-                                c[2] = of(c[2]);
+                                c[1] = of(c[1]);
                         }),
                 );
                 joinNames(d.modules, of =>
@@ -112,7 +112,6 @@ function decode(d) {
         }
         return {
                 title: d.title,
-                noline: d.noline,
                 event: d.event,
                 besidesCpu: d.besides_cpu,
                 header: d.header,
@@ -142,9 +141,8 @@ function decode(d) {
                 contexts: {
                         n: d.contexts.length,
                         state: column(0),
-                        noline: column(1),
-                        zone: column(2),
-                        thread: column(3),
+                        zone: column(1),
+                        thread: column(2),
                         ...Object.fromEntries(labels.map(l => [l.column, Uint32Array.from(l.of)])),
                 },
                 time: {

@@ -87,16 +87,13 @@ const KEYS = {
                                 }
                                 group[i] = known.get(key);
                         }
-                        const noline = sample.length;
 
                         return {
                                 group,
-                                n: noline + 1,
-                                noline,
-                                func: g => (g === noline ? NO_GROUP : p.locations.func[sample[g]]),
-                                line: g => (g === noline ? 0 : p.locations.line[sample[g]]),
+                                n: sample.length,
+                                func: g => p.locations.func[sample[g]],
+                                line: g => p.locations.line[sample[g]],
                                 text(g) {
-                                        if (g === noline) return p.noline;
                                         const f = p.functions[p.locations.func[sample[g]]];
 
                                         return f.kind === KIND_LUA
@@ -183,7 +180,6 @@ class Aggregate {
                 this.to = selection.to;
                 this.wanted = this.chooseContexts(selection.filter || {});
                 this.self = new Float64Array(profile.stacks.n);
-                this.noline = null;
                 this.ticks = 0;
                 this.byContext = new Float64Array(profile.contexts.n);
                 this.sum();
@@ -203,7 +199,7 @@ class Aggregate {
         }
 
         sum() {
-                const { cells, contexts } = this.profile,
+                const { cells } = this.profile,
                         end = cells.start[this.to] || 0;
 
                 for (let i = cells.start[this.from] || 0; i < end; i++) {
@@ -213,10 +209,6 @@ class Aggregate {
                         this.self[cells.stack[i]] += cells.ticks[i];
                         this.byContext[context] += cells.ticks[i];
                         this.ticks += cells.ticks[i];
-                        if (contexts.noline[context]) {
-                                this.noline = this.noline || new Float64Array(this.self.length);
-                                this.noline[cells.stack[i]] += cells.ticks[i];
-                        }
                 }
         }
 
@@ -258,8 +250,8 @@ class Aggregate {
         makeRows(name) {
                 const p = this.profile,
                         key = p.key(name),
-                        now = this.sumGroups(key, this.self, this.total, this.noline);
-                const base = this.base ? this.sumGroups(key, this.base.self, this.base.total, null) : null;
+                        now = this.sumGroups(key, this.self, this.total);
+                const base = this.base ? this.sumGroups(key, this.base.self, this.base.total) : null;
                 const rows = [];
 
                 for (let g = 0; g < key.n; g++)
@@ -274,24 +266,11 @@ class Aggregate {
                 return rows;
         }
 
-        sumGroups(key, stackSelf, stackTotal, noline) {
-                const { n, location, parent } = this.profile.stacks;
+        sumGroups(key, stackSelf, stackTotal) {
+                const { n, location } = this.profile.stacks;
                 const self = new Float64Array(key.n),
                         total = new Float64Array(key.n);
 
-                /* Ticks whose line is not known are in the total of their callers' lines alone. */
-                if (noline && key.noline !== undefined) {
-                        const moved = stackSelf.slice();
-
-                        for (let i = 1; i < n; i++) {
-                                moved[i] -= noline[i];
-                                moved[parent[i]] += noline[i];
-                                self[key.noline] += noline[i];
-                                self[key.group[location[i]]] -= noline[i];
-                        }
-                        total[key.noline] = self[key.noline];
-                        stackTotal = propagate(parent, moved);
-                }
                 if (stackSelf[0]) {
                         /* samples without a stack */
                         self[key.group[location[0]]] += stackSelf[0];

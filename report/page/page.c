@@ -118,19 +118,6 @@ static int put_all_cells(const struct ls_page *page, const struct ls_page_tables
         return error;
 }
 
-/* What ticks without a line are called. */
-static int put_noline(const struct ls_report *r, yajl_gen g)
-{
-        struct ls_grouping *lines;
-        int error = ls_grouping_new(ls_key_find("line", 4), r->profile, r->labels, &lines);
-
-        if (error)
-                return error;
-        ls_json_str(g, "noline", ls_group_text(lines, lines->noline_group));
-        ls_grouping_free(lines);
-        return 0;
-}
-
 static int put_data(const struct ls_page *page, const struct ls_page_tables *t, yajl_gen g)
 {
         const struct ls_report *r = page->report;
@@ -148,9 +135,7 @@ static int put_data(const struct ls_page *page, const struct ls_page_tables *t, 
         ls_header_json(r, g);
         yajl_gen_map_close(g);
         ls_page_facts_json(page, t[0].c, g);
-        error = put_noline(r, g);
-        if (!error)
-                error = put_time(t[0].c, g);
+        error = put_time(t[0].c, g);
         ls_page_marks_json(&t[0], g);
         if (!error)
                 error = ls_page_tables_json(t, n_tables, g);

@@ -30,7 +30,7 @@ int ls_page_write(const struct ls_page *page);
 struct ls_page_context {
         uint32_t zone, thread;          /* groups of the keys zone-path and thread */
         uint32_t labels;                /* a set */
-        uint8_t vmstate, noline;
+        uint8_t vmstate;
 };
 
 #define LS_PAGE_KEYS 6u

@@ -264,7 +264,7 @@ static void put_all_texts(const struct ls_page_tables *t, unsigned n_tables, yaj
         yajl_gen_array_close(g);
 }
 
-/* [VM state, line not known, zone, thread, labels] of each. */
+/* [VM state, zone, thread, labels] of each. */
 static void put_contexts(const struct ls_page_tables *t, unsigned n_tables, yajl_gen g)
 {
         ls_json_key(g, "contexts");
@@ -275,7 +275,6 @@ static void put_contexts(const struct ls_page_tables *t, unsigned n_tables, yajl
 
                         yajl_gen_array_open(g);
                         ls_json_u64(g, NULL, c->vmstate);
-                        ls_json_u64(g, NULL, c->noline);
                         ls_json_u64(g, NULL, t[k].zones.of[c->zone]);
                         ls_json_u64(g, NULL, t[k].threads.of[c->thread]);
                         ls_json_u64(g, NULL, t[k].first_set + c->labels);

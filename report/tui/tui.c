@@ -134,7 +134,7 @@ static void free_loaded(struct loaded *l)
 /* labels: taken when not NULL and all goes well; else made. */
 static int load(const struct ls_tui *t, struct ls_profile *p, struct ls_labels *labels, struct loaded *ret)
 {
-        unsigned dims = t->o->by[0]->dims | (t->o->by[1] ? t->o->by[1]->dims : 0) | LS_DIM_NOLINE;
+        unsigned dims = t->o->by[0]->dims | (t->o->by[1] ? t->o->by[1]->dims : 0);
         int r = labels ? 0 : ls_labels_new(p, t->o->full_path, &ret->labels);
 
         if (!r)

@@ -249,16 +249,9 @@ static int annotate_chosen(const struct ls_report_options *o)
         return o->annotate;
 }
 
-static unsigned annotate_dims(const struct ls_report_options *o)
-{
-        (void)o;
-        return LS_DIM_NOLINE;
-}
-
 const struct ls_view ls_view_annotate = {
         .name = "annotate",
         .chosen = annotate_chosen,
-        .dims = annotate_dims,
         .text = annotate_text,
         .json = annotate_json,
 };

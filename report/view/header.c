@@ -200,8 +200,9 @@ static void put_event(const struct ls_report *r)
         for (uint32_t i = 0; i < p->n_events; i++) {
                 const struct ls_event *e = &p->events[i];
 
-                /* That coroutines could be ready is known of any recording of suspended ones. */
-                if (is_shown(c, e->id) || !ls_event_is_time(e->id) || (e->id == LS_EVENT_READY && !e->rows))
+                /* What comes with another event may have no rows. */
+                if (is_shown(c, e->id) || !ls_event_is_time(e->id) ||
+                    (ls_event_kind(e->id)->asked != e->id && !e->rows))
                         continue;
                 fprintf(f, "%s%s", too, ls_event_name((uint8_t)e->id));
                 too = ", ";

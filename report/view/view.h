@@ -25,7 +25,7 @@ struct ls_view {
         const char *name;
         int is_document;                /* text is all of the output, also when no sample is left; it has no json */
         int (*chosen)(const struct ls_report_options *o);
-        unsigned (*dims)(const struct ls_report_options *o);
+        unsigned (*dims)(const struct ls_report_options *o);    /* NULL = none */
         int (*text)(const struct ls_report *r);                 /* 0 or -errno */
         int (*json)(const struct ls_report *r, yajl_gen g);     /* adds its members to the open object */
 };

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "record/control.h"
 #include "record/session.h"
 #include "tests/fuzz/touch.h"
 

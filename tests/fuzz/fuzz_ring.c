@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "formats/trace/writer.h"
+#include "record/translate/drain.h"
 #include "record/translate/translate.h"
 #include "tests/fuzz/touch.h"
 #include "tests/unit/record_fake.h"

@@ -150,7 +150,7 @@ static void make_mixed(struct odd *o)
         zone[0] = ls_trace_zone(o->w, 0, str(o, "outer"));
         zone[1] = ls_trace_zone(o->w, zone[0], str(o, "inner"));
         coroutine = ls_trace_coroutine(o->w, o->vm, work, 3);
-        sample(o, (struct ls_sample_row){ .vm = o->vm, .stack = stack[0], .flags = LS_SAMPLE_NO_LINE }, 10);
+        sample(o, (struct ls_sample_row){ .vm = o->vm, .stack = ls_trace_stack_no_line(o->w, stack[0]) }, 10);
         sample(o, (struct ls_sample_row){ .vm = o->vm, .stack = stack[0] }, 20);
         sample(o, (struct ls_sample_row){ .vm = o->vm, .stack = stack[1], .zone = zone[0], .coroutine = coroutine }, 30);
         for (unsigned i = 0; i < 5; i++) {

@@ -1,4 +1,4 @@
-/* Writes native stacks of known shape to the file that its argument names: for tests/unit/test_record_unwind.c. Each
+/* Writes native stacks of known shape to the file that its argument names: for tests/unit/test_record_native_unwind.c. Each
  * scenario is a function scene_NAME that main calls through its table. */
 #include "tests/hosts/native_dump.h"
 

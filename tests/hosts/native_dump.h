@@ -1,6 +1,6 @@
 /* Native stacks as luasample's agent would send them, written to a file by a program of the tests: registers and a copy
  * of the stack at a signal, and what is mapped. Included by the programs that are sampled and by the test that finds
- * the frames (tests/unit/test_record_unwind.c). */
+ * the frames (tests/unit/test_record_native_unwind.c). */
 #ifndef LS_TESTS_NATIVE_DUMP_H
 #define LS_TESTS_NATIVE_DUMP_H
 

@@ -1,5 +1,5 @@
 /* A Lua module that writes native stacks of the program that loads it, LuaJIT with GC64, to a file: for
- * tests/unit/test_record_unwind.c.
+ * tests/unit/test_record_native_unwind.c.
  *   native.open(FILE)         native.sample(NAME)          one sample in this C function
  *   native.call(F)            F called with lua_call       native.pcall(F)   with lua_pcall
  *   native.ticks(NAME|nil)    samples at an interval, whatever runs, with the C frames of the calling coroutine
@@ -93,7 +93,7 @@ static int native_taken(lua_State *L)
         return 1;
 }
 
-/* For tests/unit/test_record_unwind_steps.c: it finds the VM in rax. */
+/* For tests/unit/test_record_native_unwind_steps.c: it finds the VM in rax. */
 static int native_mark(lua_State *L)
 {
         __asm__ volatile("int3" : : "a"(L) : "memory");

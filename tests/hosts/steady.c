@@ -43,7 +43,7 @@ static void *commands(void *arg)
 
 static void broken(const char *what)
 {
-        printf("broken: %s\n", what);
+        printf("broken: %s (errno %d, %d signals)\n", what, errno, caught);
         fflush(stdout);
         _exit(3);
 }

@@ -1,4 +1,4 @@
--- Runs what a stack walk must get through, between marks: native_steps.lua MODULE. See test_record_unwind_steps.c.
+-- Runs what a stack walk must get through, between marks: native_steps.lua MODULE. See test_record_native_unwind_steps.c.
 local module = arg[1]
 local native = assert(package.loadlib(module, "luaopen_native"))()
 local ffi = require "ffi"

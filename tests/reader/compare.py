@@ -14,7 +14,6 @@ VMSTATES = ["Compiled", "Interpreted", "C code", "Garbage Collector", "JIT Compi
 LUA, C, NATIVE = 1, 2, 5                        # kinds of functions
 MAIN_CHUNK = 1
 OWN_MEMBERS = ("ticks", "samples", "complete")  # of info: what it says itself under the name of a fact
-LINE_UNKNOWN = "[line not recorded"
 
 
 def reader():
@@ -186,9 +185,7 @@ def lines(t, totals):
     """{(source, line) or name: ticks}: what has no line under the name that it has as a function."""
     out = collections.Counter()
     for l in totals["lines"]:
-        if l["source"] == "unknown line":
-            out["unknown line"] += l["self_ticks"]
-        elif l["line"]:
+        if l["line"]:
             out[chunk_name(l["source"]) or "text", l["line"]] += l["self_ticks"]
         else:
             out["no line"] += l["self_ticks"]
@@ -200,9 +197,7 @@ def ticks_by_line(theirs):
     for r in theirs:
         if not r["self_ticks"]:
             continue
-        if r["name"].startswith(LINE_UNKNOWN):
-            out["unknown line"] += r["self_ticks"]
-        elif r["line"] and "source" in r:
+        if r["line"] and "source" in r:
             source = r["source"]
             out["text" if source.startswith(("[string", "=(")) else source, r["line"]] += r["self_ticks"]
         else:

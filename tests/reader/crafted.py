@@ -281,6 +281,14 @@ def add_to(suite):
         f.chunk(2, samples((2, 6)) + record(99, 0, 0), sums((2, 6)))
         agree(f, [], 7)
 
+    @t("no-line", "a flag for lines that are not known, of minor version 0 alone")
+    def _():
+        for minor, known in ((0, 3), (1, 5)):
+            f = base(File(minor=minor)).samples((1, 3), {1: 1, 2: 1, 6: 1, 10: 2, 8: 16})
+            totals = agree(f, [], 5)[1]
+            lines = {l["line"]: l["self_ticks"] for l in totals["lines"]}
+            check(lines.get(0, 0) == 5 - known and sum(lines.values()) == 5, "minor %d: %s" % (minor, lines))
+
     @t("misplaced", "records in a chunk of another type than theirs, unknown columns twice")
     def _():
         f = base().definitions(samples((1, 100)), one(INDEX, 0, 1, 2),

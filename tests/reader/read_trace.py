@@ -74,9 +74,9 @@ class Trace:
         d = self.data
         self.header_ok = (len(d) >= FILE_HEADER and d[:8] == FILE_MAGIC and
                           struct.unpack_from("<Q", d, 24)[0] == xxh64(d[:24]))
-        self.interval_ns = 0
+        self.minor = self.interval_ns = 0
         if self.header_ok:
-            major, self.interval_ns = struct.unpack_from("<H6xQ", d, 8)[0], struct.unpack_from("<Q", d, 16)[0]
+            major, self.minor, self.interval_ns = struct.unpack_from("<HH4xQ", d, 8)
             if major > MAJOR:
                 raise NotATrace("of version %d, newer than this reader" % major)
 
@@ -275,7 +275,7 @@ class Trace:
             row = self.jittrace(function)
             start, line = self.location(row["start"]) if row else (0, 0)
             below = frames[1][0]
-            out.append((below, line if start and start == below else 0))
+            out.append((below, line if frames[0][1] and start and start == below else 0))
             frames = frames[2:]
         return out
 
@@ -392,7 +392,7 @@ def totals(t):
             for key, value in (("vmstate", state), ("thread", thread), ("vm", vm), ("coroutine", t.coroutine(co, stack)),
                                ("zone", zone), ("label", label), ("stack", stack)):
                 by[key][value] += weight
-            if flags & LEAF_LINE_UNKNOWN and state == COMPILED:
+            if flags & LEAF_LINE_UNKNOWN and state == COMPILED and not t.minor:
                 unknown_line[stack] += weight
     for name in TOTALS:
         for row in t.rows[name].values():
@@ -447,7 +447,7 @@ def frames_totals(t, stacks, unknown_line):
             total[f] += ticks
         unknown = unknown_line[stack]
         if unknown:
-            lines[("unknown line", function, 0)] += unknown
+            lines[line_key(t, function, 0)] += unknown
         if ticks > unknown:
             lines[line_key(t, function, line)] += ticks - unknown
     functions = []

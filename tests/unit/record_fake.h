@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "formats/wire/ring.h"
-#include "record/memory.h"
+#include "record/process/memory.h"
 
 static inline struct ls_ring_rec *fake_at(struct ls_ring *ring, uint64_t position)
 {
@@ -96,7 +96,7 @@ static inline int fake_sample(struct ls_ring *ring, struct ls_rec_sample rec, co
         return fake_put(ring, LS_REC_SAMPLE, &rec, sizeof(rec), frames, rec.nframes * sizeof(*frames));
 }
 
-static __attribute__((unused)) uint8_t fake_events;     /* of the next memory: LS_RECORD_* */
+static __attribute__((unused)) uint32_t fake_events;    /* of the next memory: LS_RECORD_* */
 
 /* A memory as `record` makes it. */
 static inline void fake_memory(struct ls_memory *m, uint32_t ring_size)

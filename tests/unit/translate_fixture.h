@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "formats/profile.h"
+#include "record/translate/drain.h"
 #include "record/translate/translate.h"
 #include "tests/unit/record_fake.h"
 

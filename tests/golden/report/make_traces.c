@@ -182,7 +182,7 @@ static void make_app(void)
         sample(&m, draw13, LS_VMSTATE_INTERPRETED, render, 40, 0);
         sample(&m, push(&m, draw15, format, 0), LS_VMSTATE_C, text_zone, 50, 0);
         sample(&m, push(&m, draw13, plot1, 5), LS_VMSTATE_NATIVE, render, 30, 0);
-        sample(&m, push(&m, draw13, plot1, 5), LS_VMSTATE_NATIVE, render, 12, LS_SAMPLE_NO_LINE);
+        sample(&m, push(&m, draw13, plot1, 0), LS_VMSTATE_NATIVE, render, 12, 0);
         sample(&m, push(&m, draw13, plot2, 7), LS_VMSTATE_NATIVE, render, 25, 0);
         sample(&m, push(&m, push(&m, in_run, sort, 0), anonymous, 23), LS_VMSTATE_INTERPRETED, 0, 45, 0);
         sample(&m, push(&m, in_run, twin1, 21), LS_VMSTATE_INTERPRETED, 0, 22, 0);

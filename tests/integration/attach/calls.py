@@ -88,7 +88,7 @@ def numbers():
 
 def table(root):
     """[(name, may fail)] of record/attach/calls.c."""
-    with open(os.path.join(root, "record", "record/attach/calls.c")) as f:
+    with open(os.path.join(root, "record", "attach", "calls.c")) as f:
         return re.findall(r"\{ CALL\((\w+)\), [^,]+, (\w+),", f.read())
 
 

@@ -1,4 +1,5 @@
 """Stacks: names, deep recursion, coroutines, large global tables, loaded chunks. Imported by run.py."""
+import json
 import os
 import re
 
@@ -119,7 +120,12 @@ def add_to(suite):
         for scope in ("f", "none"):
             r = s.record_lua("hot3.lua", "-q", "--engine", "hook", "--scope", scope).ok()
             text = r.text("--by", "line", "--min", "0")
-            check("[line not recorded: --scope %s]" % scope in text, "no such row with --scope %s: %s" % (scope, text))
+            check("hot3.lua:?" in text, "no row without a line with --scope %s: %s" % (scope, text))
+            annotated = r.text("--annotate", "--min", "0")
+            check("[line not recorded: --scope %s]" % scope in annotated, "--annotate with %s: %s" % (scope, annotated))
+            dumped = s.run([s.luasample(), "dump", "-i", r.trace, "--json"]).ok().out
+            flags = [json.loads(l.strip().rstrip(","))["flags"] for l in dumped.splitlines() if '"record":"sample"' in l]
+            check(flags and not any(f & 16 for f in flags), "rows have the flag that has ended")
             i = r.info()
             check(i["scope"] == scope, "info: scope %s" % i["scope"])
             check_near("ticks", sum(x["self_ticks"] for x in r.rows("--by", "line")), i["ticks"], max(5, i["ticks"] * 0.02))

@@ -112,7 +112,7 @@ def add_to(suite):
     def noline():
         trace = s.record_lua(shared.PHASES, "--engine", "hook", "--scope", "none", args=("0.5", "load,simulate")).ok().trace
         b = shared.opened(shared.page_of(trace))
-        check(b.js("luasamplePage.aggregate.noline !== null"), "all ticks have a line")
+        check(any(r["name"].endswith(":?") for r in s.rows(trace, "--by", "line")), "all ticks have a line")
         compare_rows(b, trace)
         shared.is_fine(b)
 

@@ -6,7 +6,7 @@ import os
 from support import Skip, check, check_near, host, json_of, record, run
 
 INTERVAL_NS = 1000000
-MOST = 255                                      # threads at one time beside the first (record/memory.h)
+MOST = 255                                      # threads at one time beside the first (record/process/memory.h)
 
 
 def workers(threads, rounds, loops, *opts):

@@ -1,5 +1,5 @@
 /* The processes of a recording: see processes.h. */
-#include "record/process/processes.h"
+#include "record/processes.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -9,9 +9,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "record/flight.h"
+#include "record/process/agent_path.h"
 #include "record/process/descriptors.h"
 #include "record/process/member.h"
 #include "record/session.h"
+#include "record/status.h"
+#include "record/totals.h"
 
 #define NAMED_NS 50000000ull            /* a new process may give itself another title: its name is read then */
 #define LAST_WRITES_NS 2000000          /* for the sample that the last tick led to */
@@ -26,22 +30,55 @@ int ls_processes_init(struct ls_session *s)
                 return 0;
         err = ls_registry_init(&s->registry);
         if (err == 0)
-                ls_registry_announce(&s->registry, s->root->memory.shm);
+                ls_registry_announce(&s->registry, s->targets[0]->memory.shm);
         return err;
+}
+
+/* With what belongs to how it came to be recorded. */
+static void drop(struct ls_target *t)
+{
+        if (t->kind->done)
+                t->kind->done(t);
+        ls_target_stop(t);
+        ls_target_done(t);
+        free(t);
 }
 
 void ls_processes_done(struct ls_session *s)
 {
         if (s->registry.page)
                 ls_registry_done(&s->registry);
-        for (unsigned i = 0; i < s->n_targets; i++) {
-                if (s->targets[i] == s->root)
-                        continue;
-                ls_target_stop(s->targets[i]);
-                ls_target_done(s->targets[i]);
-                free(s->targets[i]);
-        }
+        for (unsigned i = 0; i < s->n_targets; i++)
+                drop(s->targets[i]);
         s->n_targets = 0;
+}
+
+int ls_processes_agent(struct ls_session *s)
+{
+        int err = ls_agent_path(s->agent, sizeof(s->agent));
+
+        if (err < 0)
+                ls_error("libsample.so, the agent, is neither beside luasample nor in %s; run meson install, or ninja", LS_AGENT_DIR);
+        return err;
+}
+
+int ls_processes_begin(struct ls_session *s, struct ls_target *t, pid_t pid)
+{
+        char cwd[PATH_MAX];
+        struct ls_target_config cfg = { .o = s->o, .writer = s->writer, .cwd = cwd, .maps = &s->maps,
+                                        .workers = s->workers,
+                                        .ordinal = s->n_processes, .start_ns = s->start_ns, .full_fd = s->full_fd,
+                                        .notice = ls_status_notice, .marked = ls_flight_mark, .ctx = s };
+        int err;
+
+        if (s->n_targets == LS_TARGETS_MAX || cfg.ordinal == LS_PROCESSES_MAX)
+                return -E2BIG;
+        s->n_processes++;
+        ls_member_cwd(pid, s->cwd, cwd);
+        err = ls_target_begin(t, pid, &cfg);
+        if (err == 0 && t != s->targets[0])
+                s->targets[s->n_targets++] = t;
+        return err;
 }
 
 void ls_processes_open(struct ls_session *s)
@@ -84,8 +121,7 @@ static void refuse(struct ls_session *s, struct ls_target *t)
                 return;
         snprintf(text, sizeof(text), "some processes were not recorded: %u are at one time, and %u in all", LS_TARGETS_MAX,
                  LS_PROCESSES_MAX);
-        ls_trace_notice(s->writer, text);
-        ls_status_notice(s, text);
+        ls_status_say(s, text);
 }
 
 static void first_name(struct ls_session *s, struct ls_target *t, const struct ls_target *parent)
@@ -99,16 +135,24 @@ static void first_name(struct ls_session *s, struct ls_target *t, const struct l
                 memcpy(t->name, t->memory.shm->command, sizeof(t->memory.shm->command) - 1);
 }
 
+/* A kernel without pidfds. */
+static int child_has_ended(struct ls_session *s, struct ls_target *t, uint64_t now_ns)
+{
+        (void)s, (void)now_ns;
+        return t->pidfd < 0 && kill(t->pid, 0) < 0 && errno == ESRCH;
+}
+
+static const struct ls_process_kind child = { .has_ended = child_has_ended };
+
 static void take_in(struct ls_session *s, struct ls_target *t, pid_t pid, uint64_t now_ns)
 {
         struct ls_target *parent = find_generation(s, t->memory.shm->parent_generation);
 
-        if (s->n_targets == LS_TARGETS_MAX || s->n_processes == LS_PROCESSES_MAX ||
-            ls_session_begin_target(s, t, pid) < 0) {
+        t->kind = &child;
+        if (ls_processes_begin(s, t, pid) < 0) {
                 refuse(s, t);
                 return;
         }
-        s->targets[s->n_targets++] = t;
         t->pidfd = ls_fd_above_stdio((int)syscall(SYS_pidfd_open, pid, 0));
         t->ended = (t->pidfd < 0 && errno == ESRCH) || !ls_member_has(pid, t->memory.fd);
         if (parent) {
@@ -131,11 +175,10 @@ static void let_go(struct ls_session *s, struct ls_target *t)
         ls_target_finish(t);
         ls_totals_process(s, t);
         ls_target_sums(t, &s->ended);
-        ls_target_done(t);
-        free(t);
+        drop(t);
 }
 
-static void look_for_ended(struct ls_session *s)
+static void look_for_ended(struct ls_session *s, uint64_t now_ns)
 {
         struct pollfd p[LS_TARGETS_MAX + 1];
         unsigned n = ls_processes_poll(s, p), kept = 0;
@@ -148,10 +191,14 @@ static void look_for_ended(struct ls_session *s)
         for (unsigned i = 0; i < s->n_targets; i++) {
                 struct ls_target *t = s->targets[i];
 
-                if (t != s->root && t->ended)
+                if (!t->ended && t->kind->has_ended(s, t, now_ns)) {
+                        t->ended = 1;
+                        ls_target_stop(t);
+                }
+                if (i && t->ended)
                         let_go(s, t);
                 else
-                        s->targets[kept++] = t;
+                        s->targets[kept++] = t;         /* the first stays: the summary is of it */
         }
         s->n_targets = kept;
 }
@@ -162,8 +209,10 @@ void ls_processes_look(struct ls_session *s, uint64_t now_ns)
         uint64_t bells;
         pid_t pid;
 
+        if (s->leaving)
+                return;
         if (s->registry.fd < 0) {               /* children are not followed, or attached to */
-                look_for_ended(s);
+                look_for_ended(s, now_ns);
                 return;
         }
         while (read(s->registry.bell_fd, &bells, sizeof(bells)) == sizeof(bells))
@@ -171,23 +220,11 @@ void ls_processes_look(struct ls_session *s, uint64_t now_ns)
         for (unsigned i = 0; i < LS_SEATS && (t = ls_registry_next(&s->registry, now_ns, &pid)) != NULL; i++)
                 take_in(s, t, pid, now_ns);
         ls_registry_refill(&s->registry, s->o, s->timer, now_ns);
-        look_for_ended(s);
+        look_for_ended(s, now_ns);
         for (unsigned i = 0; i < s->n_targets; i++)
                 if (!s->targets[i]->process &&
                     (now_ns >= s->targets[i]->due_ns || atomic_load(&s->targets[i]->memory.shm->filling)))
                         name(s, s->targets[i]);
-}
-
-void ls_processes_second(struct ls_session *s)
-{
-        if (s->leave)                   /* attach/session.c says when: until then it holds them */
-                return;
-        for (unsigned i = 0; i < s->n_targets; i++) {
-                struct ls_target *t = s->targets[i];
-
-                if (t != s->root && t->pidfd < 0 && kill(t->pid, 0) < 0 && errno == ESRCH)
-                        t->ended = 1;   /* a kernel without pidfds */
-        }
 }
 
 unsigned ls_processes_poll(const struct ls_session *s, struct pollfd *p)
@@ -207,7 +244,7 @@ unsigned ls_processes_left(const struct ls_session *s)
         unsigned n = 0;
 
         for (unsigned i = 0; i < s->n_targets; i++)
-                n += s->targets[i] != s->root && !s->targets[i]->ended;
+                n += !s->targets[i]->ended;
         return n;
 }
 
@@ -216,35 +253,32 @@ int ls_processes_come(const struct ls_session *s)
         return s->registry.page && ls_registry_expects(&s->registry, ls_session_clock(CLOCK_MONOTONIC));
 }
 
-int ls_processes_has(const struct ls_session *s, pid_t pid)
+int ls_processes_has(void *session, pid_t pid)
 {
+        const struct ls_session *s = session;
+
         for (unsigned i = 0; i < s->n_targets; i++)
                 if (s->targets[i]->pid == pid)
                         return 1;
         return 0;
 }
 
-void ls_processes_root_ended(struct ls_session *s)
-{
-        s->root->ended = 1;
-        ls_target_second(s->root, ls_session_clock(CLOCK_MONOTONIC));
-        ls_target_stop(s->root);
-        ls_target_finish(s->root);
-}
-
 /* The last ticks have come: what they led to is in the ring, or is being written. When a process is dead all is. */
 void ls_processes_finish(struct ls_session *s)
 {
         const struct timespec moment = { 0, LAST_WRITES_NS };
-        uint64_t now = ls_session_clock(CLOCK_MONOTONIC);
+        unsigned left;
 
-        ls_processes_look(s, now);
+        ls_processes_look(s, ls_session_clock(CLOCK_MONOTONIC));
         ls_registry_close(&s->registry);
         for (unsigned i = 0; i < s->n_targets; i++)
                 ls_target_stop(s->targets[i]);
-        if (s->leave)
-                s->leave(s);
-        if (!s->exited || ls_processes_left(s))
+        left = ls_processes_left(s);
+        s->leaving = 1;
+        for (unsigned i = 0; i < s->n_targets; i++)
+                if (s->targets[i]->kind->leave && !s->targets[i]->ended)
+                        s->targets[i]->kind->leave(s, s->targets[i]);
+        if (left)
                 nanosleep(&moment, NULL);
         for (unsigned i = 0; i < s->n_targets; i++) {
                 name(s, s->targets[i]);

@@ -62,7 +62,7 @@ static void write_everything(int fd)
         ls_trace_info_str(w, "command", "luajit");
         ls_trace_flush(w, 0, 1);
         ls_trace_info_u64(w, "ticks", UINT64_MAX);
-        ls_trace_sample(w, &(struct ls_sample_row){ .event = 1, .vmstate = 4, .flags = LS_SAMPLE_NO_LINE, .thread = 1,
+        ls_trace_sample(w, &(struct ls_sample_row){ .event = 1, .vmstate = 4, .flags = LS_SAMPLE_STATE_GUESS, .thread = 1,
                 .vm = 1, .coroutine = 1, .zone = 2, .stack = 2, .time_ns = START, .weight = 3 });
         ls_trace_sample(w, &(struct ls_sample_row){ .event = 1, .vmstate = 0, .flags = LS_SAMPLE_CONT, .thread = 1,
                 .vm = 1, .stack = 1, .time_ns = START - 7 * INTERVAL, .weight = 1 });
@@ -76,7 +76,7 @@ static int check_rows(void *ctx, const struct ls_sample_block *b)
         assert_int_equal(b->n, 4);
         assert_int_equal(b->event[0], 1);
         assert_int_equal(b->vmstate[0], 4);
-        assert_int_equal(b->flags[0], LS_SAMPLE_NO_LINE);
+        assert_int_equal(b->flags[0], LS_SAMPLE_STATE_GUESS);
         assert_int_equal(b->thread[0], 1);
         assert_int_equal(b->vm[0], 1);
         assert_int_equal(b->coroutine[0], 1);

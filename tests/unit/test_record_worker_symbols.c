@@ -152,7 +152,7 @@ static void functions_and_lines_of_a_file(void **state)
         expect(self, 0x7fffffffffff, NULL);
         assert_non_null(s);
         assert_int_equal(ls_symbols_line(s, plain, &file, &line), 0);
-        assert_non_null(strstr(file, "test_record_symbols.c"));
+        assert_non_null(strstr(file, "test_record_worker_symbols.c"));
         assert_in_range(line, LINE_OF_PLAIN, LINE_OF_PLAIN + 2);
         assert_int_equal(ls_symbols_line(s, UINT64_MAX, &file, &line), -ENOENT);
         ls_symbols_close(s);

@@ -1,8 +1,8 @@
 /* Stops the threads of another process for a moment, by ptrace, so that its memory can be read as of one instant. A thread that
  * is blocked in the kernel is left alone: it stands still by itself, and a stop would end some system calls with EINTR. Called by
  * stack.c, attach/hold.c and attach/filters.c. */
-#ifndef LS_RECORD_STOP_H
-#define LS_RECORD_STOP_H
+#ifndef LS_RECORD_ATTACH_STOP_H
+#define LS_RECORD_ATTACH_STOP_H
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -44,12 +44,17 @@ int ls_stop_stands(struct ls_stop *s, unsigned i, int wait);
 void ls_stop_end_one(struct ls_stop *s, unsigned i);
 
 /* One thread (tid), which may be blocked, stands still from the first to the second. What it slept in begins again for the rest of its
- * time. Returns 0; -ETIMEDOUT: it is in the kernel for long, and goes on by ls_inject_let_go; or -errno. */
+ * time. Returns 0; -ETIMEDOUT: it is in the kernel for long, and goes on by ls_stop_let_go; or -errno. */
 int ls_stop_one(pid_t pid, struct ls_stopped *t);
 void ls_stop_one_end(pid_t pid, struct ls_stopped *t);
 
 /* While threads of a program are stopped nobody should keep us from going on, if we may have that. 0: the scheduling class is what
  * it was. By one thread. */
 void ls_stop_hurry(int on);
+
+/* Now and then: threads that came out of the kernel too late for that, and stopped then, go on. */
+void ls_stop_let_go(void);
+/* This one was asked to stop, and has not yet. */
+void ls_stop_note_late(pid_t pid, pid_t tid);
 
 #endif

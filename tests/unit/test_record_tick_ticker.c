@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "record/tick/perf.h"
+#include "record/tick/signal.h"
 #include "record/tick/ticker.h"
 #include "tests/unit/record_fake.h"
 

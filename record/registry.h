@@ -1,7 +1,7 @@
 /* The recorder's side of the registry (formats/wire/registry.h): memories that wait for children of the program, and the
  * bell that tells of those that have come. Called by processes.c, in the recorder's main thread. */
-#ifndef LS_RECORD_PROCESS_REGISTRY_H
-#define LS_RECORD_PROCESS_REGISTRY_H
+#ifndef LS_RECORD_REGISTRY_H
+#define LS_RECORD_REGISTRY_H
 
 #include <pthread.h>
 #include <sys/types.h>

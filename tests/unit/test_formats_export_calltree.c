@@ -135,40 +135,6 @@ static void inverse(void **state)
         fixture_free(&f);
 }
 
-/* Ticks without a line are nodes of their own, and nothing is lost. */
-static void without_lines(void **state)
-{
-        struct fixture f;
-        struct ls_calltree *t = NULL;
-        uint32_t *labels;
-        uint64_t *noline, marked = 0;
-
-        (void)state;
-        fixture_make(&f, 4, 120, 8);
-        labels = labels_by_function(&f);
-        noline = ROWS(f.p.n_stacks + 1, uint64_t);
-        for (uint32_t i = 1; i < f.p.n_stacks; i += 3)
-                noline[i] = f.self[i] / 2;
-        for (int inverted = 0; inverted < 2; inverted++) {
-                assert_int_equal(ls_calltree_new(&(struct ls_calltree_request){
-                        .profile = &f.p, .self = f.self, .label_of_location = labels, .noline = noline,
-                        .noline_label = 99, .inverse = inverted }, &t), 0);
-                assert_int_equal(t->nodes[0].total, sum(f.self, f.p.n_stacks));
-                marked = 0;
-                for (uint32_t i = 1; i < t->n; i++) {
-                        if (t->nodes[i].label == 99)
-                                marked += t->nodes[i].self;
-                        if (t->nodes[i].label == 99 && !inverted)
-                                assert_int_equal(t->nodes[i].n_children, 0);
-                }
-                assert_int_equal(marked, sum(noline, f.p.n_stacks));
-                ls_calltree_free(t);
-        }
-        free(noline);
-        free(labels);
-        fixture_free(&f);
-}
-
 /* A million frames deep: neither recursion in C nor a walk for each frame. */
 static void deep(void **state)
 {
@@ -208,7 +174,6 @@ int main(void)
                 cmocka_unit_test(totals),
                 cmocka_unit_test(root_first),
                 cmocka_unit_test(inverse),
-                cmocka_unit_test(without_lines),
                 cmocka_unit_test(deep),
         };
 

@@ -1,5 +1,5 @@
 /* The memory that the recorder shares with the agent: see memory.h. */
-#include "record/memory.h"
+#include "record/process/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Tables by ids that come from the rings of a process: they grow with what is defined, never with what is claimed. */
-#ifndef LS_RECORD_TRANSLATE_IDS_H
-#define LS_RECORD_TRANSLATE_IDS_H
+#ifndef LS_RECORD_PROCESS_IDS_H
+#define LS_RECORD_PROCESS_IDS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Stops the threads of another process for a moment: see stop.h. */
-#include "record/stop.h"
+#include "record/attach/stop.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "record/attach/inject.h"
 #include "record/attach/threads.h"
 
+#define LATE_MOST 256u
 #define STOP_MS 1000                    /* for a thread to stop */
 
 static ssize_t read_file(pid_t pid, pid_t tid, const char *name, char *buf, size_t size)
@@ -230,6 +230,35 @@ void ls_stop_end_one(struct ls_stop *s, unsigned i)
         ls_stop_one_end(s->pid, &s->threads[i]);
 }
 
+static struct { pid_t pid, tid; } late[LATE_MOST];      /* threads that were to stop and have not yet; 0 = free */
+
+void ls_stop_note_late(pid_t pid, pid_t tid)
+{
+        for (unsigned i = 0; i < LATE_MOST; i++)
+                if (!late[i].tid) {
+                        late[i].pid = pid;
+                        late[i].tid = tid;
+                        return;
+                }
+}
+
+void ls_stop_let_go(void)
+{
+        for (unsigned i = 0; i < LATE_MOST; i++) {
+                int status;
+                pid_t r = late[i].tid ? waitpid(late[i].tid, &status, __WALL | WNOHANG) : 0;
+
+                if (r < 0 && late[i].tid != late[i].pid) {      /* one that has begun another program is its first thread */
+                        late[i].tid = late[i].pid;
+                        r = waitpid(late[i].tid, &status, __WALL | WNOHANG);
+                }
+                if (r == late[i].tid && r && WIFSTOPPED(status))
+                        ptrace(PTRACE_DETACH, r, NULL, (void *)(intptr_t)(status >> 16 ? 0 : WSTOPSIG(status)));
+                if (r)
+                        late[i].tid = 0;
+        }
+}
+
 int ls_stop_one(pid_t pid, struct ls_stopped *t)
 {
         const struct timespec moment = { 0, 1000000 };
@@ -245,7 +274,7 @@ int ls_stop_one(pid_t pid, struct ls_stopped *t)
         for (int i = 0; (err = wait_for_it(t, WNOHANG)) == -EAGAIN && i < STOP_MS; i++)
                 sigtimedwait(&child, NULL, &moment);
         if (err == -EAGAIN) {
-                ls_inject_note_late(pid, t->tid);
+                ls_stop_note_late(pid, t->tid);
                 err = -ETIMEDOUT;
         }
         return err;

@@ -6,7 +6,7 @@
 
 #include <sys/resource.h>
 
-#include "record/translate/ids.h"
+#include "record/process/ids.h"
 
 static struct ls_ring *at(unsigned i)
 {
@@ -223,7 +223,7 @@ static void traces_become_frames(void **state)
         put_sample(0, 1, 15, 1, 0, 0);
         finish();
         assert_string_equal(all_rows(), "100 VM1 T7 a:12\n100 VM1 T7 a:12;b:25\n100 VM1 T7 a:13\n"
-                                        "100 VM1 T7 a:12\n100 VM1 T0 a:15\n");
+                                        "100 VM1 T7 a:0\n100 VM1 T0 a:15\n");
         /* The other one has no samples: it is not in the file. */
         assert_int_equal(profile->n_jittraces, 2);
         assert_int_equal(profile->jit_ticks, 4);

@@ -105,7 +105,7 @@ static void frames_of_the_map_replace_the_one_below(void **state)
         put_sample(&m, 0, m.trace, 1);                          /* nothing below it that could be named */
         ls_trace_sample(m.w, &(struct ls_sample_row){ .event = LS_EVENT_CPU, .stack = below, .weight = 1, .time_ns = START });
         p = finish(&m);
-        assert_string_equal(text, "5 b:21;a:12\n5 b:21;a:12;b:25\n5 b:21;a:12\n5 a:12;b:25\n5 :1\n0 b:21;a:11\n");
+        assert_string_equal(text, "5 b:21;a:12\n5 b:21;a:12;b:25\n5 b:21;a:0\n5 a:12;b:25\n5 :1\n0 b:21;a:11\n");
         assert_int_equal(p->jit_ticks, 5);
         assert_int_equal(p->jit_unknown_ticks, 1);
         assert_true(str_is(p->jittraces[1].link_kind, "loop"));

@@ -1,36 +1,34 @@
-/* The processes of a recording beyond the program itself: takes those in that have come, and lets those go that have ended.
- * Called by session.c, in the recorder's main thread. */
-#ifndef LS_RECORD_PROCESS_PROCESSES_H
-#define LS_RECORD_PROCESS_PROCESSES_H
+/* The processes of a recording: takes those in that have come, and lets those go that have ended. The first one stays to the end.
+ * Called by loop.c and what begins recordings, in the recorder's main thread. */
+#ifndef LS_RECORD_PROCESSES_H
+#define LS_RECORD_PROCESSES_H
 
 #include <poll.h>
-
-#include "record/process/registry.h"
-
-#define LS_TARGETS_MAX 256              /* processes that are recorded at one time */
-#define LS_PROCESSES_MAX 65536          /* and in all: what a hostile program can make of the trace */
+#include <stdint.h>
+#include <sys/types.h>
 
 struct ls_session;
 
 /* The way to the registry goes into the program's memory, unless children are not followed. Returns 0 or -errno. */
 int ls_processes_init(struct ls_session *s);
 void ls_processes_done(struct ls_session *s);
+struct ls_target;
+/* Finds the agent, for s->agent. Returns 0, or -errno after a line. */
+int ls_processes_agent(struct ls_session *s);
+/* A process becomes one of the recording, which takes t then. Returns 0 or -errno: -E2BIG there are too many. */
+int ls_processes_begin(struct ls_session *s, struct ls_target *t, pid_t pid);
 /* From now on children may come. */
 void ls_processes_open(struct ls_session *s);
 /* Takes in, names, and lets go. */
 void ls_processes_look(struct ls_session *s, uint64_t now_ns);
-/* Each second. */
-void ls_processes_second(struct ls_session *s);
 /* What becomes readable when there is something to look at; p has room for LS_TARGETS_MAX + 1. Returns how many. */
 unsigned ls_processes_poll(const struct ls_session *s, struct pollfd *p);
-/* Processes other than the program that are recorded now. */
+/* Processes that are recorded and have not ended. */
 unsigned ls_processes_left(const struct ls_session *s);
 /* 1 when processes say that children of theirs are on their way. */
 int ls_processes_come(const struct ls_session *s);
-/* 1 when pid is recorded. */
-int ls_processes_has(const struct ls_session *s, pid_t pid);
-/* The program has ended: its last records are taken. */
-void ls_processes_root_ended(struct ls_session *s);
+/* 1 when pid is recorded. session: as a callback has it. */
+int ls_processes_has(void *session, pid_t pid);
 /* The recording ends: all do. */
 void ls_processes_finish(struct ls_session *s);
 

@@ -1,11 +1,33 @@
-/* What ticker.c shares with its sources, perf.c and helper.c. */
-#ifndef LS_RECORD_TICK_TICKER_PRIVATE_H
-#define LS_RECORD_TICK_TICKER_PRIVATE_H
+/* A ticker and the threads that it ticks. Its thread alone uses them: ticker.c and its sources, perf.c and helper.c. */
+#ifndef LS_RECORD_TICK_STATE_H
+#define LS_RECORD_TICK_STATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
 #include <time.h>
 
-#include "record/tick/ticker.h"
+#include "record/process/memory.h"
+
+struct ls_ticker;
+struct ls_tick_thread;
+
+/* How one timer works. All in the ticker's thread. */
+struct ls_tick_source {
+        const char *name;
+        /* Ticks begin on this thread of the program. Returns 0 or -errno. */
+        int (*arm)(struct ls_ticker *t, struct ls_tick_thread *h);
+        /* No tick may come to it after it returns. */
+        void (*disarm)(struct ls_tick_thread *h);
+        /* Waits for a change of request, or ticks meanwhile. Some thread is armed. */
+        void (*wait)(struct ls_ticker *t, uint32_t request);
+};
+
+struct ls_ticker_totals {
+        _Atomic uint64_t sent;          /* helper: signals sent */
+        _Atomic uint64_t skipped;       /* helper: times that the thread was not running */
+        _Atomic uint64_t failed;        /* signals that could not be sent */
+};
 
 struct ls_tick_thread {                 /* a thread of the program that is ticked, by its ring */
         struct ls_ticker *ticker;
@@ -51,28 +73,6 @@ struct ls_ticker {
         struct ls_tick_thread threads[];        /* by ring */
 };
 
-extern const struct ls_tick_source ls_tick_source_perf, ls_tick_source_helper;
-
-/* signal.c: begins and ends looking at a thread. */
-int ls_tick_look_open(struct ls_tick_thread *h);
-void ls_tick_look_close(struct ls_tick_thread *h);
-/* The thread's CPU time in ns, as of the kernel's last tick, and how often it got a processor; 0 = not known. */
-uint64_t ls_tick_clock(const struct ls_tick_thread *h, uint64_t *ret_times);
-/* Sends a tick if the thread runs and none is on its way. Returns 1 when it was sent. */
-int ls_tick_try(struct ls_tick_thread *h, uint64_t now);
-/* helper.c: the grid of ticks that we send. It is the same for all threads, and fixed when the first needs it: times
- * that were missed are left out, none moves. */
-void ls_tick_grid_begin(struct ls_ticker *t);
-/* Waits for the next one. Returns CLOCK_MONOTONIC; 0 = it is not yet time, but there may be a request. */
-uint64_t ls_tick_grid_wait(struct ls_ticker *t, uint32_t request);
-/* signal.c: signals that the thread has handled. */
-uint32_t ls_tick_handled(const struct ls_tick_thread *h);
-
-/* ticker.c. Whether the agent wants ticks on the thread that was armed. */
-int ls_tick_is_wanted(const struct ls_tick_thread *h);
-/* Sleeps until request changes, the ticker stops, or ns have passed; or the clock is at until_ns. */
-void ls_ticker_sleep(struct ls_ticker *t, uint32_t request, uint64_t ns);
-void ls_ticker_sleep_until(struct ls_ticker *t, uint32_t request, uint64_t until_ns);
 #define LS_TICKER_IDLE_NS 100000000ull
 
 static inline uint64_t ls_clock_ns(clockid_t id)

@@ -1,5 +1,5 @@
 /* Tables by ids from the ring: see ids.h. */
-#include "record/translate/ids.h"
+#include "record/process/ids.h"
 
 #include <errno.h>
 #include <stdlib.h>

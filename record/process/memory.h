@@ -1,6 +1,6 @@
 /* The memory that the recorder shares with the agent (layout: formats/wire/shm.h). Made before the program starts. */
-#ifndef LS_RECORD_MEMORY_H
-#define LS_RECORD_MEMORY_H
+#ifndef LS_RECORD_PROCESS_MEMORY_H
+#define LS_RECORD_PROCESS_MEMORY_H
 
 #include <stddef.h>
 

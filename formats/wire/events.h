@@ -1,0 +1,42 @@
+/* The rows of events.def: what is known of an event kind. Read by the recorder, the writer, merge and the views, none of
+ * which names kinds where a column says the same. */
+#ifndef LS_WIRE_EVENTS_H
+#define LS_WIRE_EVENTS_H
+
+#include <stddef.h>
+
+#include "formats/wire/kinds.h"
+
+enum ls_unit { LS_UNIT_ns, LS_UNIT_count, LS_UNIT_bytes };
+
+struct ls_event_kind_info {
+        const char *name, *unit_name;
+        enum ls_unit unit;
+        int sampled;
+        const char *clock;              /* NULL = none */
+        unsigned asked;                 /* enum ls_event_kind that record -e names, LS_EVENT_NONE = none */
+        int overlaps;
+};
+
+/* NULL when no such kind is known: of a newer writer. */
+static inline const struct ls_event_kind_info *ls_event_kind(uint64_t number)
+{
+        static const struct ls_event_kind_info kinds[] = {
+#define LS_EVENT(number, NAME, name, unit, sampled, clock, asked, overlaps, help) \
+                [number] = { name, #unit, LS_UNIT_##unit, sampled, clock, LS_EVENT_##asked, overlaps },
+#include "formats/wire/events.def"
+#undef LS_EVENT
+        };
+
+        return number < sizeof(kinds) / sizeof(*kinds) && kinds[number].name ? &kinds[number] : NULL;
+}
+
+/* Whether the weights of its rows are ticks of the recording's interval. */
+static inline int ls_event_is_time(uint64_t number)
+{
+        const struct ls_event_kind_info *k = ls_event_kind(number);
+
+        return k && k->sampled && k->unit == LS_UNIT_ns;
+}
+
+#endif
