@@ -56,12 +56,18 @@ static const uint64_t *cell_at(const struct reading *r, uint64_t pc)
         return at >> LS_EXACT_WINDOW_BITS || at & 3 ? NULL : (const uint64_t *)(r->memory + LS_EXACT_CELLS + 2 * at);
 }
 
+/* Each has a record. */
+static int id_is_possible(const struct reading *r, uint32_t id)
+{
+        return id && id <= atomic_load(&r->head->log_used) / sizeof(struct ls_exact_proto) + 1;
+}
+
 static int read_proto(struct reading *r, const struct ls_exact_proto *rec)
 {
         uint64_t name = ((uint64_t)rec->name_len + 3) & ~UINT64_C(3);
         struct ls_flow_proto *p;
 
-        if (rec->rec.size < sizeof *rec || !rec->id || rec->id > LUA_BC_MOST || rec->n > LUA_BC_MOST ||
+        if (rec->rec.size < sizeof *rec || !id_is_possible(r, rec->id) || rec->n > LUA_BC_MOST ||
             sizeof *rec + name + (rec->has_lines ? 8 : 4) * (uint64_t)rec->n > rec->rec.size ||
             !cell_at(r, rec->code + 4) || !cell_at(r, rec->code + 4 * (uint64_t)rec->n))
                 return -EBADMSG;
@@ -106,7 +112,7 @@ static int read_trace(struct reading *r, const struct ls_exact_trace *rec)
 {
         struct trace *t;
 
-        if (rec->rec.size < sizeof *rec || !rec->id || rec->id > LUA_BC_MOST || rec->parent >= rec->id ||
+        if (rec->rec.size < sizeof *rec || !id_is_possible(r, rec->id) || rec->parent >= rec->id ||
             rec->nfirst > rec->nsnapshots || rec->nsnapshots > 65535 ||
             sizeof *rec + 8 * (uint64_t)rec->nevents + 4 * (uint64_t)rec->nsnapshots + 2 * ((uint64_t)rec->nbefore_head +
             rec->nbefore_loop) > rec->rec.size || !counter_exists(r, rec->entries, 1) || !counter_exists(r, rec->iterations, 1) ||
