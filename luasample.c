@@ -1,5 +1,6 @@
 /* luasample: main() and the table of commands. */
 #include "cli/command.h"
+#include "daemon/commands.h"
 #include "record/commands.h"
 #include "record/worker/worker.h"
 #include "report/commands.h"
@@ -19,6 +20,8 @@ const struct ls_command *const ls_commands[] = {
         &ls_cmd_info,
         &ls_cmd_stack,
         &ls_cmd_doctor,
+        &ls_cmd_daemon,
+        &ls_cmd_ctl,
         NULL,
 };
 

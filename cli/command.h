@@ -39,7 +39,7 @@ void ls_put_visible(FILE *f, const char *text);
  * whole screen. */
 void ls_error_to(void (*fn)(void *ctx, const char *text), void *ctx);
 
-/* Times: "1ms", "250us", "10s", "2m", "1.5ms"; a bare number is in default_unit ("ms", "s"). Writes ns. Returns 0 or
+/* Times: "1ms", "250us", "10s", "2m", "7d", "1.5ms"; a bare number is in default_unit ("ms", "s"). Writes ns. Returns 0 or
  * -EINVAL / -ERANGE. */
 int ls_parse_duration(const char *text, const char *default_unit, uint64_t *ret_ns);
 /* Sizes: "64K", "2M", "1G", bytes. */
@@ -54,6 +54,14 @@ poptContext ls_options_begin(const struct ls_command *cmd, int argc, const char 
 /* Next option's val; -1 at the end; on a bad option prints one line and returns -2 (exit with LS_EXIT_USAGE). --help is
  * handled: prints and returns -3 (exit 0). */
 int ls_options_next(const struct ls_command *cmd, poptContext ctx);
+
+/* What the readers of a command's line return: LS_GO_ON when the command is to do its work, else the status to exit with, after
+ * an error was said or help shown. The second of what ls_options_next returned last. */
+#define LS_GO_ON (-1)
+static inline int ls_options_status(int last)
+{
+        return last == -1 ? LS_GO_ON : last == -3 ? 0 : LS_EXIT_USAGE;
+}
 
 /* Whether path can be the value of an option that names a file to write: "-" is stdout, what else begins with - is an option
  * that stands where the name is missing. Returns 0, or -EINVAL with its error printed. ls_options_next calls it for --output

@@ -1,14 +1,27 @@
-/* Columns by which samples that agree in their stack can be told apart. Used by the exporters of formats/ and the keys of
- * report/: an aggregate keeps no more of them than asked for. */
+/* Columns by which samples that agree in their stack can be told apart, from dims.def. Used by the trace's writer and reader,
+ * the exporters of formats/ and the keys of report/: an aggregate keeps no more of them than asked for. */
 #ifndef LS_FORMATS_DIMS_H
 #define LS_FORMATS_DIMS_H
 
-#define LS_DIM_VMSTATE 1u
-#define LS_DIM_ZONE    2u
-#define LS_DIM_THREAD  8u
-#define LS_DIM_VM      16u
-#define LS_DIM_COROUTINE 32u
-#define LS_DIM_TRACE   64u
-#define LS_DIM_LABEL   128u
+#include <stdint.h>
+
+enum ls_dim_number {
+#define LS_DIM(NAME, name, bits, KIND, key) LS_DIM_NUMBER_##NAME,
+#include "formats/dims.def"
+#undef LS_DIM
+        LS_DIM_NUMBER_TRACE,
+        LS_DIMS
+};
+
+enum ls_dim {
+#define LS_DIM(NAME, name, bits, KIND, key) LS_DIM_##NAME = 1u << LS_DIM_NUMBER_##NAME,
+#include "formats/dims.def"
+#undef LS_DIM
+        LS_DIM_TRACE = 1u << LS_DIM_NUMBER_TRACE
+};
+
+/* Their fields in a struct, each as wide as its column. */
+#define LS_DIM_TYPE_8 uint8_t
+#define LS_DIM_TYPE_32 uint32_t
 
 #endif

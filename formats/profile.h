@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "formats/dims.h"
+#include "formats/info.h"
 #include "formats/process_totals.h"
 #include "formats/wire/kinds.h"
 
@@ -122,12 +124,17 @@ struct ls_sample_block {
         const uint32_t *stack;
         const uint32_t *weight;
         const uint64_t *time_ns;        /* NULL unless asked for: LS_COL_TIME */
-        const uint8_t *vmstate, *flags, *event;
-        const uint32_t *zone, *thread, *vm, *coroutine, *label;
+        const uint8_t *flags, *event;
+#define LS_DIM(NAME, name, bits, KIND, key) const LS_DIM_TYPE_##bits *name;
+#include "formats/dims.def"
+#undef LS_DIM
         const uint32_t *trace;          /* of jittraces, 0 = not in compiled code; NULL unless asked for: LS_COL_TRACE, and
                                          * when the profile has no traces */
         /* 1 = the whole column holds one value, as most do: a loop may then skip it */
-        uint8_t same_vmstate, same_flags, same_event, same_zone, same_thread, same_vm, same_coroutine, same_label;
+        uint8_t same_flags, same_event;
+#define LS_DIM(NAME, name, bits, KIND, key) uint8_t same_##name;
+#include "formats/dims.def"
+#undef LS_DIM
 };
 #define LS_COL_TIME 1u
 #define LS_COL_TRACE 2u
@@ -145,8 +152,10 @@ typedef int (*ls_dump_fn)(void *ctx, uint64_t chunk, uint64_t offset, const char
 int ls_profile_dump(struct ls_profile *p, ls_dump_fn fn, void *ctx);
 
 /* The value of an INFO key, or def / "" when it is not there. */
-uint64_t ls_profile_u64(const struct ls_profile *p, const char *key, uint64_t def);
-struct ls_str ls_profile_str(const struct ls_profile *p, const char *key);
+uint64_t ls_profile_u64(const struct ls_profile *p, enum ls_info_key key, uint64_t def);
+struct ls_str ls_profile_str(const struct ls_profile *p, enum ls_info_key key);
+/* The same for a key that is in another table: losses.def. */
+uint64_t ls_profile_u64_of(const struct ls_profile *p, const char *key, uint64_t def);
 
 /* The bits of a counter's value, as they are in the file. */
 static inline uint64_t ls_count_bits(double value)

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
 #include "libsample/agent.h"
 #include "libsample/vm/engine.h"
 #include "libsample/handler/coroutines.h"
@@ -204,13 +205,7 @@ static void start_timer(struct ls_thread *t)
 
 static uint64_t cpu_of(const struct ls_thread *t)
 {
-        struct timespec now;
-
-        if (t == ls_thread_own)
-                return ls_thread_cpu_ns();
-        if (clock_gettime(ls_thread_clock(t->tid), &now))
-                return 0;
-        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+        return t == ls_thread_own ? ls_thread_cpu_ns() : ls_clock_ns(ls_thread_clock(t->tid));
 }
 
 void ls_thread_arm(struct ls_thread *t)

@@ -14,6 +14,7 @@
 #include "record/attach/stop.h"
 #include "record/process/member.h"
 #include "record/process/parent.h"
+#include "record/process/proc.h"
 #include "record/processes.h"
 #include "record/recording.h"
 #include "record/session.h"
@@ -39,13 +40,10 @@ struct ls_attached {
 /* The command line of the process, for the trace. words and text are filled; at least one word. */
 static void read_command(pid_t pid, const char *name, const char *words[WORDS_MOST + 1], char text[WORDS_BYTES])
 {
-        char path[64];
+        FILE *f = ls_proc_file(pid, 0, "cmdline");
         unsigned n = 0;
         size_t len = 0;
-        FILE *f;
 
-        snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-        f = fopen(path, "re");
         if (f) {
                 len = fread(text, 1, WORDS_BYTES - 1, f);
                 fclose(f);
@@ -78,7 +76,8 @@ static int has_ended(struct ls_session *s, struct ls_target *t, uint64_t now_ns)
         else
                 ended = !child_comes(s, a, now_ns);
         if (!s->o->no_children)
-                ls_attach_children_take(&s->forked, t->pid, ls_worker_uid(t->translate.cfg.worker), &t->memory, now_ns);
+                ls_attach_children_take(&s->forked, t->pid, ls_worker_uid(t->translate.cfg.worker),
+                                        &t->memory, now_ns);
         return ended;
 }
 
@@ -87,13 +86,15 @@ static void keep_on(void *ctx)
         ls_recording_work(ctx, 1);
 }
 
-/* Before the last look at the rings: what the agent still has to say is in them when it has gone. */
+/* Before the last look at the rings: what the agent still has to say is in them when it has
+ * gone. */
 static void leave(struct ls_session *s, struct ls_target *t)
 {
         struct ls_subject *subject = &t->attached->subject;
 
         if (ls_attach_end(subject, &t->memory, keep_on, s) < 0)
-                ls_warning("%d (%s) has not let the agent go yet: it leaves by itself when it can", (int)subject->pid, subject->name);
+                ls_warning("%d (%s) has not let the agent go yet: it leaves by itself when it can",
+                           (int)subject->pid, subject->name);
         t->ended = !ls_attach_is_there(subject);
 }
 
@@ -221,13 +222,13 @@ static void keep_reason(void *ctx, const char *text)
 /* 0 = it has ended. */
 static int has_program(pid_t pid)
 {
-        char path[64], program[8];
+        char program[8];
 
-        snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-        return readlink(path, program, sizeof(program)) > 0;
+        return ls_proc_link(pid, "exe", program, sizeof(program)) > 0;
 }
 
-/* What stands against it is said in the summary, unless it has just ended, or begun another program. */
+/* What stands against it is said in the summary, unless it has just ended, or begun another
+ * program. */
 static void attach_child(struct ls_session *s, pid_t pid)
 {
         char reason[REASON_MOST] = "there are too many processes";

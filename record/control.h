@@ -1,4 +1,5 @@
-/* --control: commands from outside, as lines through a FIFO or a socket, while the recording runs. Called by the session. */
+/* --control: commands from outside, as lines through a FIFO or a socket, while the recording
+ * runs. Called by the session. */
 #ifndef LS_RECORD_CONTROL_H
 #define LS_RECORD_CONTROL_H
 

@@ -85,7 +85,8 @@ static void take_byte(const struct runner *r, struct ls_control_client *c, char 
 }
 
 /* One piece at a time: whoever writes without end does not keep the recorder from its work. */
-static void take_input(const struct ls_control *all, const struct runner *r, struct ls_control_client *c)
+static void take_input(const struct ls_control *all, const struct runner *r,
+                       struct ls_control_client *c)
 {
         char buf[4096];
         ssize_t n = read(c->in, buf, sizeof(buf));
@@ -151,7 +152,8 @@ unsigned ls_control_poll(const struct ls_control *c, struct pollfd *p)
         return n;
 }
 
-void ls_control_read(struct ls_control *c, void (*run)(void *ctx, struct ls_control_client *client), void *ctx)
+void ls_control_read(struct ls_control *c,
+                     void (*run)(void *ctx, struct ls_control_client *client), void *ctx)
 {
         const struct runner r = { run, ctx };
         struct pollfd p[LS_CONTROL_FDS];

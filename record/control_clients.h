@@ -1,5 +1,6 @@
-/* Who sends commands to a recording (--control), and what they get to hear. What comes is hostile: lines and clients are bounded, an
- * answer never waits, and only the same user (or root) is heard. Called by control.c and flight.c. */
+/* Who sends commands to a recording (--control), and what they get to hear. What comes is
+ * hostile: lines and clients are bounded, an answer never waits, and only the same user (or
+ * root) is heard. Called by control.c and flight.c. */
 #ifndef LS_RECORD_CONTROL_CLIENTS_H
 #define LS_RECORD_CONTROL_CLIENTS_H
 
@@ -36,13 +37,18 @@ struct ls_control {
 
 /* Descriptors to wait for; room for LS_CONTROL_FDS. Returns their number. */
 unsigned ls_control_poll(const struct ls_control *c, struct pollfd *p);
-/* Takes what has come, until c->stop. run: a line is whole, in client->line of client->len bytes, which may be changed. */
-void ls_control_read(struct ls_control *c, void (*run)(void *ctx, struct ls_control_client *client), void *ctx);
+/* Takes what has come, until c->stop. run: a line is whole, in client->line of client->len
+ * bytes, which may be changed. */
+void ls_control_read(struct ls_control *c,
+                     void (*run)(void *ctx, struct ls_control_client *client), void *ctx);
 /* An answer: an error, or NULL. */
-void ls_control_reply(struct ls_control_client *c, const char *error, ...) __attribute__((format(printf, 2, 3)));
+void ls_control_reply(struct ls_control_client *c, const char *error, ...)
+        __attribute__((format(printf, 2, 3)));
 /* The same, later, to the client of that serial number, if it is still there. */
-void ls_control_answer(struct ls_control *c, unsigned serial, const char *error, ...) __attribute__((format(printf, 3, 4)));
-/* The trace is whole: answers who asked for it, closes and removes what was made. Takes one that was never opened. */
+void ls_control_answer(struct ls_control *c, unsigned serial, const char *error, ...)
+        __attribute__((format(printf, 3, 4)));
+/* The trace is whole: answers who asked for it, closes and removes what was made. Takes one that
+ * was never opened. */
 void ls_control_done(struct ls_control *c);
 
 #endif

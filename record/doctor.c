@@ -265,7 +265,7 @@ static int doctor_run(int argc, const char **argv)
                 json |= opt == OPT_JSON;
         if (opt < -1) {
                 poptFreeContext(ctx);
-                return opt == -3 ? 0 : LS_EXIT_USAGE;
+                return ls_options_status(opt);
         }
         err = find_out(&findings, poptGetArgs(ctx));
         if (err < 0)

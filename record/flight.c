@@ -109,11 +109,11 @@ static int copy_samples(void *ctx, const struct ls_sample_block *b)
 {
         struct ls_trace_writer *w = ctx;
 
-        for (uint32_t i = 0; i < b->n; i++)
-                ls_trace_sample(w, &(struct ls_sample_row){
-                        .event = b->event[i], .vmstate = b->vmstate[i], .flags = b->flags[i], .thread = b->thread[i],
-                        .vm = b->vm[i], .coroutine = b->coroutine[i], .zone = b->zone[i], .stack = b->stack[i],
-                        .label = b->label[i], .time_ns = b->time_ns[i], .weight = b->weight[i] });
+        for (uint32_t i = 0; i < b->n; i++) {
+                struct ls_sample_row row = ls_sample_row_of(b, i);
+
+                ls_trace_sample(w, &row);
+        }
         return ls_trace_flush(w, 0, 1);
 }
 

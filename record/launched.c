@@ -17,7 +17,8 @@
 #include "record/session.h"
 #include "record/signals.h"
 
-/* What the program is decides how it is started. Returns -1 to go on, else the status to exit with. */
+/* What the program is decides how it is started. Returns -1 to go on, else the status to exit
+ * with. */
 static int inspect_program(struct ls_session *s, char *sentence, size_t size)
 {
         static struct ls_image image;   /* 8 KiB */
@@ -74,7 +75,8 @@ static int has_ended(struct ls_session *s, struct ls_target *t, uint64_t now_ns)
 
 static const struct ls_process_kind launched = { .has_ended = has_ended };
 
-/* Memory and environment of the program, which is the session's first process. Returns 0 or -errno after a line. */
+/* Memory and environment of the program, which is the session's first process. Returns 0 or
+ * -errno after a line. */
 static int prepare_program(struct ls_session *s, struct ls_env *env)
 {
         struct ls_target *t = malloc(sizeof(*t));
@@ -126,7 +128,8 @@ static int prepare_with_child(struct ls_session *s)
         return err;
 }
 
-/* sentence: why it runs without being recorded. Returns -1: it runs; else the status to exit with, and it is gone. */
+/* sentence: why it runs without being recorded. Returns -1: it runs; else the status to exit
+ * with, and it is gone. */
 static int start_program(struct ls_session *s, const char *sentence)
 {
         int err;

@@ -6,7 +6,8 @@ struct ls_session;
 
 /* Starts it. Returns -1: it runs; else the status to exit with, after a line. */
 int ls_launched_begin(struct ls_session *s);
-/* It has ended: takes its last records, then its status. Once; does nothing when none was started. */
+/* It has ended: takes its last records, then its status. Once; does nothing when none was
+ * started. */
 void ls_launched_reap(struct ls_session *s);
 
 #endif

@@ -35,7 +35,8 @@ static void say_who_is_left(struct ls_session *s)
                         "ends the recording ]\n", n, n == 1 ? "" : "es", n == 1 ? "is" : "are");
 }
 
-/* A child that was forked just before the program ended may not have run yet; one that does not come is given up. */
+/* A child that was forked just before the program ended may not have run yet; one that does not
+ * come is given up. */
 #define COMING_NS SECOND_NS
 #define COMING_LOOK_NS 2000000ull
 
@@ -129,7 +130,8 @@ static void init(struct ls_session *s, const struct ls_record_options *o)
 {
         s->o = o;
         s->trace_fd = s->signal_fd = s->flight.out_fd = s->registry.fd = s->registry.bell_fd = -1;
-        s->full_fd = ls_fd_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));        /* without it we look when we think fit */
+        /* Without it we look when we think fit. */
+        s->full_fd = ls_fd_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
         s->terminal = !o->quiet && isatty(STDERR_FILENO);
 }
 

@@ -1,5 +1,5 @@
-/* The loop of a recording: of a program that it starts, of the children of that, of processes that run already. Called by
- * record.c. */
+/* The loop of a recording: of a program that it starts, of the children of that, of processes
+ * that run already. Called by record.c. */
 #ifndef LS_RECORD_LOOP_H
 #define LS_RECORD_LOOP_H
 

@@ -1,4 +1,4 @@
-/* Options of `luasample record`: the table, and one function for each value that can be wrong. */
+/* Options of `luasample record`: what options.def says, and one function for each value that can be wrong. */
 #include "record/options.h"
 #include "record/control_open.h"
 #include "record/process/parent.h"
@@ -14,69 +14,33 @@ const char *const ls_scope_names[3] = { "l", "f", "none" };
 const char *const ls_engine_names[3] = { "auto", "walk", "hook" };
 const char *const ls_jit_leaf_names[3] = { "map", "check", "root" };
 
-enum { OPT_EVENT = 999, OPT_INTERVAL = 1000, OPT_FREQ, OPT_OUTPUT, OPT_DURATION, OPT_DEPTH, OPT_SCOPE, OPT_TIMER, OPT_QUIET, OPT_RING,
-       OPT_ENGINE, OPT_JIT_LEAF, OPT_NATIVE, OPT_NO_NATIVE, OPT_NO_ARGS, OPT_NO_SOURCE, OPT_NO_CHILDREN,
-       OPT_NO_WAIT, OPT_BARE_TICK, OPT_NO_TICKS, OPT_PID, OPT_NAME, OPT_CGROUP, OPT_FORCE, OPT_DELAY, OPT_CONTROL, OPT_SWITCH,
-       OPT_KEEP, OPT_LAST, OPT_LAST_CPU, OPT_LAST_MARK,
-       OPT_PARENT };
+/* A number for each option, as popt hands them out. */
+enum {
+        OPT_FIRST = 999,
+#define LS_VALUE(NAME, name, letter, how, set, help, arg) OPT_##NAME,
+#define LS_TEXT(NAME, name, letter, field, help, arg) OPT_##NAME,
+#define LS_FLAG(NAME, name, letter, how, field, value, help) OPT_##NAME,
+#include "record/options.def"
+#undef LS_VALUE
+#undef LS_TEXT
+#undef LS_FLAG
+        OPT_END
+};
 
+#define SHOWN 0
+#define HIDDEN POPT_ARGFLAG_DOC_HIDDEN
+#define OPTIONAL POPT_ARGFLAG_OPTIONAL
 const struct poptOption ls_record_option_table[] = {
-        { "event", 'e', POPT_ARG_STRING, NULL, OPT_EVENT,
-          "what is sampled: cpu (default), wall: elapsed time, suspended: coroutines in yield; or several", "EVENT,..." },
-        { "interval", 'i', POPT_ARG_STRING, NULL, OPT_INTERVAL, "time between samples (default 1ms)", "TIME" },
-        { "freq", 'F', POPT_ARG_STRING, NULL, OPT_FREQ, "samples per second of CPU time, in place of -i", "HZ" },
-        { "output", 'o', POPT_ARG_STRING, NULL, OPT_OUTPUT,
-          "trace to write (default luasample.data); - for stdout: the program's own goes to stderr then", "FILE" },
-        { "switch-output", '\0', POPT_ARG_STRING, NULL, OPT_SWITCH,
-          "go on in a new file after so many bytes or so long; those before become FILE.1, FILE.2, ...", "SIZE|TIME" },
-        { "keep", '\0', POPT_ARG_STRING, NULL, OPT_KEEP, "with --switch-output: the last N of these (default: all)", "N" },
-        { "ring", '\0', POPT_ARG_STRING, NULL, OPT_LAST,
-          "keep only the last TIME; written at the end, on SIGUSR2 and on a snapshot of --control", "TIME" },
-        { "ring-on-cpu", '\0', POPT_ARG_STRING, NULL, OPT_LAST_CPU,
-          "with --ring: write it, too, when the program comes to use more than PERCENT of a CPU", "PERCENT" },
-        { "ring-on-mark", '\0', POPT_ARG_STRING, NULL, OPT_LAST_MARK,
-          "with --ring: write it, too, when the program marks an instant whose name matches PATTERN", "PATTERN" },
-        { "duration", 'd', POPT_ARG_STRING, NULL, OPT_DURATION,
-          "end the recording after TIME; the program runs on", "TIME" },
-        { "pid", 'p', POPT_ARG_STRING, NULL, OPT_PID, "record processes that run already, in place of CMD", "PIDS" },
-        { "name", '\0', POPT_ARG_STRING, NULL, OPT_NAME, "record all processes of this name that run already", "NAME" },
-        { "cgroup", '\0', POPT_ARG_STRING, NULL, OPT_CGROUP, "record the processes of a control group that run already", "PATH" },
-        { "force", '\0', POPT_ARG_NONE, NULL, OPT_FORCE,
-          "with -p: attach also where the program could be harmed by it; doctor PID says by what", NULL },
-        { "delay", 'D', POPT_ARG_STRING, NULL, OPT_DELAY,
-          "take no samples for TIME after the start; -1: until --control enables them", "TIME" },
-        { "control", '\0', POPT_ARG_STRING, NULL, OPT_CONTROL,
-          "take commands while it runs: enable, disable, snapshot, ping, stop", "fifo:PATH[,ANSWERS]|unix:PATH" },
-        { "depth", '\0', POPT_ARG_STRING, NULL, OPT_DEPTH, "most frames of a stack (default 0: all)", "N" },
-        { "engine", '\0', POPT_ARG_STRING, NULL, OPT_ENGINE,
-          "how stacks are read: walk at the tick, hook at the VM's next safe point, auto (default): the best that works",
-          "auto|walk|hook" },
-        { "jit-leaf", '\0', POPT_ARG_STRING, NULL, OPT_JIT_LEAF,
-          "the place in compiled code: map of each trace (default), check in the code, root function only",
-          "map|check|root" },
-        { "native", '\0', POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, OPT_NATIVE,
-          "record native stacks too; copy up to BYTES of each (default 16K)", "BYTES" },
-        { "no-native", '\0', POPT_ARG_NONE, NULL, OPT_NO_NATIVE, "record no native stacks (default)", NULL },
-        { "scope", '\0', POPT_ARG_STRING, NULL, OPT_SCOPE,
-          "checks in compiled code: l for lines (default), f for functions, none", "l|f|none" },
-        { "timer", '\0', POPT_ARG_STRING, NULL, OPT_TIMER,
-          "what ticks: perf, helper or cputime (default: the best that works)", "NAME" },
-        { "ring-size", 'm', POPT_ARG_STRING, NULL, OPT_RING,
-          "buffer between program and recorder (default 2M)", "SIZE" },
-        { "no-args", '\0', POPT_ARG_NONE, NULL, OPT_NO_ARGS, "keep the program's arguments out of the trace", NULL },
-        { "no-source", '\0', POPT_ARG_NONE, NULL, OPT_NO_SOURCE, "keep the text of loaded chunks out of the trace",
-          NULL },
-        { "no-children", '\0', POPT_ARG_NONE, NULL, OPT_NO_CHILDREN,
-          "record the program itself only, not what it starts", NULL },
-        { "no-wait", '\0', POPT_ARG_NONE, NULL, OPT_NO_WAIT,
-          "end with the program, also when processes that it started go on", NULL },
-        { "quiet", 'q', POPT_ARG_NONE, NULL, OPT_QUIET, "print neither status line nor summary", NULL },
-        { "parent", '\0', POPT_ARG_STRING | POPT_ARGFLAG_DOC_HIDDEN, NULL, OPT_PARENT,
-          "for programs that begin their own recorder: a socket to say that it runs", "FD" },
-        { "bare-tick", '\0', POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, NULL, OPT_BARE_TICK,
-          "for tests/bench: ticks without samples", NULL },
-        { "no-ticks", '\0', POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, NULL, OPT_NO_TICKS,
-          "for tests/bench: everything but ticks", NULL },
+#define LS_VALUE(NAME, name, letter, how, set, help, arg) \
+        { name, letter, POPT_ARG_STRING | how, NULL, OPT_##NAME, help, arg },
+#define LS_TEXT(NAME, name, letter, field, help, arg) \
+        { name, letter, POPT_ARG_STRING, NULL, OPT_##NAME, help, arg },
+#define LS_FLAG(NAME, name, letter, how, field, value, help) \
+        { name, letter, POPT_ARG_NONE | how, NULL, OPT_##NAME, help, NULL },
+#include "record/options.def"
+#undef LS_VALUE
+#undef LS_TEXT
+#undef LS_FLAG
         POPT_TABLEEND
 };
 
@@ -211,12 +175,6 @@ static int set_last_cpu(struct ls_record_options *o, const char *text)
         return 0;
 }
 
-static int set_last_mark(struct ls_record_options *o, const char *text)
-{
-        o->ring_mark = text;
-        return 0;
-}
-
 static int set_depth(struct ls_record_options *o, const char *text)
 {
         char *end;
@@ -312,29 +270,19 @@ static int set_ring(struct ls_record_options *o, const char *text)
         return 0;
 }
 
-/* The event that this names; 0 = none. */
-static unsigned event_of_name(const char *name, size_t len)
-{
-        for (unsigned event = 1; event < LS_EVENT_NEXT; event++) {
-                const struct ls_event_kind_info *k = ls_event_kind(event);
-
-                if (k && k->asked == event && strlen(k->name) == len && !strncmp(k->name, name, len))
-                        return event;
-        }
-        return 0;
-}
-
 static int set_event(struct ls_record_options *o, const char *text)
 {
+        char names[LS_EVENT_NAMES];
         int alone = 1;
 
         o->events = 0;
         for (const char *p = text;; p++) {
                 size_t n = strcspn(p, ",");
-                unsigned event = event_of_name(p, n);
+                unsigned event = ls_event_of_name(ls_event_is_asked, p, n);
 
                 if (!event) {
-                        ls_error("-e %s: give cpu, wall, suspended, or several with commas between", text);
+                        ls_error("-e %s: give %s, or several with commas between", text,
+                                 ls_event_names(ls_event_is_asked, names));
                         return -EINVAL;
                 }
                 o->events |= 1u << event;
@@ -348,72 +296,54 @@ static int set_event(struct ls_record_options *o, const char *text)
         }
 }
 
-static int set_pid(struct ls_record_options *o, const char *text)
-{
-        o->attach_pids = text;
-        return 0;
-}
-
-static int set_name(struct ls_record_options *o, const char *text)
-{
-        o->attach_name = text;
-        return 0;
-}
-
-static int set_cgroup(struct ls_record_options *o, const char *text)
-{
-        o->attach_cgroup = text;
-        return 0;
-}
-
 static int set_parent(struct ls_record_options *o, const char *text)
 {
         o->own = 1;
         return ls_parent_meet(text);
 }
 
-static int set_flag(struct ls_record_options *o, int opt)
-{
-        switch (opt) {
-        case OPT_QUIET: o->quiet = 1; break;
-        case OPT_NO_NATIVE: o->native_bytes = 0; break;
-        case OPT_NO_ARGS: o->no_args = 1; break;
-        case OPT_NO_SOURCE: o->no_source = 1; break;
-        case OPT_NO_CHILDREN: o->no_children = 1; break;
-        case OPT_NO_WAIT: o->no_wait = 1; break;
-        case OPT_FORCE: o->force = 1; break;
-        case OPT_BARE_TICK: o->bare_tick = 1; break;
-        case OPT_NO_TICKS: o->bare_tick = 2; break;
+/* What texts and flags do with theirs. */
+#define LS_VALUE(NAME, name, letter, how, set, help, arg)
+#define LS_TEXT(NAME, name, letter, field, help, arg) \
+        static int store_##NAME(struct ls_record_options *o, const char *text) \
+        { \
+                o->field = text; \
+                return 0; \
         }
-        return 0;
-}
+#define LS_FLAG(NAME, name, letter, how, field_, value, help) \
+        static int store_##NAME(struct ls_record_options *o, const char *text) \
+        { \
+                (void)text; \
+                o->field_ = value; \
+                return 0; \
+        }
+#include "record/options.def"
+#undef LS_VALUE
+#undef LS_TEXT
+#undef LS_FLAG
 
-/* The options that take a value; all others are flags. */
-static const struct { int opt; int (*set)(struct ls_record_options *o, const char *text); } setters[] = {
-        { OPT_EVENT, set_event },
-        { OPT_INTERVAL, set_interval }, { OPT_FREQ, set_freq }, { OPT_OUTPUT, set_output },
-        { OPT_DURATION, set_duration }, { OPT_DEPTH, set_depth }, { OPT_DELAY, set_delay },
-        { OPT_CONTROL, set_control }, { OPT_SWITCH, set_switch }, { OPT_KEEP, set_keep },
-        { OPT_LAST, set_last }, { OPT_LAST_CPU, set_last_cpu }, { OPT_LAST_MARK, set_last_mark }, { OPT_SCOPE, set_scope },
-        { OPT_TIMER, set_timer }, { OPT_RING, set_ring }, { OPT_ENGINE, set_engine }, { OPT_JIT_LEAF, set_jit_leaf },
-        { OPT_NATIVE, set_native }, { OPT_PID, set_pid }, { OPT_NAME, set_name }, { OPT_CGROUP, set_cgroup },
-        { OPT_PARENT, set_parent },
+enum kind { TAKES_VALUE, MAY_TAKE_VALUE, TAKES_NONE };
+#define KIND_OF(how) ((how) == OPTIONAL ? MAY_TAKE_VALUE : TAKES_VALUE)
+static const struct { int (*set)(struct ls_record_options *o, const char *text); enum kind kind; } setters[] = {
+#define LS_VALUE(NAME, name, letter, how, set, help, arg) [OPT_##NAME - OPT_FIRST] = { set, KIND_OF(how) },
+#define LS_TEXT(NAME, name, letter, field, help, arg) [OPT_##NAME - OPT_FIRST] = { store_##NAME, TAKES_VALUE },
+#define LS_FLAG(NAME, name, letter, how, field, value, help) [OPT_##NAME - OPT_FIRST] = { store_##NAME, TAKES_NONE },
+#include "record/options.def"
+#undef LS_VALUE
+#undef LS_TEXT
+#undef LS_FLAG
 };
 
 /* A repeated option's old value stays in strings[] until the end, so the slots limit how often one may repeat. */
 static int set_option(struct ls_record_options *o, int opt)
 {
         char *text = poptGetOptArg(o->popt);
-        size_t i;
+        unsigned i = (unsigned)(opt - OPT_FIRST);
 
-        for (i = 0; i < sizeof(setters) / sizeof(*setters) && setters[i].opt != opt; i++)
-                ;
-        if (i == sizeof(setters) / sizeof(*setters)) {
+        if (setters[i].kind == TAKES_NONE || (!text && setters[i].kind == MAY_TAKE_VALUE)) {
                 free(text);
-                return set_flag(o, opt);
+                return setters[i].set(o, NULL);
         }
-        if (!text && opt == OPT_NATIVE)         /* its value may be left out */
-                return set_native(o, NULL);
         if (!text || o->n_strings == sizeof(o->strings) / sizeof(*o->strings)) {
                 free(text);
                 ls_error("record: too many options");
@@ -439,7 +369,7 @@ static int check_attach(const struct ls_record_options *o)
                          "starts");
                 return LS_EXIT_USAGE;
         }
-        return -1;
+        return LS_GO_ON;
 }
 
 int ls_record_options_parse(const struct ls_command *cmd, int argc, const char **argv, struct ls_record_options *ret)
@@ -457,8 +387,8 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
         while ((opt = ls_options_next(cmd, ret->popt)) > 0)
                 if (set_option(ret, opt) < 0)
                         return LS_EXIT_USAGE;
-        if (opt < -1)
-                return opt == -3 ? 0 : LS_EXIT_USAGE;
+        if (ls_options_status(opt) != LS_GO_ON)
+                return ls_options_status(opt);
         if (!ret->ring_size)
                 ret->ring_size = ret->native_bytes && ret->interval_ns < LS_DEFAULT_INTERVAL_NS ? LS_NATIVE_RING : LS_DEFAULT_RING;
         if (ret->delay_ns == LS_DELAY_FOREVER && !ret->control) {
@@ -489,7 +419,7 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
                 ls_error("record: no program given; try: luasample record -- luajit app.lua");
                 return LS_EXIT_USAGE;
         }
-        return -1;
+        return LS_GO_ON;
 }
 
 void ls_record_options_done(struct ls_record_options *o)

@@ -58,7 +58,8 @@ int ls_processes_agent(struct ls_session *s)
         int err = ls_agent_path(s->agent, sizeof(s->agent));
 
         if (err < 0)
-                ls_error("libsample.so, the agent, is neither beside luasample nor in %s; run meson install, or ninja", LS_AGENT_DIR);
+                ls_error("libsample.so, the agent, is neither beside luasample nor in %s; "
+                         "run meson install, or ninja", LS_AGENT_DIR);
         return err;
 }
 
@@ -99,7 +100,8 @@ static struct ls_target *find_generation(const struct ls_session *s, uint64_t ge
         return NULL;
 }
 
-/* Its name in the trace. What it is called now, what it was called when it came, or what its parent is. */
+/* Its name in the trace. What it is called now, what it was called when it came, or what its
+ * parent is. */
 static void name(struct ls_session *s, struct ls_target *t)
 {
         char now[LS_TARGET_NAME];
@@ -263,7 +265,8 @@ int ls_processes_has(void *session, pid_t pid)
         return 0;
 }
 
-/* The last ticks have come: what they led to is in the ring, or is being written. When a process is dead all is. */
+/* The last ticks have come: what they led to is in the ring, or is being written. When a process
+ * is dead all is. */
 void ls_processes_finish(struct ls_session *s)
 {
         const struct timespec moment = { 0, LAST_WRITES_NS };

@@ -9,7 +9,7 @@ static int record_run(int argc, const char **argv)
         struct ls_record_options o;
         int status = ls_record_options_parse(&ls_cmd_record, argc, argv, &o);
 
-        if (status < 0)
+        if (status == LS_GO_ON)
                 status = ls_loop_run(&o);
         ls_record_options_done(&o);
         return status;

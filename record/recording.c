@@ -76,9 +76,10 @@ int ls_recording_begin(struct ls_session *s, struct ls_target *first)
         s->status_ns = s->start_ns;
         s->next_second_ns = s->start_ns + SECOND_NS;
         s->next_minute_ns = s->start_ns + 60 * SECOND_NS;
-        s->children = (struct ls_children){ .notice = ls_status_say, .ctx = s, .workers = s->workers, .cwd = s->cwd,
-                                            .is_recorded = ls_processes_has,
-                                            .following = s->registry.fd >= 0 || (!s->launch.pid && !s->o->no_children) };
+        s->children = (struct ls_children){
+                .notice = ls_status_say, .ctx = s, .workers = s->workers, .cwd = s->cwd,
+                .is_recorded = ls_processes_has,
+                .following = s->registry.fd >= 0 || (!s->launch.pid && !s->o->no_children) };
         err = ls_rotate_begin(s);
         if (err < 0)
                 return err;

@@ -1,5 +1,5 @@
-/* A recording: its trace is opened, takes what comes, and is ended. Called by loop.c, launched.c, attached.c and signals.c. Errors are
- * printed. */
+/* A recording: its trace is opened, takes what comes, and is ended. Called by loop.c,
+ * launched.c, attached.c and signals.c. Errors are printed. */
 #ifndef LS_RECORD_RECORDING_H
 #define LS_RECORD_RECORDING_H
 
@@ -12,7 +12,8 @@ struct ls_target;
 
 /* Opens --control and the trace file, before there is a process. Returns 0 or -1. */
 int ls_recording_open(struct ls_session *s);
-/* Chooses the asked timer, or the best one for this process, which exists already. Returns 0 or -errno. */
+/* Chooses the asked timer, or the best one for this process, which exists already. Returns 0 or
+ * -errno. */
 int ls_recording_timer(struct ls_session *s, pid_t pid);
 /* Begins the trace with the first process, which is s->pid. Returns 0 or -errno. */
 int ls_recording_begin(struct ls_session *s, struct ls_target *first);

@@ -1,5 +1,5 @@
-/* One recording, from before the program starts until after it has ended. Each file that looks after one side of it
- * has a header of its own; this is what they share. */
+/* One recording, from before the program starts until after it has ended. Each file that looks
+ * after one side of it has a header of its own; this is what they share. */
 #ifndef LS_RECORD_SESSION_H
 #define LS_RECORD_SESSION_H
 
@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "formats/trace/writer.h"
+#include "formats/wire/clock.h"
 #include "record/attach/children.h"
 #include "record/control_clients.h"
 #include "record/options.h"
@@ -77,7 +78,8 @@ struct ls_session;
 struct ls_process_kind {
         /* Asked at each turn of the loop, until it says 1. */
         int (*has_ended)(struct ls_session *s, struct ls_target *t, uint64_t now_ns);
-        /* The recording ends and the process goes on; no tick comes any more. NULL = nothing is to be done. */
+        /* The recording ends and the process goes on; no tick comes any more. NULL = nothing is
+         * to be done. */
         void (*leave)(struct ls_session *s, struct ls_target *t);
         /* Frees what the kind has of it. NULL = nothing. */
         void (*done)(struct ls_target *t);
@@ -138,11 +140,7 @@ struct ls_session {
 
 static inline uint64_t ls_session_clock(clockid_t id)
 {
-        struct timespec t;
-
-        if (clock_gettime(id, &t) < 0)
-                return 0;
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+        return ls_clock_ns(id);
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* Signals and stops of the recorder and of the program that it has started. Called by the session. */
+/* Signals and stops of the recorder and of the program that it has started. Called by the
+ * session. */
 #ifndef LS_RECORD_SIGNALS_H
 #define LS_RECORD_SIGNALS_H
 

@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
+#include "record/process/proc.h"
 #include "record/watch/now.h"
 #include "record/watch/remote.h"
 #include "record/translate/drain.h"
@@ -68,26 +70,10 @@ static pid_t pid_of(const struct stack *s)
         return s->pid ? s->pid : s->core.pid;
 }
 
-static uint64_t now_ns(void)
-{
-        struct timespec t;
-
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void read_name(struct stack *s)
 {
-        char path[64];
-        ssize_t n = 0;
-        int fd;
+        ssize_t n = ls_proc_read(s->pid, 0, "comm", s->name, sizeof(s->name));
 
-        snprintf(path, sizeof(path), "/proc/%d/comm", (int)s->pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd >= 0) {
-                n = read(fd, s->name, sizeof(s->name) - 1);
-                close(fd);
-        }
         s->name[n > 0 ? n - 1 : 0] = 0; /* without the newline */
 }
 
@@ -159,13 +145,13 @@ static int read_command_line(int argc, const char **argv, struct stack *s)
         poptContext ctx = ls_options_begin(&ls_cmd_stack, argc, argv, 0);
         const char *pid, *extra;
         char *end;
-        int val = ls_options_next(&ls_cmd_stack, ctx), status = -1;
+        int val = ls_options_next(&ls_cmd_stack, ctx), status = LS_GO_ON;
         long n;
 
         pid = val == -1 ? poptGetArg(ctx) : NULL;
         extra = pid ? poptGetArg(ctx) : NULL;
         if (val < -1) {
-                status = val == -3 ? 0 : LS_EXIT_USAGE;
+                status = ls_options_status(val);
         } else if (raw.core ? pid != NULL : !pid || extra) {
                 ls_error("stack: give the number of one process: luasample stack PID; or --core FILE");
                 status = LS_EXIT_USAGE;
@@ -294,7 +280,7 @@ static int look(struct stack *s)
                 return write(s->go[1], "", 1) == 1 ? await_reader(s, PREPARE_MS) : -EPIPE;
         }
         setpriority(PRIO_PROCESS, 0, -20);
-        began = now_ns();
+        began = ls_clock_ns(CLOCK_MONOTONIC);
         err = ls_stop_begin(&s->stop, s->pid, LS_NOW_THREADS, 0);
         if (err)
                 return err;
@@ -303,7 +289,7 @@ static int look(struct stack *s)
         if (err)
                 kill(s->reader, SIGKILL);
         ls_stop_end(&s->stop);
-        s->stopped_ns = now_ns() - began;
+        s->stopped_ns = ls_clock_ns(CLOCK_MONOTONIC) - began;
         setpriority(PRIO_PROCESS, 0, nice);
         return err;
 }
@@ -337,22 +323,21 @@ static int prepare(struct stack *s)
 /* The facts that report's header shows. */
 static void put_facts(const struct stack *s, struct ls_trace_writer *w)
 {
-        struct timespec t;
+        uint64_t realtime_ns = ls_clock_ns(CLOCK_REALTIME);
 
-        clock_gettime(CLOCK_REALTIME, &t);
         ls_trace_event(w, LS_EVENT_CPU, LS_DEFAULT_INTERVAL_NS);
-        ls_trace_clocks(w, now_ns(), (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec, 0);
-        ls_trace_info_str(w, "command", s->name);
-        ls_trace_info_u64(w, "pid", (uint64_t)pid_of(s));
-        ls_trace_info_str(w, "runtime", s->now->version);
-        ls_trace_info_str(w, "runtime_path", s->image.path);
-        ls_trace_info_u64(w, "start_realtime_ns", (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec);
-        ls_trace_info_u64(w, "vms", s->now->vms);
-        ls_trace_info_u64(w, "threads", s->stop.n);
-        ls_trace_info_u64(w, "stopped_ns", s->stopped_ns);
+        ls_trace_clocks(w, ls_clock_ns(CLOCK_MONOTONIC), realtime_ns, 0);
+        ls_trace_info_str(w, ls_info_key(LS_INFO_COMMAND), s->name);
+        ls_trace_info_u64(w, ls_info_key(LS_INFO_PID), (uint64_t)pid_of(s));
+        ls_trace_info_str(w, ls_info_key(LS_INFO_RUNTIME), s->now->version);
+        ls_trace_info_str(w, ls_info_key(LS_INFO_RUNTIME_PATH), s->image.path);
+        ls_trace_info_u64(w, ls_info_key(LS_INFO_START_REALTIME), realtime_ns);
+        ls_trace_info_u64(w, ls_info_key(LS_INFO_VMS), s->now->vms);
+        ls_trace_info_u64(w, ls_info_key(LS_INFO_THREADS), s->stop.n);
+        ls_trace_info_u64(w, ls_info_key(LS_INFO_STOPPED), s->stopped_ns);
         if (raw.core)
-                ls_trace_info_str(w, "core_file", raw.core);
-        ls_trace_info_u64(w, "complete", 1);
+                ls_trace_info_str(w, ls_info_key(LS_INFO_CORE_FILE), raw.core);
+        ls_trace_info_u64(w, ls_info_key(LS_INFO_COMPLETE), 1);
         if (s->stop.more)
                 ls_trace_notice(w, "there are more threads than were read");
         if (s->now->unread)
@@ -391,7 +376,7 @@ static int write_trace(struct stack *s)
                 err = ls_drain_init(&drain, &s->memory, &sink);
         if (!err) {
                 atomic_store(&s->memory.shm->rings_used, LS_NOW_THREADS);
-                translate.now_ns = now_ns();
+                translate.now_ns = ls_clock_ns(CLOCK_MONOTONIC);
                 ls_drain_run(&drain, 1, translate.now_ns);
                 ls_translate_settle(&translate);
                 ls_translate_finish(&translate);

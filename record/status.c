@@ -203,7 +203,7 @@ static void print_threads(const struct ls_session *s, const struct ls_sums *sums
 
         if (n)
                 fprintf(stderr, "[ luasample: note: %" PRIu64 " thread%s not recorded: %u are at one time ]\n", n,
-                        n == 1 ? " was" : "s were", s->targets[0]->memory.agent_rings);
+                        n == 1 ? " was" : "s were", s->targets[0]->memory.of[LS_ROLE_AGENT].n);
 }
 
 static void print_files(const struct ls_session *s)

@@ -1,6 +1,7 @@
 /* One process that is recorded: see target.h. */
 #include "record/target.h"
 
+#include "formats/wire/clock.h"
 #include "record/process/thread_ids.h"
 #include "record/worker/worker.h"
 
@@ -15,13 +16,6 @@
 #define WAKE_FIRST_NS 10000000ull
 #define WAKE_ALONE_NS 20000000ull       /* without a ticker that the agent can wake when a ring fills */
 #define WAKE_MAX_NS 100000000ull        /* also the heartbeat's period, and how far the trace may be behind */
-
-static uint64_t clock_ns(clockid_t id)
-{
-        struct timespec t;
-
-        return clock_gettime(id, &t) < 0 ? 0 : (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 int ls_target_init(struct ls_target *t, const struct ls_record_options *o)
 {
@@ -68,7 +62,7 @@ static void put_threadcpu(struct ls_target *t, unsigned i, uint64_t now_ns)
 
 static uint64_t monotonic(void)
 {
-        return clock_ns(CLOCK_MONOTONIC);
+        return ls_clock_ns(CLOCK_MONOTONIC);
 }
 
 /* From the translator: the thread of a ring has ended. */
@@ -104,7 +98,7 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
         if (clock_getcpuclockid(pid, &t->clock) != 0)
                 t->clock = 0;
         t->generation = t->memory.shm->generation;
-        t->begin_ns = clock_ns(CLOCK_MONOTONIC);
+        t->begin_ns = ls_clock_ns(CLOCK_MONOTONIC);
         t->wake_ns = WAKE_FIRST_NS;
         err = ls_translate_init(&t->translate, &tr);
         return err < 0 ? err : ls_drain_init(&t->drain, &t->memory, &sink);
@@ -112,7 +106,7 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
 
 void ls_target_since_now(struct ls_target *t)
 {
-        t->cpu_before_ns = t->clock ? clock_ns(t->clock) : 0;
+        t->cpu_before_ns = t->clock ? ls_clock_ns(t->clock) : 0;
 }
 
 void ls_target_name(struct ls_target *t, const char *name)
@@ -175,18 +169,18 @@ void ls_target_work(struct ls_target *t, uint64_t now_ns, int at_once)
 
 void ls_target_second(struct ls_target *t, uint64_t now_ns)
 {
-        uint64_t cpu = t->clock ? clock_ns(t->clock) : 0;
+        uint64_t cpu = t->clock ? ls_clock_ns(t->clock) : 0;
         clockid_t watcher;
 
         if (t->finished)
                 return;
         if (t->watcher.pid && clock_getcpuclockid(t->watcher.pid, &watcher) == 0)
-                t->watcher_cpu_ns = clock_ns(watcher);
+                t->watcher_cpu_ns = ls_clock_ns(watcher);
         if (cpu > t->cpu_before_ns + t->cpu_ns)
                 t->cpu_ns = cpu - t->cpu_before_ns;
         if (!t->ended)
                 ls_translate_worker(&t->translate, ls_workers_of(t->workers, t->pid, t->translate.cfg.worker));
-        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
+        for (unsigned i = 0, n = ls_memory_rings(&t->memory, LS_ROLE_AGENT); i < n; i++)
                 put_threadcpu(t, i, now_ns);
 }
 
@@ -214,12 +208,12 @@ void ls_target_stop(struct ls_target *t)
 
 static void take_all(void *ctx)
 {
-        ls_target_work(ctx, clock_ns(CLOCK_MONOTONIC), 1);
+        ls_target_work(ctx, ls_clock_ns(CLOCK_MONOTONIC), 1);
 }
 
 void ls_target_finish(struct ls_target *t)
 {
-        uint64_t now = clock_ns(CLOCK_MONOTONIC);
+        uint64_t now = ls_clock_ns(CLOCK_MONOTONIC);
 
         if (t->finished)
                 return;
@@ -228,7 +222,7 @@ void ls_target_finish(struct ls_target *t)
         syscall(SYS_futex, &t->memory.shm->request, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
         if (t->watcher.pid)
                 t->watcher_cpu_ns = ls_watcher_stop(&t->watcher, take_all, t);
-        now = clock_ns(CLOCK_MONOTONIC);
+        now = ls_clock_ns(CLOCK_MONOTONIC);
         ls_target_work(t, now, 1);
         ls_target_second(t, now);
         ls_translate_finish(&t->translate);
@@ -291,7 +285,7 @@ static uint64_t rings_u64(const struct ls_target *t, size_t offset)
 {
         uint64_t sum = 0;
 
-        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
+        for (unsigned i = 0, n = ls_memory_rings(&t->memory, LS_ROLE_AGENT); i < n; i++)
                 sum += ring_u64((const _Atomic uint64_t *)(const void *)((const char *)ls_memory_ring(&t->memory, i) + offset));
         return sum;
 }
@@ -300,7 +294,7 @@ static uint64_t rings_cpu(const struct ls_target *t)
 {
         uint64_t sum = 0;
 
-        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
+        for (unsigned i = 0, n = ls_memory_rings(&t->memory, LS_ROLE_AGENT); i < n; i++)
                 sum += ring_cpu(t, i);
         return sum;
 }

@@ -7,21 +7,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "formats/info.h"
 #include "record/pause.h"
 #include "record/session.h"
 #include "record/worker/worker.h"
-
-static const char *const info_keys[] = {
-#define LS_INFO(NAME, key, type, merged, help) key,
-#include "formats/info.def"
-#undef LS_INFO
-};
-
-enum info_key {
-#define LS_INFO(NAME, key, type, merged, help) INFO_##NAME,
-#include "formats/info.def"
-#undef LS_INFO
-};
 
 static const char *const loss_keys[] = {
 #define LS_LOSS(NAME, key, unit, counted, part, label) key,
@@ -29,14 +18,14 @@ static const char *const loss_keys[] = {
 #undef LS_LOSS
 };
 
-static void put_u64(struct ls_session *s, enum info_key key, uint64_t value)
+static void put_u64(struct ls_session *s, enum ls_info_key key, uint64_t value)
 {
-        ls_trace_info_u64(s->writer, info_keys[key], value);
+        ls_trace_info_u64(s->writer, ls_info_key(key), value);
 }
 
-static void put_str(struct ls_session *s, enum info_key key, const char *value)
+static void put_str(struct ls_session *s, enum ls_info_key key, const char *value)
 {
-        ls_trace_info_str(s->writer, info_keys[key], value);
+        ls_trace_info_str(s->writer, ls_info_key(key), value);
 }
 
 /* A word as a shell would need it. Returns the end. */
@@ -72,7 +61,7 @@ static void put_command(struct ls_session *s)
                 p = quote_word(p, *a);
         }
         *p = 0;
-        put_str(s, INFO_COMMAND, text);
+        put_str(s, LS_INFO_COMMAND, text);
         free(text);
 }
 
@@ -81,28 +70,28 @@ void ls_totals_start(struct ls_session *s)
         char kernel[512];
         struct utsname u;
 
-        put_str(s, INFO_VERSION, LS_VERSION);
+        put_str(s, LS_INFO_VERSION, LS_VERSION);
         put_command(s);
         if (uname(&u) == 0) {
-                put_str(s, INFO_HOST, u.nodename);
+                put_str(s, LS_INFO_HOST, u.nodename);
                 snprintf(kernel, sizeof(kernel), "%s %s %s", u.sysname, u.release, u.machine);
-                put_str(s, INFO_KERNEL, kernel);
+                put_str(s, LS_INFO_KERNEL, kernel);
         }
-        put_u64(s, INFO_CPUS, (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
-        put_str(s, INFO_CWD, s->cwd);
-        put_str(s, INFO_ENGINE, ls_engine_names[s->o->engine]);
-        put_str(s, INFO_JIT_LEAF, ls_jit_leaf_names[s->o->jit_leaf]);
-        put_u64(s, INFO_NATIVE, s->o->native_bytes);
-        put_str(s, INFO_TIMER, ls_timer_names[s->timer]);
-        put_str(s, INFO_CLOCK, "thread-cpu");
-        put_str(s, INFO_SCOPE, ls_scope_names[s->o->scope]);
-        put_u64(s, INFO_PID, (uint64_t)s->pid);
-        put_u64(s, INFO_ASKED_INTERVAL, s->o->interval_ns);
-        put_u64(s, INFO_START_REALTIME,
+        put_u64(s, LS_INFO_CPUS, (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+        put_str(s, LS_INFO_CWD, s->cwd);
+        put_str(s, LS_INFO_ENGINE, ls_engine_names[s->o->engine]);
+        put_str(s, LS_INFO_JIT_LEAF, ls_jit_leaf_names[s->o->jit_leaf]);
+        put_u64(s, LS_INFO_NATIVE, s->o->native_bytes);
+        put_str(s, LS_INFO_TIMER, ls_timer_names[s->timer]);
+        put_str(s, LS_INFO_CLOCK, "thread-cpu");
+        put_str(s, LS_INFO_SCOPE, ls_scope_names[s->o->scope]);
+        put_u64(s, LS_INFO_PID, (uint64_t)s->pid);
+        put_u64(s, LS_INFO_ASKED_INTERVAL, s->o->interval_ns);
+        put_u64(s, LS_INFO_START_REALTIME,
                 ls_session_clock(CLOCK_REALTIME) - (ls_session_clock(CLOCK_MONOTONIC) - s->rotate.begin_ns));
-        put_u64(s, INFO_START_MONOTONIC, s->rotate.begin_ns);
-        put_u64(s, INFO_DEPTH, s->o->depth);
-        put_u64(s, INFO_PRIVATE_ARGS, !s->o->no_args);
+        put_u64(s, LS_INFO_START_MONOTONIC, s->rotate.begin_ns);
+        put_u64(s, LS_INFO_DEPTH, s->o->depth);
+        put_u64(s, LS_INFO_PRIVATE_ARGS, !s->o->no_args);
         for (unsigned event = 1; event < LS_EVENT_NEXT; event++) {
                 const struct ls_event_kind_info *k = ls_event_kind(event);
 
@@ -119,7 +108,7 @@ void ls_totals_clocks(struct ls_session *s)
 }
 
 /* A string of the control page, which the program could have filled to the brim. */
-static void put_shared(struct ls_session *s, enum info_key key, const char *text, size_t size)
+static void put_shared(struct ls_session *s, enum ls_info_key key, const char *text, size_t size)
 {
         char copy[256];
 
@@ -153,9 +142,9 @@ static void put_runtime(struct ls_session *s, const struct ls_sums *sums)
                 keep_runtime(s, s->targets[i]->memory.shm);
         if (!s->has_runtime)
                 return;
-        put_str(s, INFO_ENGINE, engine_name(sums));
-        put_shared(s, INFO_RUNTIME, s->runtime, sizeof(s->runtime));
-        put_shared(s, INFO_RUNTIME_PATH, s->runtime_path, sizeof(s->runtime_path));
+        put_str(s, LS_INFO_ENGINE, engine_name(sums));
+        put_shared(s, LS_INFO_RUNTIME, s->runtime, sizeof(s->runtime));
+        put_shared(s, LS_INFO_RUNTIME_PATH, s->runtime_path, sizeof(s->runtime_path));
 }
 
 static void put_loss(struct ls_session *s, unsigned loss, uint64_t n)
@@ -239,7 +228,7 @@ static void put_timer(struct ls_session *s)
         if (!ticker || ls_ticker_timer(ticker) == s->timer)
                 return;
         s->timer = ls_ticker_timer(ticker);
-        put_str(s, INFO_TIMER, ls_timer_names[s->timer]);
+        put_str(s, LS_INFO_TIMER, ls_timer_names[s->timer]);
 }
 
 void ls_totals_process(struct ls_session *s, const struct ls_target *t)
@@ -276,17 +265,17 @@ void ls_totals_write(struct ls_session *s)
                 ls_totals_process(s, s->targets[i]);
         put_runtime(s, &sums);
         put_timer(s);
-        put_u64(s, INFO_ELAPSED, (s->end_ns ? s->end_ns : ls_session_clock(CLOCK_MONOTONIC)) - s->rotate.begin_ns);
+        put_u64(s, LS_INFO_ELAPSED, (s->end_ns ? s->end_ns : ls_session_clock(CLOCK_MONOTONIC)) - s->rotate.begin_ns);
         if (s->pause.was_on)
-                put_u64(s, INFO_ENABLED, ls_pause_enabled_ns(s) - s->rotate.enabled_before_ns);
-#define LS_FIGURE(field, INFO, switched, value) put_u64(s, INFO_##INFO, sums.field);
+                put_u64(s, LS_INFO_ENABLED, ls_pause_enabled_ns(s) - s->rotate.enabled_before_ns);
+#define LS_FIGURE(field, INFO, switched, value) put_u64(s, LS_INFO_##INFO, sums.field);
 #include "record/figures.def"
 #undef LS_FIGURE
-        put_u64(s, INFO_RECORDER_CPU, (s->flight.joined ? s->flight.recorder_ns : ls_totals_own_cpu(s)) -
+        put_u64(s, LS_INFO_RECORDER_CPU, (s->flight.joined ? s->flight.recorder_ns : ls_totals_own_cpu(s)) -
                                      s->rotate.recorder_before_ns);
         if (s->exited)
-                put_u64(s, INFO_EXIT_STATUS, (uint64_t)s->exit_status);
+                put_u64(s, LS_INFO_EXIT_STATUS, (uint64_t)s->exit_status);
         for (unsigned i = 0; i < LS_NLOSSES; i++)
                 put_loss(s, i, sums.lost[i]);
-        put_u64(s, INFO_COMPLETE, s->end_ns != 0);
+        put_u64(s, LS_INFO_COMPLETE, s->end_ns != 0);
 }

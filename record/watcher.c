@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
 #include "record/process/thread_ids.h"
 #include "record/worker/broker.h"
 #include "record/worker/outside.h"
@@ -32,8 +33,8 @@ static pid_t spawn(const struct ls_memory *m, const struct ls_rights *r, int soc
 int ls_watcher_start(struct ls_watcher *w, const struct ls_memory *m, pid_t target, uint64_t interval_ns)
 {
         const struct ls_watch_start first = { .shm_size = m->size, .own_size = m->watchers_size, .stride = m->ring_stride,
-                .interval_ns = interval_ns, .ring_size = m->ring_size, .rings = m->agent_rings, .pid = (int32_t)target,
-                .threads = m->watch_threads, .coroutines = m->watch_coroutines };
+                .interval_ns = interval_ns, .ring_size = m->ring_size, .rings = m->of[LS_ROLE_AGENT].n, .pid = (int32_t)target,
+                .threads = m->of[LS_ROLE_BLOCKED].n != 0, .coroutines = m->of[LS_ROLE_SUSPENDED].n != 0 };
         struct ls_rights rights;
         int socket, err = 0;
 
@@ -67,12 +68,6 @@ void ls_watcher_target(struct ls_watcher *w, pid_t pid)
                 ls_broker_target(w->broker, pid);
 }
 
-static uint64_t time_of(const struct rusage *r)
-{
-        return (uint64_t)(r->ru_utime.tv_sec + r->ru_stime.tv_sec) * 1000000000u +
-               (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) * 1000u;
-}
-
 uint64_t ls_watcher_stop(struct ls_watcher *w, void (*take)(void *ctx), void *ctx)
 {
         const struct timespec ms = { 0, 1000000 };
@@ -92,7 +87,7 @@ uint64_t ls_watcher_stop(struct ls_watcher *w, void (*take)(void *ctx), void *ct
                 ls_worker_end(w->pid, END_MS, &used);
         ls_broker_stop(w->broker);
         *w = (struct ls_watcher){ 0 };
-        return time_of(&used);
+        return ls_rusage_ns(&used);
 }
 
 #define INSTEAD "blocked time is charged to the stack that was seen last, and suspended coroutines are not seen"

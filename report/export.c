@@ -68,10 +68,11 @@ static int find_frames(struct ls_export_job *job)
 static struct ls_export_cell make_cell(const struct ls_export_job *job, const struct ls_cell *c)
 {
         const struct ls_export_tags *tags = &job->tags;
-        struct ls_export_cell cell = { .ticks = c->ticks, .stack = c->stack, .zone = c->zone, .thread = c->thread,
-                                       .vm = c->vm, .coroutine = c->coroutine, .trace = c->trace, .label = c->label,
-                                       .vmstate = c->vmstate };
+        struct ls_export_cell cell = { .ticks = c->ticks, .stack = c->stack, .trace = c->trace };
 
+#define LS_DIM(NAME, name, bits, KIND, key) cell.name = c->name;
+#include "formats/dims.def"
+#undef LS_DIM
         if (!(job->r->o->exporter->flags & LS_EXPORT_BY))
                 return cell;
         if (tags->base[0])

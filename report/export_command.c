@@ -18,8 +18,8 @@ static int export_run(int argc, const char **argv)
         struct ls_report_options o;
         int status = ls_report_options_read(&ls_cmd_export, argc, argv, &o);
 
-        if (status)
-                return status - 1;
+        if (status != LS_GO_ON)
+                return status;
         return o.list ? list_formats() : ls_report_run(&o);
 }
 

@@ -4,8 +4,6 @@
 
 #include "report/view/view.h"
 
-#define LS_EXPORT_DIMS 8                /* bits of LS_DIM_* */
-
 /* Keys of the sample as a whole become frames: before the root when they come first in --by, else after the leaf. */
 struct ls_export_tags {
         const char **texts;             /* from 1 */
@@ -18,7 +16,7 @@ struct ls_export_job {
         struct ls_grouping *by[2];      /* of --by */
         struct ls_grouping *functions;  /* when --by has no frames */
         struct ls_grouping *frames;     /* one of those */
-        struct ls_grouping *dims[LS_EXPORT_DIMS];       /* of the exporter's dims, by bit */
+        struct ls_grouping *dims[LS_DIMS];       /* of the exporter's dims, by bit */
         struct ls_export_tags tags;
         struct ls_export_cell *cells;
         size_t n_cells;

@@ -6,11 +6,9 @@
 #include <string.h>
 
 static const struct { unsigned dim; const char *key; } dim_keys[] = {
-        { LS_DIM_VMSTATE, "vmstate" },
-        { LS_DIM_ZONE, "zone-path" },
-        { LS_DIM_THREAD, "thread" },
-        { LS_DIM_VM, "vm" },
-        { LS_DIM_COROUTINE, "coroutine" },
+#define LS_DIM(NAME, name, bits, KIND, key) { LS_DIM_##NAME, key },
+#include "formats/dims.def"
+#undef LS_DIM
         { LS_DIM_TRACE, "trace" },
 };
 
@@ -24,9 +22,10 @@ int ls_export_dims_new(struct ls_export_job *job)
         int error = 0;
 
         for (size_t i = 0; !error && i < sizeof(dim_keys) / sizeof(dim_keys[0]); i++) {
-                const struct ls_key *key = ls_key_find(dim_keys[i].key, (uint32_t)strlen(dim_keys[i].key));
+                const char *name = dim_keys[i].key;
+                const struct ls_key *key = name ? ls_key_find(name, (uint32_t)strlen(name)) : NULL;
 
-                if (job->r->o->exporter->dims & dim_keys[i].dim)
+                if (key && (job->r->o->exporter->dims & dim_keys[i].dim))
                         error = ls_grouping_new(key, job->r->profile, job->r->labels, &job->dims[bit_of(dim_keys[i].dim)]);
         }
         return error;
@@ -34,21 +33,19 @@ int ls_export_dims_new(struct ls_export_job *job)
 
 void ls_export_dims_free(struct ls_export_job *job)
 {
-        for (unsigned i = 0; i < LS_EXPORT_DIMS; i++)
+        for (unsigned i = 0; i < LS_DIMS; i++)
                 ls_grouping_free(job->dims[i]);
 }
 
 /* A cell of which only one dim is known. */
 static struct ls_cell cell_of(unsigned dim, uint32_t id)
 {
-        switch (dim) {
-        case LS_DIM_VMSTATE:    return (struct ls_cell){ .vmstate = (uint8_t)id };
-        case LS_DIM_ZONE:       return (struct ls_cell){ .zone = id };
-        case LS_DIM_THREAD:     return (struct ls_cell){ .thread = id };
-        case LS_DIM_VM:         return (struct ls_cell){ .vm = id };
-        case LS_DIM_COROUTINE:  return (struct ls_cell){ .coroutine = id };
-        default:                return (struct ls_cell){ .trace = id };
-        }
+        struct ls_cell cell = { .trace = dim == LS_DIM_TRACE ? id : 0 };
+
+#define LS_DIM(NAME, name, bits, KIND, key) if (dim == LS_DIM_##NAME) cell.name = (LS_DIM_TYPE_##bits)id;
+#include "formats/dims.def"
+#undef LS_DIM
+        return cell;
 }
 
 const char *ls_export_dim_text(const struct ls_export *in, unsigned dim, uint32_t id)

@@ -199,25 +199,26 @@ static void put_private(FILE *out, const struct ls_profile *p)
 
         fprintf(out, "\nPrivate text in this file\n");
         fprintf(out, "%-22s %s\n", "arguments",
-                ls_profile_u64(p, "private_args", 0) ? "yes: the program's command line" : "no");
+                ls_profile_u64(p, LS_INFO_PRIVATE_ARGS, 0) ? "yes: the program's command line" : "no");
         fprintf(out, "%-22s %" PRIu64 " bytes of %u chunk%s\n", "source text", bytes, files,
                 files == 1 ? "" : "s");
         fprintf(out, "%-22s %u\n", "file names", count_paths(p));
-        fprintf(out, "%-22s %s\n", "host name", ls_profile_str(p, "host").len ? "yes" : "no");
+        fprintf(out, "%-22s %s\n", "host name", ls_profile_str(p, LS_INFO_HOST).len ? "yes" : "no");
         fprintf(out, "%-22s names of functions, zones and threads\n", "always");
 }
 
 static void json_infos(yajl_gen g, const struct ls_profile *p)
 {
-        static const char *const own[] = { "asked_interval_ns", "cpu_ns", "ticks", "samples", "complete", NULL };
+        static const enum ls_info_key own[] = { LS_INFO_ASKED_INTERVAL, LS_INFO_CPU, LS_INFO_TICKS, LS_INFO_SAMPLES,
+                                                LS_INFO_COMPLETE };
 
         for (uint32_t i = 0; i < p->n_infos; i++) {
                 const struct ls_info *info = &p->infos[i];
                 char *key = ls_visible(info->key.s, info->key.len);
                 int known = !key || !strncmp(key, "lost.", 5);
 
-                for (unsigned k = 0; !known && own[k]; k++)
-                        known = !strcmp(own[k], key);
+                for (unsigned k = 0; !known && k < sizeof(own) / sizeof(*own); k++)
+                        known = !strcmp(ls_info_key(own[k]), key);
                 if (!known && info->is_u64)
                         ls_json_u64(g, key, info->u64);
                 else if (!known)
@@ -328,7 +329,7 @@ static int run_info(struct ls_profile *p)
         if (!r && opt.json)
                 r = info_json(out.file, p, &f);
         else if (!r) {
-                put_time(out.file, ls_profile_u64(p, "start_realtime_ns", 0));
+                put_time(out.file, ls_profile_u64(p, LS_INFO_START_REALTIME, 0));
                 put_infos(out.file, p);
                 put_quality(out.file, p, &f);
                 ls_info_processes(out.file, p);

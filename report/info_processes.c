@@ -31,7 +31,7 @@ static void put_line(FILE *out, const struct ls_process *p, uint64_t start_ns)
 
 void ls_info_processes(FILE *out, const struct ls_profile *p)
 {
-        uint64_t start = ls_profile_u64(p, "start_monotonic_ns", 0);
+        uint64_t start = ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0);
 
         if (p->n_processes <= 2)
                 return;

@@ -455,27 +455,26 @@ static int read_line(const struct ls_command *cmd, int argc, const char **argv, 
 {
         poptContext ctx = ls_options_begin(cmd, argc, argv, ret_rest != NULL);
         const char *extra;
-        int val, r = 0, is_export = cmd->options == ls_export_option_table;
+        int val, r = 0, status, is_export = cmd->options == ls_export_option_table;
 
         memset(o, 0, sizeof(*o));
         o->command = command = cmd->name;
         while (!r && (val = ls_options_next(cmd, ctx)) > 0)
                 r = ls_options_value(o, val, poptGetOptArg(ctx));
-        if (r || val == -2)
-                r = LS_EXIT_USAGE + 1;
-        else if (val == -3)
-                r = 1;
+        status = r ? LS_EXIT_USAGE : ls_options_status(val);
+        if (status != LS_GO_ON)
+                ;
         else if (!ret_rest && (extra = poptGetArg(ctx)) != NULL) {
                 ls_error("%s: unexpected argument '%s'%s", command, extra,
                          access(extra, R_OK) == 0 ? "; a trace is named with -i FILE" : "");
-                r = LS_EXIT_USAGE + 1;
+                status = LS_EXIT_USAGE;
         } else if (read_values(o, is_export) || (is_export && find_exporter(o)) || settle(o)) {
-                r = LS_EXIT_USAGE + 1;
+                status = LS_EXIT_USAGE;
         }
         if (ret_rest)
-                *ret_rest = argv + argc - (r ? 0 : count_rest(ctx));
+                *ret_rest = argv + argc - (status == LS_GO_ON ? count_rest(ctx) : 0);
         poptFreeContext(ctx);
-        return r;
+        return status;
 }
 
 int ls_report_options_read(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret)

@@ -63,8 +63,8 @@ extern const struct poptOption ls_tui_option_table[];
 extern const struct poptOption ls_tui_look_option_table[];      /* of these, what luasample top takes too */
 extern const struct poptOption ls_export_option_table[];
 
-/* Reads the command line of a command whose options are among these tables. Returns 0, else the status to exit with + 1
- * (help was shown, or an error was said). The strings belong to the process. */
+/* Reads the command line of a command whose options are among these tables. Returns LS_GO_ON, else the status to
+ * exit with (help was shown, or an error was said). The strings belong to the process. */
 int ls_report_options_read(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret);
 /* The same for a command that starts a program: ret_rest gets its words, which end argv. */
 int ls_report_options_read_rest(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret,

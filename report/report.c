@@ -197,8 +197,8 @@ static int report_run(int argc, const char **argv)
         struct ls_report_options o;
         int status = ls_report_options_read(&ls_cmd_report, argc, argv, &o);
 
-        if (status)
-                return status - 1;
+        if (status != LS_GO_ON)
+                return status;
         return o.tui ? ls_tui_browse(&ls_cmd_report, &o) : ls_report_run(&o);
 }
 

@@ -4,6 +4,7 @@
  * The child is a session of its own, so that no key reaches the program, and what the program writes goes to --log or
  * nowhere. Its stderr comes to us in a pipe: record's own words are among it. */
 #include "report/commands.h"
+#include "formats/wire/clock.h"
 #include "report/options.h"
 #include "report/tui/tui.h"
 
@@ -50,14 +51,6 @@ struct top {
         char tail[512];                 /* what came last from the child's stderr */
         size_t n_tail;
 };
-
-static uint64_t now_ns(void)
-{
-        struct timespec ts;
-
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static int make_trace_name(struct top *s)
 {
@@ -175,7 +168,7 @@ static int start_recorder(struct top *s)
         close(fds[1]);
         s->err_fd = fds[0];
         fcntl(s->err_fd, F_SETFL, O_NONBLOCK);
-        s->start_ns = now_ns();
+        s->start_ns = ls_clock_ns(CLOCK_MONOTONIC);
         return s->recorder < 0 ? -errno : 0;
 }
 
@@ -219,7 +212,7 @@ static void attend(void *ctx)
         }
         if (!s->ended && waitpid(s->recorder, &s->status, WNOHANG) == s->recorder) {
                 s->ended = 1;
-                s->end_ns = now_ns();
+                s->end_ns = ls_clock_ns(CLOCK_MONOTONIC);
         }
 }
 
@@ -249,7 +242,7 @@ static int exit_status(const struct top *s)
 static void status_text(void *ctx, char *buf, size_t size)
 {
         struct top *s = ctx;
-        double seconds = (double)((s->ended ? s->end_ns : now_ns()) - s->start_ns) / 1e9;
+        double seconds = (double)((s->ended ? s->end_ns : ls_clock_ns(CLOCK_MONOTONIC)) - s->start_ns) / 1e9;
 
         if (s->ended)
                 snprintf(buf, size, "ended with status %d after %.0f s", exit_status(s), seconds);
@@ -269,9 +262,9 @@ static void question(void *ctx, char *buf, size_t size)
 /* Waits until the child has ended or ms have passed. */
 static void wait_for_end(struct top *s, int ms, int (*enough)(struct top *s))
 {
-        uint64_t end = now_ns() + (uint64_t)ms * 1000000u;
+        uint64_t end = ls_clock_ns(CLOCK_MONOTONIC) + (uint64_t)ms * 1000000u;
 
-        for (attend(s); !s->ended && now_ns() < end && !(enough && enough(s)); attend(s)) {
+        for (attend(s); !s->ended && ls_clock_ns(CLOCK_MONOTONIC) < end && !(enough && enough(s)); attend(s)) {
                 struct pollfd fd = { .fd = s->err_fd, .events = POLLIN };
 
                 poll(&fd, 1, 20);
@@ -387,8 +380,8 @@ static int top_run(int argc, const char **argv)
         struct ls_report_options o;
         int status = ls_report_options_read_rest(&ls_cmd_top, argc, argv, &o, &s.command);
 
-        if (status)
-                return status - 1;
+        if (status != LS_GO_ON)
+                return status;
         if (o.want.events.n && o.want.events.id[0] != LS_EVENT_CPU)
                 s.events = ls_event_overlaps(o.want.events.id[0]) ? "cpu,suspended" : "cpu,wall";
         return run_top(&s, &o);

@@ -16,9 +16,12 @@ ALLOWED = {
     "record/watch": ["formats/wire", "libsample", "libsample/handler"],
     "libsample": ["formats/wire", "libsample/handler", "libsample/inject"],
     "record/worker": ["formats/wire", "libsample/inject", "record/watch"],
-    "record": ["record/worker", "formats", "formats/wire", "cli", "libsample/inject", "record/watch"],
-    "report": ["formats", "formats/wire", "cli"],
-    ".": ["cli", "record", "record/worker", "report"],
+    "store": ["formats", "cli"],
+    "daemon/client": ["cli"],
+    "daemon": ["daemon/client", "store", "formats", "cli"],
+    "record": ["daemon/client", "record/worker", "formats", "formats/wire", "cli", "libsample/inject", "record/watch"],
+    "report": ["store", "formats", "formats/wire", "cli"],
+    ".": ["cli", "daemon", "store", "record", "record/worker", "report"],
 }
 LIBC_ONLY = ["formats/wire", "libsample"]       # what enters other processes: no other library's headers
 LIBRARIES = re.compile(r"^(popt|zstd|xxhash|uthash|yajl|elfutils|gelf|libelf|lua|lauxlib|luajit|curses)", re.I)

@@ -94,7 +94,7 @@ def check(luasample, man):
                     wrong.append("the %s completion lacks %s %s" % (shell, command, long))
     wrong += check_completions(luasample)
     wrong += check_report(luasample, man, commands["report"])
-    wrong += check_keys(luasample, man)
+    wrong += check_keys(luasample, man) + check_configuration(luasample, man)
     wrong += check_export(luasample, man, commands)
     return wrong
 
@@ -163,6 +163,28 @@ def check_keys(luasample, man):
         return ["KEYS of luasample-tui(1) has %s, the table %s" % pair for pair in
                 zip(page + [None] * len(table), table + [None] * len(page)) if pair[0] != pair[1]]
     return [] if table else ["luasample tui --list-keys lists none"]
+
+
+def check_configuration(luasample, man):
+    """luasample-daemon.conf(5) has each key of the table in its section, with argument and default, and no other."""
+    with open(os.path.join(man, "luasample-daemon.conf.5.scd"), encoding="utf-8") as f:
+        sections = re.findall(r"^# \[(\w+).*?\]\n(.*?)(?=^# )", f.read(), re.M | re.S)
+    page = {(name, key) for name, text in sections for key in re.findall(r"^\*([\w-]+)\* = _", text, re.M)}
+    table = {}
+    for line in output(luasample, "daemon", "--list-keys").splitlines():
+        section, key, argument, default, _ = line.split("\t")
+        table[section, key] = argument, "" if default == "-" else default
+    wrong = ["luasample-daemon.conf(5) lacks %s of [%s]" % (k[1], k[0]) for k in sorted(set(table) - page)]
+    wrong += ["luasample-daemon.conf(5) has %s of [%s], which is no key" % (k[1], k[0]) for k in sorted(page - set(table))]
+    with open(os.path.join(man, "luasample-daemon.conf.5.scd"), encoding="utf-8") as f:
+        text = f.read()
+    for (section, key), (argument, default) in sorted(table.items()):
+        entry = re.search(r"^\*%s\* = _(.*)_\n((?:\t.*\n)+)" % re.escape(key), text, re.M)
+        if entry and entry.group(1) != argument:
+            wrong.append("luasample-daemon.conf(5): %s takes %s, the table says %s" % (key, entry.group(1), argument))
+        if entry and default and "Default: %s." % default not in entry.group(2):
+            wrong.append("luasample-daemon.conf(5): the default of %s is %s" % (key, default))
+    return wrong if table else ["luasample daemon --list-keys lists none"]
 
 
 def main():

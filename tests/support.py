@@ -1,16 +1,21 @@
 """What the Python tests share: the built luasample, the LuaJITs to test with, recording and reporting, and a small
 runner that names each test and counts passed, failed and skipped. Used by tests/truth, tests/integration/main and
 tests/bench. Needs the standard library only."""
+import concurrent.futures
 import hashlib
+import itertools
 import json
 import math
 import os
 import re
+import resource
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -53,16 +58,6 @@ def check_near(what, got, want, tolerance):
     check(abs(got - want) <= tolerance, "%s is %.4g, expected %.4g +- %.4g" % (what, got, want, tolerance))
 
 
-def retry(times, fn, *args):
-    """For figures that another load on the machine spoils: the best of several attempts counts."""
-    for left in range(times - 1, -1, -1):
-        try:
-            return fn(*args)
-        except Fail:
-            if not left:
-                raise
-
-
 SIGMAS = 3.5                    # of a share's sampling error: one in 2000 is beyond them by chance alone
 SYSTEMATIC = 0.5                # points: what programs do between two readings of their clock and charge to nothing
 
@@ -76,6 +71,32 @@ def margin(percent, samples, systematic=SYSTEMATIC):
 
 def check_share(what, got, want, samples, systematic=SYSTEMATIC):
     check_near(what, got, want, margin(want, samples, systematic))
+
+
+def rate(windows):
+    """(sum of counts / sum of times, its standard error) of [(count, time)]: by how far the windows are from one another. By
+    their median distance: what is lost in one of them alone makes the error no larger."""
+    rates = [c / t for c, t in windows]
+    middle = statistics.median(rates)
+    spread = 1.4826 * statistics.median(abs(r - middle) for r in rates)
+    return sum(c for c, _ in windows) / sum(t for _, t in windows), spread / math.sqrt(len(rates))
+
+
+def check_rates(what, got, want, systematic=0.02):
+    """Two rows of windows [(count, time)] have one rate, within what the windows say of its error and a part of the rate. What a
+    busy machine takes from a timer it takes from some windows more than from others; where it takes so much that the loss of half
+    of them would pass too, the comparison says nothing, and fails."""
+    check(len(got) == len(want) > 3, "%s: %d and %d windows" % (what, len(got), len(want)))
+    (a, a_error), (b, b_error) = rate(got), rate(want)
+    most = SIGMAS * math.hypot(a_error, b_error) + systematic * b
+    check_near(what, a, b, most)
+    half = a - sum(c for c, _ in got[::2]) / sum(t for _, t in got)
+    check(abs(half - b) > most, "%s: %.4g +- %.4g: without half of its windows too: %s, %s" % (what, b, most, got, want))
+
+
+def windows(text):
+    """[(count, time)] of the lines `window COUNT TIME` that a program prints."""
+    return [(float(m.group(1)), float(m.group(2))) for m in re.finditer(r"^window (\S+) (\S+)$", text, re.M)]
 
 
 def need(program):
@@ -206,13 +227,11 @@ def tmpdir():
     return _tmp
 
 
-_serial = 0
+_serial = itertools.count(1)     # threads may share it
 
 
 def tmpfile(suffix=""):
-    global _serial
-    _serial += 1
-    return os.path.join(tmpdir(), "%03d%s" % (_serial, suffix))
+    return os.path.join(tmpdir(), "%03d%s" % (next(_serial), suffix))
 
 
 def record_cmd(cmd, *opts, interval="1ms", trace=None):
@@ -290,14 +309,25 @@ def cpu_seconds(i):
 
 # The runner.
 
+def is_named(pattern, test):
+    """Whether a regular expression is that of a test's name or tag."""
+    return any(re.fullmatch(pattern, x) for x in (test[0], test[4]) if x)
+
+
+def cpu_used():
+    """CPU seconds of this process and of those that it has waited for."""
+    return sum(r.ru_utime + r.ru_stime for r in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+
 class Suite:
     """Collects tests by decorator, runs those that the command line names, prints a line for each."""
     def __init__(self, name):
-        self.name, self.tests = name, []
+        self.name, self.tests, self.chosen = name, [], []
 
-    def test(self, name, title="", quick=False):
+    def test(self, name, title="", quick=False, tag=None):
+        """tag: a second name, as of a line of a checklist; the command line takes either."""
         def add(fn):
-            self.tests.append((name, title, quick, fn))
+            self.tests.append((name, "[%s] %s" % (tag, title) if tag else title, quick, fn, tag))
             return fn
         return add
 
@@ -305,15 +335,15 @@ class Suite:
         import argparse
         p = argparse.ArgumentParser(prog=self.name)
         p.add_argument("--quick", action="store_true", help="only the tests marked quick")
-        p.add_argument("--list", action="store_true", help="names of all tests")
+        p.add_argument("--list", action="store_true", help="their names, without a run")
         p.add_argument("--but", metavar="NAME", help="not these: a regular expression")
-        p.add_argument("names", nargs="*", help="regular expressions of tests to run (default: all)")
+        p.add_argument("names", nargs="*", help="regular expressions of names or tags of tests to run (default: all)")
         a = p.parse_args(argv)
         chosen = [t for t in self.tests if (not a.quick or t[2]) and
-                  (not a.names or any(re.fullmatch(n, t[0]) for n in a.names)) and
-                  not (a.but and re.fullmatch(a.but, t[0]))]
+                  (not a.names or any(is_named(n, t) for n in a.names)) and
+                  not (a.but and is_named(a.but, t))]
         if a.list:
-            for name, title, _, _ in self.tests:
+            for name, title, *_ in chosen:
                 print("%-24s %s" % (name, title))
             return 0
         if not os.access(luasample(), os.X_OK):
@@ -321,9 +351,10 @@ class Suite:
         return self.run(chosen, none_is_fine=a.quick and not a.names)
 
     def run(self, chosen, none_is_fine=False):
+        self.chosen = chosen
         counts = {"ok": 0, "FAIL": 0, "skip": 0}
-        for name, title, _, fn in chosen:
-            start = time.monotonic()
+        for name, title, _, fn, _ in chosen:
+            start, cpu = time.monotonic(), cpu_used()
             why = ""
             try:
                 fn()
@@ -336,8 +367,8 @@ class Suite:
                 result, why = "FAIL", traceback.format_exc(limit=-3)
             stop_started()
             counts[result] += 1
-            print("%-4s %s %s (%.1f s)%s" % (result, name, title, time.monotonic() - start,
-                                             ": " + why.replace("\n", "\n     ") if why else ""), flush=True)
+            print("%-4s %s %s (%.1f s, %.1f of CPU)%s" % (result, name, title, time.monotonic() - start, cpu_used() - cpu,
+                                                          ": " + why.replace("\n", "\n     ") if why else ""), flush=True)
         finish_tmp()
         print("%s: %d passed, %d failed, %d skipped" % (self.name, counts["ok"], counts["FAIL"], counts["skip"]))
         return 1 if counts["FAIL"] or not (counts["ok"] or none_is_fine) else 0
@@ -352,15 +383,36 @@ def finish_tmp():
     _tmp = None
 
 
+class Ahead:
+    """What several tests of a suite do is begun with the first of them, so many at once, since it waits most of the time or has
+    nothing to measure: add() in their order, result() in the test."""
+    def __init__(self, suite, at_once):
+        self.suite, self.work, self.begun = suite, {}, {}
+        self.pool = concurrent.futures.ThreadPoolExecutor(at_once)
+
+    def add(self, name, fn, *args):
+        self.work[name] = fn, *args
+
+    def result(self, name):
+        if not self.begun:
+            self.begun.update((t[0], self.pool.submit(*self.work[t[0]])) for t in self.suite.chosen if t[0] in self.work)
+        return self.begun[name].result()
+
+
 # Processes that a test stops itself, unless it fails before.
 
-_started = []
+_of_thread = threading.local()
+
+
+def started():
+    """Those of this thread."""
+    return _of_thread.__dict__.setdefault("started", [])
 
 
 def stop_started():
     """Ends what a test has left running, and its group."""
-    while _started:
-        p = _started.pop()
+    while started():
+        p = started().pop()
         if p.poll() is None:
             try:
                 os.killpg(p.pid, signal.SIGKILL)
@@ -380,7 +432,7 @@ class Started:
         self.out, self.err = tmpfile(".out"), tmpfile(".err")
         self.p = subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=open(self.out, "wb"),
                                   stderr=open(self.err, "wb"), preexec_fn=plain_signals(setup), **kw)
-        _started.append(self.p)
+        started().append(self.p)
 
     def wait(self, timeout=60):
         try:

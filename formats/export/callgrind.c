@@ -248,7 +248,7 @@ static void put_object(FILE *out, struct graph *g, const char *key, uint32_t fun
 
         fprintf(out, "%s=(%u)", key, id);
         if (!g->ob_named[id]) {
-                struct ls_str path = id == 0 ? ls_profile_str(p, "runtime_path")
+                struct ls_str path = id == 0 ? ls_profile_str(p, LS_INFO_RUNTIME_PATH)
                                    : id < p->n_mappings ? p->mappings[id].path : (struct ls_str){ "", 0 };
                 char *text = path.len ? ls_visible(path.s, path.len) : NULL;
 
@@ -334,7 +334,7 @@ static void put_block(FILE *out, struct graph *g, uint32_t function, size_t *cos
         }
 }
 
-static void put_info(FILE *out, const struct ls_profile *p, const char *what, const char *key)
+static void put_info(FILE *out, const struct ls_profile *p, const char *what, enum ls_info_key key)
 {
         struct ls_str s = ls_profile_str(p, key);
         char *text = s.len ? ls_visible(s.s, s.len) : NULL;
@@ -347,7 +347,7 @@ static void put_info(FILE *out, const struct ls_profile *p, const char *what, co
 static void put_graph(FILE *out, struct graph *g)
 {
         size_t cost = 0, edge = 0;
-        uint64_t pid = ls_profile_u64(g->p, "pid", 0);
+        uint64_t pid = ls_profile_u64(g->p, LS_INFO_PID, 0);
 
         fprintf(out, "# callgrind format\nversion: 1\ncreator: luasample %s\n", LS_VERSION);
         if (pid)
@@ -359,7 +359,7 @@ static void put_graph(FILE *out, struct graph *g)
                 fprintf(out, "part: 1\nthread: %u\ndesc: Thread: %u %s\n", g->in->part, t->tid, name ? name : "");
                 free(name);
         }
-        put_info(out, g->p, "cmd", "command");
+        put_info(out, g->p, "cmd", LS_INFO_COMMAND);
         if (strcmp(g->in->event, "cpu"))
                 fprintf(out, "desc: Time: %s\n", g->in->event);
         fprintf(out, "positions: line\nevents: Samples Microseconds\n");
@@ -400,7 +400,7 @@ static int find_objects(struct graph *g)
                 return -ENOMEM;
         }
         for (uint32_t i = 0; i < p->n_mappings; i++)
-                objects[i] = (struct object){ i ? p->mappings[i].path : ls_profile_str(p, "runtime_path"), i };
+                objects[i] = (struct object){ i ? p->mappings[i].path : ls_profile_str(p, LS_INFO_RUNTIME_PATH), i };
         qsort(objects, p->n_mappings, sizeof(*objects), by_path);
         for (uint32_t i = 0, first = 0; i < p->n_mappings; i++) {
                 if (objects[i].path.len != objects[first].path.len ||

@@ -367,7 +367,7 @@ static int put_samples(struct chrome *x)
 
 static int put_file(struct chrome *x)
 {
-        struct ls_str command = ls_profile_str(x->t->p, "command");
+        struct ls_str command = ls_profile_str(x->t->p, LS_INFO_COMMAND);
         int r;
 
         ls_js_open(&x->j, '{');

@@ -15,9 +15,20 @@ struct ls_export_cell {                 /* ticks of one stack, after all filters
         uint64_t ticks;
         uint32_t stack;
         uint32_t prefix, suffix;        /* tags: a frame above the roots, a frame below the leaf; 0 = none */
-        uint32_t zone, thread, vm, coroutine, trace, label;     /* of the dims that the exporter asked for; else 0 */
-        uint8_t vmstate;                /* likewise */
+        uint32_t trace;                 /* this and the rest: of the dims that the exporter asked for; else 0 */
+#define LS_DIM(NAME, name, bits, KIND, key) LS_DIM_TYPE_##bits name;
+#include "formats/dims.def"
+#undef LS_DIM
 };
+
+/* Its value of one LS_DIM_*. */
+static inline uint32_t ls_export_cell_id(const struct ls_export_cell *c, unsigned dim)
+{
+#define LS_DIM(NAME, name, bits, KIND, key) if (dim == LS_DIM_##NAME) return c->name;
+#include "formats/dims.def"
+#undef LS_DIM
+        return c->trace;
+}
 
 /* Sample rows that pass the filters, as in struct ls_sample_block: wanted[i] says whether row i is. Rows of one thread
  * come in time order. Non-zero stops and is returned. */

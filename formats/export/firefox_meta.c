@@ -94,7 +94,7 @@ static void put_marker_schema(struct ls_fx *x)
         ls_js_close(&x->j, ']');
 }
 
-static void put_fact(struct ls_fx *x, const char *key, const char *info)
+static void put_fact(struct ls_fx *x, const char *key, enum ls_info_key info)
 {
         struct ls_str s = ls_profile_str(x->p, info);
 
@@ -113,8 +113,8 @@ static void open_entry(struct ls_fx *x, const char *label)
 
 static void put_extra(struct ls_fx *x)
 {
-        static const struct { const char *label, *info; } facts[] = {
-                { "Lua", "runtime" }, { "Engine", "engine" }, { "Timer", "timer" }, { "Host", "host" },
+        static const struct { const char *label; enum ls_info_key info; } facts[] = {
+                { "Lua", LS_INFO_RUNTIME }, { "Engine", LS_INFO_ENGINE }, { "Timer", LS_INFO_TIMER }, { "Host", LS_INFO_HOST },
         };
 
         ls_js_key_open(&x->j, "extra", '[');
@@ -159,10 +159,10 @@ void ls_fx_put_meta(struct ls_fx *x)
         ls_js_key_bool(j, "symbolicated", 1);
         ls_js_key_bool(j, "symbolicationNotSupported", 1);
         ls_js_key_bool(j, "sourceCodeIsNotOnSearchfox", 1);
-        put_fact(x, "arguments", "command");
-        put_fact(x, "oscpu", "kernel");
-        if (ls_profile_u64(x->p, "cpus", 0))
-                ls_js_key_u64(j, "logicalCPUs", ls_profile_u64(x->p, "cpus", 0));
+        put_fact(x, "arguments", LS_INFO_COMMAND);
+        put_fact(x, "oscpu", LS_INFO_KERNEL);
+        if (ls_profile_u64(x->p, LS_INFO_CPUS, 0))
+                ls_js_key_u64(j, "logicalCPUs", ls_profile_u64(x->p, LS_INFO_CPUS, 0));
         ls_js_key_open(j, "sampleUnits", '{');
         ls_js_key_string(j, "time", "ms");
         ls_js_key_string(j, "eventDelay", "ms");

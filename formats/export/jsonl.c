@@ -217,7 +217,7 @@ static int jsonl_write(FILE *out, const struct ls_export *in)
         size_t n_frames = (size_t)p->n_locations + p->n_functions;
         int r = -ENOMEM;
 
-        s.start_ns = ls_profile_u64(p, "start_monotonic_ns", p->n_clocks ? p->clocks[0].monotonic_ns : 0);
+        s.start_ns = ls_profile_u64(p, LS_INFO_START_MONOTONIC, p->n_clocks ? p->clocks[0].monotonic_ns : 0);
         s.gen = yajl_gen_alloc(NULL);
         s.frame = calloc(n_frames + 1, sizeof(*s.frame));
         s.zone = calloc((size_t)p->n_zones + 1, sizeof(*s.zone));

@@ -357,12 +357,12 @@ static uint64_t to_ns(const struct ls_export *in, uint64_t ticks)
 
 static void add_sample(struct otlp *s, const struct ls_export_cell *c)
 {
-        const uint32_t ids[N_DIMS] = { c->vmstate, c->zone, c->thread, c->vm, c->coroutine };
         uint32_t stack = stack_number(s, c->stack), numbers[N_DIMS + 1 + LS_EXPORT_LABELS];
         size_t n = N_DIMS + 1;
 
         for (size_t i = 0; i < N_DIMS; i++)     /* without a VM the main coroutine is none */
-                numbers[i] = dims[i].dim == LS_DIM_COROUTINE && !c->vm ? 0 : dim_attribute(s, i, ids[i]);
+                numbers[i] = dims[i].dim == LS_DIM_COROUTINE && !c->vm
+                             ? 0 : dim_attribute(s, i, ls_export_cell_id(c, dims[i].dim));
         numbers[N_DIMS] = c->thread ? thread_id_attribute(s, c->thread) : 0;
         n += label_attributes(s, c->label, numbers + n);
         ls_proto_u64(&s->sample, SAMPLE_STACK, stack);
@@ -393,8 +393,8 @@ static void add_fact(struct otlp *s, struct ls_buf *resource, const char *key, s
 
 static void add_resource(struct otlp *s, struct ls_buf *resource, uint32_t process)
 {
-        static const struct { const char *key, *info; } facts[] = {
-                { "process.command_line", "command" }, { "process.runtime.description", "runtime" }, { "host.name", "host" },
+        static const struct { const char *key; enum ls_info_key info; } facts[] = {
+                { "process.command_line", LS_INFO_COMMAND }, { "process.runtime.description", LS_INFO_RUNTIME }, { "host.name", LS_INFO_HOST },
         };
         const struct ls_process *p = &s->p->processes[process];
 
@@ -414,7 +414,7 @@ static void add_resource(struct otlp *s, struct ls_buf *resource, uint32_t proce
 /* samples: a profile already, but for what is the same in all. */
 static void add_profile_facts(struct otlp *s, struct ls_buf *profile)
 {
-        uint64_t start = ls_profile_u64(s->p, "start_realtime_ns", 0);
+        uint64_t start = ls_profile_u64(s->p, LS_INFO_START_REALTIME, 0);
 
         for (int i = 0; i < 2; i++) {
                 ls_proto_u64(&s->inner, TYPE_TYPE, s->event);
@@ -423,7 +423,7 @@ static void add_profile_facts(struct otlp *s, struct ls_buf *profile)
         }
         ls_proto_u64(profile, PROFILE_PERIOD, s->in->interval_ns < INT64_MAX ? s->in->interval_ns : 0);
         ls_proto_fixed64(profile, PROFILE_TIME, start);
-        ls_proto_u64(profile, PROFILE_DURATION, ls_profile_u64(s->p, "elapsed_ns", 0));
+        ls_proto_u64(profile, PROFILE_DURATION, ls_profile_u64(s->p, LS_INFO_ELAPSED, 0));
 }
 
 static void put_process(struct otlp *s, uint32_t process)

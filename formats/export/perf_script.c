@@ -168,7 +168,7 @@ static int add_sample(void *ctx, const struct ls_timeline_sample *s)
         return r ? r : ferror(x->out) ? -EIO : 0;
 }
 
-static void put_fact(struct script *x, const char *what, const char *key)
+static void put_fact(struct script *x, const char *what, enum ls_info_key key)
 {
         struct ls_str s = ls_profile_str(x->t->p, key);
         char *text = s.len ? ls_visible(s.s, s.len) : NULL;
@@ -184,9 +184,9 @@ static int put_file(struct script *x)
 
         fputs_unlocked("# ========\n", x->out);
         fprintf(x->out, "# created by : luasample %s\n", LS_VERSION);
-        put_fact(x, "hostname", "host");
-        put_fact(x, "os release", "kernel");
-        put_fact(x, "cmdline", "command");
+        put_fact(x, "hostname", LS_INFO_HOST);
+        put_fact(x, "os release", LS_INFO_KERNEL);
+        put_fact(x, "cmdline", LS_INFO_COMMAND);
         fputs_unlocked("# ========\n#\n\n", x->out);
         r = ls_timeline_each(x->t, add_sample, x);
         for (uint32_t i = 0; !r && i < x->t->p->n_threads; i++)

@@ -185,16 +185,10 @@ static uint32_t location_id(struct pprof *s, uint32_t location)
         return *id = s->n_locations;
 }
 
-static uint32_t id_of(const struct ls_export_cell *c, unsigned dim)
-{
-        return dim == LS_DIM_VMSTATE ? c->vmstate : dim == LS_DIM_ZONE ? c->zone : dim == LS_DIM_THREAD ? c->thread
-             : dim == LS_DIM_VM ? c->vm : c->coroutine;
-}
-
 /* What is none (no zone, no VM, the main coroutine of no VM) has no label. */
 static void add_label(struct pprof *s, const struct ls_export_cell *c, unsigned i)
 {
-        uint32_t id = id_of(c, dims[i].dim), *text = &s->dim_text[i][id];
+        uint32_t id = ls_export_cell_id(c, dims[i].dim), *text = &s->dim_text[i][id];
 
         if (dims[i].dim == LS_DIM_COROUTINE && !c->vm)
                 return;
@@ -261,9 +255,9 @@ static void put_type(struct pprof *s, uint32_t field, uint32_t type, uint32_t un
 static void add_times(struct pprof *s, struct ls_buf *b)
 {
         const struct ls_profile *p = s->p;
-        uint64_t start = ls_profile_u64(p, "start_realtime_ns", p->n_clocks ? p->clocks[0].realtime_ns : 0);
-        uint64_t from = ls_profile_u64(p, "start_monotonic_ns", p->n_clocks ? p->clocks[0].monotonic_ns : 0);
-        uint64_t elapsed = ls_profile_u64(p, "elapsed_ns", 0), end;
+        uint64_t start = ls_profile_u64(p, LS_INFO_START_REALTIME, p->n_clocks ? p->clocks[0].realtime_ns : 0);
+        uint64_t from = ls_profile_u64(p, LS_INFO_START_MONOTONIC, p->n_clocks ? p->clocks[0].monotonic_ns : 0);
+        uint64_t elapsed = ls_profile_u64(p, LS_INFO_ELAPSED, 0), end;
 
         if (!elapsed && p->n_clocks && p->clocks[p->n_clocks - 1].monotonic_ns > p->clocks[0].monotonic_ns)
                 elapsed = p->clocks[p->n_clocks - 1].monotonic_ns - p->clocks[0].monotonic_ns;
@@ -282,7 +276,7 @@ static void add_times(struct pprof *s, struct ls_buf *b)
 static void put_head(struct pprof *s)
 {
         uint32_t event, nanoseconds, samples, count, comment, command;
-        struct ls_str runtime = ls_profile_str(s->p, "runtime_path");
+        struct ls_str runtime = ls_profile_str(s->p, LS_INFO_RUNTIME_PATH);
 
         string(s, "");
         samples = string(s, "samples");
@@ -290,7 +284,7 @@ static void put_head(struct pprof *s)
         event = string(s, s->in->event);
         nanoseconds = string(s, "nanoseconds");
         comment = string(s, "luasample " LS_VERSION);
-        command = visible_string(s, ls_profile_str(s->p, "command"));
+        command = visible_string(s, ls_profile_str(s->p, LS_INFO_COMMAND));
         put_type(s, PROFILE_SAMPLE_TYPE, samples, count);
         put_type(s, PROFILE_SAMPLE_TYPE, event, nanoseconds);
         put_type(s, PROFILE_PERIOD_TYPE, event, nanoseconds);

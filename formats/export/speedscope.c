@@ -144,7 +144,7 @@ static int put_profile(struct speedscope *x, uint32_t thread)
 static int put_file(struct speedscope *x)
 {
         const struct ls_profile *p = x->t->p;
-        struct ls_str command = ls_profile_str(p, "command");
+        struct ls_str command = ls_profile_str(p, LS_INFO_COMMAND);
         uint32_t busiest = 0, number = 0, active = 0;
         int r = 0;
 

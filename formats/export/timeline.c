@@ -86,7 +86,7 @@ static int add_sums(void *ctx, const struct ls_timeline_sample *s)
 static void find_zero(struct ls_timeline *t)
 {
         const struct ls_profile *p = t->p;
-        uint64_t start = ls_profile_u64(p, "start_monotonic_ns", UINT64_MAX), first = UINT64_MAX;
+        uint64_t start = ls_profile_u64(p, LS_INFO_START_MONOTONIC, UINT64_MAX), first = UINT64_MAX;
 
         for (uint32_t i = 0; i < p->n_threads; i++) {
                 if (!t->threads[i].rows)
@@ -105,8 +105,8 @@ static void find_zero(struct ls_timeline *t)
         /* Modulo 2^64: the zero may be before the instant at which both clocks were read. */
         if (p->n_clocks)
                 t->zero_realtime_ns = p->clocks[0].realtime_ns + (t->zero_ns - p->clocks[0].monotonic_ns);
-        else if (start != UINT64_MAX && ls_profile_u64(p, "start_realtime_ns", 0))
-                t->zero_realtime_ns = ls_profile_u64(p, "start_realtime_ns", 0) + (t->zero_ns - start);
+        else if (start != UINT64_MAX && ls_profile_u64(p, LS_INFO_START_REALTIME, 0))
+                t->zero_realtime_ns = ls_profile_u64(p, LS_INFO_START_REALTIME, 0) + (t->zero_ns - start);
 }
 
 /* Samples without a stack are shown as a function too, as in all views: that of location 0. */

@@ -116,21 +116,21 @@ static void add_own(struct ls_merge *m, const struct ls_merge_input *in, unsigne
 
                 if (from < start) {
                         start = from;
-                        realtime = ls_profile_u64(p, "start_realtime_ns", 0);
+                        realtime = ls_profile_u64(p, LS_INFO_START_REALTIME, 0);
                 }
                 end = to > end ? to : end;
-                samples += ls_profile_u64(p, "samples", p->recorded_samples);
-                ticks += ls_profile_u64(p, "ticks", p->recorded_ticks) * in[i].scale;
-                complete &= ls_profile_u64(p, "complete", 0);
+                samples += ls_profile_u64(p, LS_INFO_SAMPLES, p->recorded_samples);
+                ticks += ls_profile_u64(p, LS_INFO_TICKS, p->recorded_ticks) * in[i].scale;
+                complete &= ls_profile_u64(p, LS_INFO_COMPLETE, 0);
         }
-        ls_trace_info_u64(m->w, "asked_interval_ns", m->interval_ns);
-        ls_trace_info_u64(m->w, "start_monotonic_ns", start);
+        ls_trace_info_u64(m->w, ls_info_key(LS_INFO_ASKED_INTERVAL), m->interval_ns);
+        ls_trace_info_u64(m->w, ls_info_key(LS_INFO_START_MONOTONIC), start);
         if (realtime)
-                ls_trace_info_u64(m->w, "start_realtime_ns", realtime);
-        ls_trace_info_u64(m->w, "elapsed_ns", end - start);
-        ls_trace_info_u64(m->w, "samples", samples);
-        ls_trace_info_u64(m->w, "ticks", ticks);
-        ls_trace_info_u64(m->w, "complete", complete);
+                ls_trace_info_u64(m->w, ls_info_key(LS_INFO_START_REALTIME), realtime);
+        ls_trace_info_u64(m->w, ls_info_key(LS_INFO_ELAPSED), end - start);
+        ls_trace_info_u64(m->w, ls_info_key(LS_INFO_SAMPLES), samples);
+        ls_trace_info_u64(m->w, ls_info_key(LS_INFO_TICKS), ticks);
+        ls_trace_info_u64(m->w, ls_info_key(LS_INFO_COMPLETE), complete);
 }
 
 /* Takes text; NULL = no memory. */

@@ -34,7 +34,7 @@ static void widen_by(struct ls_merge_input *in, uint64_t time)
 static int find_span(struct ls_merge_input *in)
 {
         const struct ls_profile *p = in->profile;
-        uint64_t start = ls_profile_u64(p, "start_monotonic_ns", 0), elapsed = ls_profile_u64(p, "elapsed_ns", 0);
+        uint64_t start = ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0), elapsed = ls_profile_u64(p, LS_INFO_ELAPSED, 0);
         int r;
 
         in->start_ns = UINT64_MAX;
@@ -52,7 +52,7 @@ static int find_span(struct ls_merge_input *in)
         return r;
 }
 
-static int same_str(const struct ls_profile *a, const struct ls_profile *b, const char *key)
+static int same_str(const struct ls_profile *a, const struct ls_profile *b, enum ls_info_key key)
 {
         struct ls_str x = ls_profile_str(a, key), y = ls_profile_str(b, key);
 
@@ -66,10 +66,10 @@ static int same_boot(const struct ls_profile *a, const struct ls_profile *b)
         uint64_t x, y;
 
         if (!a->n_clocks || !b->n_clocks)       /* nothing is known but the host: a made or a cut trace */
-                return !a->n_clocks && !b->n_clocks && same_str(a, b, "host");
+                return !a->n_clocks && !b->n_clocks && same_str(a, b, LS_INFO_HOST);
         x = a->clocks[0].realtime_ns - a->clocks[0].boottime_ns;
         y = b->clocks[0].realtime_ns - b->clocks[0].boottime_ns;
-        return (x > y ? x - y : y - x) < BOOT_TOLERANCE_NS && same_str(a, b, "host") && same_str(a, b, "kernel");
+        return (x > y ? x - y : y - x) < BOOT_TOLERANCE_NS && same_str(a, b, LS_INFO_HOST) && same_str(a, b, LS_INFO_KERNEL);
 }
 
 /* Recordings of a clock keep their places to each other; those of the next clock come behind. */
@@ -143,16 +143,20 @@ static int copy_block(void *ctx, const struct ls_sample_block *b)
         struct ls_trace_writer *w = ids->m->w;
 
         for (uint32_t i = 0; i < b->n; i++) {
-                if (ls_merge_lost(ids, b->stack[i], b->zone[i], b->label[i]))
+                struct ls_sample_row row = ls_sample_row_of(b, i);
+
+                if (ls_merge_lost(ids, row.stack, row.zone, row.label))
                         return -ENOMEM;
-                ls_trace_sample(w, &(struct ls_sample_row){
-                        .event = b->event[i], .vmstate = b->vmstate[i], .flags = (b->flags[i] & (uint8_t)~LS_SAMPLE_NO_LINE) | ids->in->flags,
-                        .stack = ids->stacks[b->stack[i]],
-                        .thread = ids->threads[b->thread[i]], .vm = ids->vms[b->vm[i]], .zone = ids->zones[b->zone[i]],
-                        .label = ids->labels[b->label[i]],
-                        .coroutine = ls_merge_id(ids->coroutines, ids->p->n_coroutines, b->coroutine[i]),
-                        .time_ns = b->time_ns[i] + ids->in->shift_ns,
-                        .weight = b->weight[i] * (ls_event_is_time(b->event[i]) ? ids->in->scale : 1) });
+                row.flags = (row.flags & (uint8_t)~LS_SAMPLE_NO_LINE) | ids->in->flags;
+                row.stack = ids->stacks[row.stack];
+                row.time_ns += ids->in->shift_ns;
+                row.weight *= ls_event_is_time(row.event) ? ids->in->scale : 1;
+                row.thread = ids->threads[row.thread];
+                row.vm = ids->vms[row.vm];
+                row.coroutine = ls_merge_id(ids->coroutines, ids->p->n_coroutines, row.coroutine);
+                row.zone = ids->zones[row.zone];
+                row.label = ids->labels[row.label];
+                ls_trace_sample(w, &row);
         }
         return ls_trace_flush(w, 0, 1);
 }

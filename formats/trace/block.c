@@ -46,10 +46,9 @@ static unsigned best_encoding(struct ls_trace_writer *w, unsigned column, const 
         return best;
 }
 
-static void put_column(struct ls_trace_writer *w, unsigned at)
+static void put_column(struct ls_trace_writer *w, unsigned column)
 {
-        unsigned column = at == LS_SAMPLE_LABEL ? LS_C_SAMPLE_LABEL : at;
-        const uint64_t *values = w->columns[at], *context = w->columns[ls_coded_context(column)];
+        const uint64_t *values = w->columns[column], *context = w->columns[ls_coded_context(column)];
         size_t len, start = w->body.len;
         unsigned encoding = best_encoding(w, column, values, &len);
 
@@ -89,12 +88,13 @@ static void refer_coroutines(struct ls_trace_writer *w)
                         coroutine[i] = LS_COROUTINE_OF_STACK;
 }
 
-static int has_labels(const struct ls_trace_writer *w)
+/* Columns that came later than the format's first are left out where they say nothing. */
+static int is_needed(const struct ls_trace_writer *w, unsigned column)
 {
-        for (uint32_t i = 0; i < w->nrows; i++)
-                if (w->columns[LS_SAMPLE_LABEL][i])
+        for (uint32_t i = 0; column > LS_C_SAMPLE_INTERVAL && i < w->nrows; i++)
+                if (w->columns[column][i])
                         return 1;
-        return 0;
+        return column < LS_C_SAMPLE_INTERVAL;
 }
 
 static void build_samples(struct ls_trace_writer *w)
@@ -106,8 +106,8 @@ static void build_samples(struct ls_trace_writer *w)
         ls_record_begin(&w->body, 0, w->nrows);
         ls_column_put(&w->body, LS_C_SAMPLE_BASE, LS_ENC_CONST, 0, &base, 1);
         ls_column_put(&w->body, LS_C_SAMPLE_INTERVAL, LS_ENC_CONST, 0, &w->interval_ns, 1);
-        for (unsigned c = 0; c < LS_SAMPLE_COLUMNS; c++)
-                if (c != LS_SAMPLE_LABEL || has_labels(w))
+        for (unsigned c = 0; c < LS_COLUMNS_MAX; c++)
+                if ((LS_ROW_COLUMNS >> c & 1) && is_needed(w, c))
                         put_column(w, c);
         ls_record_end(&w->raw, LS_REC_SAMPLE, &w->body);
 }

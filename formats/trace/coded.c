@@ -227,16 +227,13 @@ typedef void (*model_fn)(struct coder *c, unsigned bits, const uint64_t *context
 
 static const struct { model_fn code; uint8_t context; uint8_t any; } models[LS_COLUMNS_MAX] = {
         [LS_C_SAMPLE_EVENT] = { code_paired, LS_C_SAMPLE_STACK, 0 },
-        [LS_C_SAMPLE_THREAD] = { code_paired, LS_C_SAMPLE_STACK, 0 },
-        [LS_C_SAMPLE_VM] = { code_paired, LS_C_SAMPLE_STACK, 0 },
-        [LS_C_SAMPLE_COROUTINE] = { code_paired, LS_C_SAMPLE_STACK, 0 },
-        [LS_C_SAMPLE_ZONE] = { code_paired, LS_C_SAMPLE_STACK, 0 },
+#define LS_DIM(NAME, name, bits, KIND, key) [LS_C_SAMPLE_##NAME] = { code_paired, LS_C_SAMPLE_STACK, 0 },
+#include "formats/dims.def"
+#undef LS_DIM
         [LS_C_SAMPLE_STACK] = { code_ids, LS_C_SAMPLE_STACK, 0 },
-        [LS_C_SAMPLE_VMSTATE] = { code_paired, LS_C_SAMPLE_STACK, 0 },
         [LS_C_SAMPLE_FLAGS] = { code_paired, LS_C_SAMPLE_STACK, 0 },
         [LS_C_SAMPLE_TIME] = { code_steps, LS_C_SAMPLE_THREAD, 1 },
         [LS_C_SAMPLE_WEIGHT] = { code_paired, LS_C_SAMPLE_STACK, 0 },
-        [LS_C_SAMPLE_LABEL] = { code_paired, LS_C_SAMPLE_STACK, 0 },
         [LS_C_SAMPLE_VALUE] = { code_paired, LS_C_SAMPLE_STACK, 0 },
 };
 

@@ -69,7 +69,8 @@ struct ls_reader {
         struct ls_event_sum sums[256];  /* samples by event number, as chunk headers say */
         struct ls_event_sum exact[256]; /* aggregates, spans and line counts by event number */
 
-        uint32_t lost_function, lost_location, lost_zone, lost_label;
+        uint32_t lost_function, lost_location;
+        uint32_t lost[LS_KINDS];        /* by kind: the entry for ids of rows without definition, 0 = it is none */
         int repairing;                  /* old definitions: they must not replace later values of the same key */
         int holes;                      /* some stack ids have no definition */
         struct ls_sample_buffers *buffers;

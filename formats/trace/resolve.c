@@ -218,7 +218,7 @@ static int resolve_zones(struct ls_reader *r, struct ls_profile *p)
 {
         if (TABLE(ZONE, zones, 1))
                 return -ENOMEM;
-        r->lost_zone = p->n_zones - 1;
+        r->lost[LS_REC_ZONE] = p->n_zones - 1;
         p->zones[0].name = ls_reader_str(r, 0);
         for (uint32_t i = 1; i < p->n_zones; i++) {
                 const uint64_t *row = row_of(r, LS_REC_ZONE, i);
@@ -236,7 +236,7 @@ static int resolve_sample_labels(struct ls_reader *r, struct ls_profile *p)
 {
         if (TABLE(LABEL, sample_labels, 1))
                 return -ENOMEM;
-        r->lost_label = p->n_sample_labels - 1;
+        r->lost[LS_REC_LABEL] = p->n_sample_labels - 1;
         p->sample_labels[0].key = p->sample_labels[0].value = ls_reader_str(r, 0);
         for (uint32_t i = 1; i < p->n_sample_labels; i++) {
                 const uint64_t *row = row_of(r, LS_REC_LABEL, i);
@@ -453,7 +453,7 @@ int ls_resolve(struct ls_reader *r)
             ls_resolve_no_line(r) || ls_resolve_jit(r) || ls_resolve_totals(r))
                 return -ENOMEM;
         resolve_damages(r, p);
-        p->interval_ns = r->interval_ns ? r->interval_ns : ls_profile_u64(p, "interval_ns", 0);
+        p->interval_ns = r->interval_ns ? r->interval_ns : ls_profile_u64(p, LS_INFO_INTERVAL, 0);
         p->n_chunks = r->n_chunks;
         return 0;
 }

@@ -7,8 +7,24 @@
 
 struct filled { uint64_t value; uint32_t n; };  /* the first n entries of a column buffer hold value */
 
-enum { U8_VMSTATE, U8_FLAGS, U8_EVENT, U8_COLUMNS };
-enum { U32_ZONE, U32_THREAD, U32_VM, U32_COROUTINE, U32_LABEL, U32_STACK, U32_WEIGHT, U32_COLUMNS };
+/* U8_VMSTATE, U32_ZONE and so on: places in the buffers; IN_8_##bits(x) is x where bits is 8, else nothing. */
+#define COMMA ,
+#define IN_8_8(x) x
+#define IN_8_32(x)
+#define IN_32_8(x)
+#define IN_32_32(x) x
+enum {
+#define LS_DIM(NAME, name, bits, KIND, key) IN_8_##bits(U8_##NAME COMMA)
+#include "formats/dims.def"
+#undef LS_DIM
+        U8_FLAGS, U8_EVENT, U8_COLUMNS
+};
+enum {
+#define LS_DIM(NAME, name, bits, KIND, key) IN_32_##bits(U32_##NAME COMMA)
+#include "formats/dims.def"
+#undef LS_DIM
+        U32_STACK, U32_WEIGHT, U32_COLUMNS     /* up to the stack dimensions, which are ids */
+};
 enum { CODED_STACK, CODED_THREAD, CODED_OUT, CODED_COLUMNS };
 
 struct ls_sample_buffers {
@@ -72,11 +88,9 @@ static const struct { uint8_t column; uint8_t max; } columns8[U8_COLUMNS] = {
 };
 
 static const struct { uint8_t column; uint8_t kind; } columns32[U32_COLUMNS] = {
-        [U32_ZONE] = { LS_C_SAMPLE_ZONE, LS_REC_ZONE },
-        [U32_THREAD] = { LS_C_SAMPLE_THREAD, LS_REC_THREAD },
-        [U32_VM] = { LS_C_SAMPLE_VM, LS_REC_VM },
-        [U32_COROUTINE] = { LS_C_SAMPLE_COROUTINE, LS_REC_COROUTINE },
-        [U32_LABEL] = { LS_C_SAMPLE_LABEL, LS_REC_LABEL },
+#define LS_DIM(NAME, name, bits, KIND, key) IN_32_##bits([U32_##NAME] = { LS_C_SAMPLE_##NAME COMMA LS_REC_##KIND } COMMA)
+#include "formats/dims.def"
+#undef LS_DIM
         [U32_STACK] = { LS_C_SAMPLE_STACK, LS_REC_STACK },
         [U32_WEIGHT] = { LS_C_SAMPLE_WEIGHT, 0 },
 };
@@ -278,7 +292,7 @@ static void check_ids(struct ls_reader *r, uint32_t n)
         }
         for (unsigned i = 0; i < U32_STACK; i++) {
                 uint32_t max = r->dict[columns32[i].kind].n;
-                uint32_t lost = i == U32_ZONE ? r->lost_zone : i == U32_LABEL ? r->lost_label : 0;
+                uint32_t lost = r->lost[columns32[i].kind];
 
                 if (greatest(b->u32[i], n, b->same32[i]) <= max)
                         continue;
@@ -320,22 +334,14 @@ static void fill_block(struct ls_reader *r, struct ls_sample_block *s)
 
         s->stack = b->u32[U32_STACK];
         s->weight = b->u32[U32_WEIGHT];
-        s->zone = b->u32[U32_ZONE];
-        s->thread = b->u32[U32_THREAD];
-        s->vm = b->u32[U32_VM];
-        s->coroutine = b->u32[U32_COROUTINE];
-        s->label = b->u32[U32_LABEL];
-        s->vmstate = b->u8[U8_VMSTATE];
         s->flags = b->u8[U8_FLAGS];
         s->event = b->u8[U8_EVENT];
-        s->same_vmstate = b->same8[U8_VMSTATE];
         s->same_flags = b->same8[U8_FLAGS];
         s->same_event = b->same8[U8_EVENT];
-        s->same_zone = b->same32[U32_ZONE];
-        s->same_thread = b->same32[U32_THREAD];
-        s->same_vm = b->same32[U32_VM];
-        s->same_coroutine = b->same32[U32_COROUTINE];
-        s->same_label = b->same32[U32_LABEL];
+#define LS_DIM(NAME, name, bits, KIND, key) s->name = b->u##bits[U##bits##_##NAME]; \
+                                            s->same_##name = b->same##bits[U##bits##_##NAME];
+#include "formats/dims.def"
+#undef LS_DIM
 }
 
 /* From the file's stacks to those that are meant: of rows without a line, and of those that end in machine code. */

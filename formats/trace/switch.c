@@ -49,8 +49,8 @@ static int begin_file(struct ls_trace_writer *w, int fd)
         int r, r2;
 
         if (w->dropped) {
-                ls_trace_info_u64(w, "dropped_chunks", 0);
-                ls_trace_info_u64(w, "dropped_ticks", 0);
+                ls_trace_info_u64(w, ls_info_key(LS_INFO_DROPPED_CHUNKS), 0);
+                ls_trace_info_u64(w, ls_info_key(LS_INFO_DROPPED_TICKS), 0);
         }
         w->fd = fd;
         w->seekable = !fstat(fd, &st) && S_ISREG(st.st_mode);

@@ -26,7 +26,7 @@ static void writer_free(struct ls_trace_writer *w)
         free(w->strings.bytes);
         for (unsigned k = 0; k < LS_KINDS; k++)
                 ls_dict_done(&w->dict[k]);
-        for (unsigned c = 0; c < LS_SAMPLE_COLUMNS; c++)
+        for (unsigned c = 0; c < LS_COLUMNS_MAX; c++)
                 free(w->columns[c]);
         ls_buf_free(&w->texts);
         ls_buf_free(&w->text_rows);
@@ -58,7 +58,9 @@ static int writer_alloc(struct ls_trace_writer *w)
                 return -ENOMEM;
         ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, LS_ZSTD_SAMPLES);
         ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_contentSizeFlag, 0);
-        for (unsigned c = 0; c < LS_SAMPLE_COLUMNS; c++) {
+        for (unsigned c = 0; c < LS_COLUMNS_MAX; c++) {
+                if (!(LS_ROW_COLUMNS >> c & 1))
+                        continue;
                 w->columns[c] = malloc(LS_FLUSH_ROWS * sizeof(uint64_t));
                 if (!w->columns[c])
                         return -ENOMEM;
@@ -96,7 +98,7 @@ int ls_trace_writer_open(int fd, uint64_t interval_ns, struct ls_trace_writer **
                 writer_free(w);
                 return r;
         }
-        ls_trace_info_u64(w, "interval_ns", w->interval_ns);
+        ls_trace_info_u64(w, ls_info_key(LS_INFO_INTERVAL), w->interval_ns);
         *ret_writer = w;
         return 0;
 }
@@ -356,9 +358,6 @@ void ls_trace_sample(struct ls_trace_writer *w, const struct ls_sample_row *row)
         /* A row's weight has 32 bits for the reader; what is more goes on in a row that continues the sample. */
         do {
                 uint64_t weight = rest < UINT32_MAX ? rest : UINT32_MAX;
-                const uint64_t values[LS_SAMPLE_COLUMNS] = { row->event, row->thread, row->vm, row->coroutine,
-                                                             row->zone, row->stack, row->vmstate, flags,
-                                                             row->time_ns, weight, row->label };
 
                 if (w->nrows == LS_FLUSH_ROWS || (!total->rows && w->nevents == LS_CHUNK_EVENTS)) {
                         int r = ls_writer_flush(w);
@@ -366,8 +365,14 @@ void ls_trace_sample(struct ls_trace_writer *w, const struct ls_sample_row *row)
                         if (r)
                                 fail(w, r);
                 }
-                for (unsigned c = 0; c < LS_SAMPLE_COLUMNS; c++)
-                        w->columns[c][w->nrows] = values[c];
+                w->columns[LS_C_SAMPLE_EVENT][w->nrows] = row->event;
+                w->columns[LS_C_SAMPLE_STACK][w->nrows] = row->stack;
+                w->columns[LS_C_SAMPLE_FLAGS][w->nrows] = flags;
+                w->columns[LS_C_SAMPLE_TIME][w->nrows] = row->time_ns;
+                w->columns[LS_C_SAMPLE_WEIGHT][w->nrows] = weight;
+#define LS_DIM(NAME, name, bits, KIND, key) w->columns[LS_C_SAMPLE_##NAME][w->nrows] = row->name;
+#include "formats/dims.def"
+#undef LS_DIM
                 w->nrows++;
                 w->nevents += !total->rows;
                 total->rows++;
@@ -470,8 +475,8 @@ int ls_writer_end(struct ls_trace_writer *w)
         if (r)
                 fail(w, r);
         if (w->dropped) {
-                ls_trace_info_u64(w, "dropped_chunks", w->dropped);
-                ls_trace_info_u64(w, "dropped_ticks", w->dropped_ticks);
+                ls_trace_info_u64(w, ls_info_key(LS_INFO_DROPPED_CHUNKS), w->dropped);
+                ls_trace_info_u64(w, ls_info_key(LS_INFO_DROPPED_TICKS), w->dropped_ticks);
                 r = ls_writer_flush(w);
         }
         r = ls_writer_checkpoint(w, 1);

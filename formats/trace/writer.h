@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/process_totals.h"
+#include "formats/dims.h"
+#include "formats/profile.h"
 #include "formats/wire/kinds.h"
 
 struct ls_trace_writer;
@@ -35,12 +36,25 @@ struct ls_source_def {                  /* a source's identity */
 
 struct ls_sample_row {                  /* one row; several rows with LS_SAMPLE_CONT make one sample of many states */
         uint8_t event;                  /* enum ls_event_kind */
-        uint8_t vmstate;                /* enum ls_vmstate */
         uint8_t flags;                  /* LS_SAMPLE_* */
-        uint32_t thread, vm, coroutine, zone, stack, label;
+#define LS_DIM(NAME, name, bits, KIND, key) LS_DIM_TYPE_##bits name;
+#include "formats/dims.def"
+#undef LS_DIM
+        uint32_t stack;
         uint64_t time_ns;               /* CLOCK_MONOTONIC */
         uint64_t weight;                /* ticks (sampled events) */
 };
+
+/* A row as the reader has it, with its ids: blocks have them in columns. */
+static inline struct ls_sample_row ls_sample_row_of(const struct ls_sample_block *b, uint32_t i)
+{
+        return (struct ls_sample_row){
+#define LS_DIM(NAME, name, bits, KIND, key) .name = b->name[i],
+#include "formats/dims.def"
+#undef LS_DIM
+                .event = b->event[i], .flags = b->flags[i], .stack = b->stack[i],
+                .time_ns = b->time_ns ? b->time_ns[i] : 0, .weight = b->weight[i] };
+}
 
 /* Opens: writes the file header to fd (kept by the writer until close; a pipe is allowed). interval_ns gives the time
  * unit of samples (interval / 16). The process ignores SIGPIPE and SIGXFSZ: both are errors here. Returns 0 or -errno. */

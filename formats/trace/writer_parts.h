@@ -7,8 +7,14 @@
 #include "formats/trace/dict.h"
 #include "formats/trace/writer.h"
 
-#define LS_SAMPLE_COLUMNS 11            /* what ls_trace_sample sets: event to weight, as they are numbered, and label */
-#define LS_SAMPLE_LABEL   10
+/* What ls_trace_sample sets, as bits. */
+enum {
+#define LS_DIM(NAME, name, bits, KIND, key) | 1u << LS_C_SAMPLE_##NAME
+        LS_ROW_COLUMNS = 1u << LS_C_SAMPLE_EVENT | 1u << LS_C_SAMPLE_STACK | 1u << LS_C_SAMPLE_FLAGS |
+                         1u << LS_C_SAMPLE_TIME | 1u << LS_C_SAMPLE_WEIGHT
+#include "formats/dims.def"
+#undef LS_DIM
+};
 
 #define LS_CHUNK_EVENTS 14u             /* their totals fill the list in a chunk's header: 18 bytes each at most */
 
@@ -45,7 +51,7 @@ struct ls_trace_writer {
         struct ls_writer_kept kept_texts, kept_maps;
         size_t pending_bytes;           /* estimate for definitions that wait */
 
-        uint64_t *columns[LS_SAMPLE_COLUMNS];   /* pending samples: LS_FLUSH_ROWS each */
+        uint64_t *columns[LS_COLUMNS_MAX];      /* pending samples: LS_FLUSH_ROWS of each of LS_ROW_COLUMNS */
         uint32_t nrows;
         struct ls_event_total totals[UINT8_MAX + 1];
         unsigned nevents;               /* of them in use, at most LS_CHUNK_EVENTS */

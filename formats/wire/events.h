@@ -4,6 +4,7 @@
 #define LS_WIRE_EVENTS_H
 
 #include <stddef.h>
+#include <string.h>
 
 #include "formats/wire/kinds.h"
 
@@ -37,6 +38,43 @@ static inline int ls_event_is_time(uint64_t number)
         const struct ls_event_kind_info *k = ls_event_kind(number);
 
         return k && k->sampled && k->unit == LS_UNIT_ns;
+}
+
+/* Whether record -e names it. */
+static inline int ls_event_is_asked(uint64_t number)
+{
+        const struct ls_event_kind_info *k = ls_event_kind(number);
+
+        return k && k->asked == number;
+}
+
+#define LS_EVENT_NAMES 128u
+/* "cpu, wall, suspended": the names of those that is() takes. Returns names. */
+static inline char *ls_event_names(int (*is)(uint64_t number), char names[LS_EVENT_NAMES])
+{
+        size_t len = 0;
+
+        for (unsigned number = 1; number < LS_EVENT_NEXT; number++) {
+                size_t n = is(number) ? strlen(ls_event_kind(number)->name) : 0;
+
+                if (!n || len + n + 3 > LS_EVENT_NAMES)
+                        continue;
+                if (len)
+                        len = (size_t)(stpcpy(names + len, ", ") - names);
+                len = (size_t)(stpcpy(names + len, ls_event_kind(number)->name) - names);
+        }
+        names[len] = 0;
+        return names;
+}
+
+/* The one of this name, of those that is() takes; 0 = there is none. */
+static inline uint8_t ls_event_of_name(int (*is)(uint64_t number), const char *name, size_t len)
+{
+        for (uint8_t number = 1; number < LS_EVENT_NEXT; number++)
+                if (is(number) && strlen(ls_event_kind(number)->name) == len &&
+                    !memcmp(ls_event_kind(number)->name, name, len))
+                        return number;
+        return 0;
 }
 
 #endif

@@ -8,6 +8,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
 #include "libsample/agent.h"
 #include "libsample/handler/sample.h"
 #include "libsample/jit/jit.h"
@@ -21,22 +22,14 @@ _Atomic(const struct ls_vm *) ls_vm_readers[LS_THREADS_MOST];
 /* No heartbeat for so long: the recorder is gone or stopped. */
 #define RECORDER_SILENT_NS UINT64_C(2000000000)
 
-LS_HANDLER static uint64_t clock_ns(clockid_t id)
-{
-        struct timespec t;
-
-        clock_gettime(id, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 LS_HANDLER uint64_t ls_now_ns(void)
 {
-        return clock_ns(CLOCK_MONOTONIC);
+        return ls_clock_ns(CLOCK_MONOTONIC);
 }
 
 LS_HANDLER uint64_t ls_thread_cpu_ns(void)
 {
-        return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        return ls_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* Longer than the agent's work takes: the thread was off the CPU meanwhile. */

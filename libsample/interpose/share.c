@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
 #include "libsample/old_libc.h"
 #include "libsample/pages.h"
 
@@ -225,11 +226,8 @@ void ls_share_ring_bell(struct ls_registry *r)
 /* 1 when a seat may be ready soon. */
 static int is_open(const struct ls_registry *r)
 {
-        uint64_t beat = atomic_load(&r->heartbeat_ns), now;
-        struct timespec t;
+        uint64_t beat = atomic_load(&r->heartbeat_ns), now = ls_clock_ns(CLOCK_MONOTONIC);
 
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
         return atomic_load(&r->open) && (now < beat || now - beat < SILENT_NS);
 }
 

@@ -16,9 +16,11 @@
 
 #include "cli/command.h"
 #include "formats/escape.h"
+#include "formats/wire/clock.h"
 #include "formats/wire/open_file.h"
 #include "record/attach/hold.h"
 #include "record/process/descriptors.h"
+#include "record/process/proc.h"
 #include "record/process/thread_ids.h"
 
 #define LOOK_NS 100000                  /* between two looks at what the thread in the program does */
@@ -26,14 +28,6 @@
 #define LOAD_NS 20000000000ull          /* for the agent to be there: the loader may be at work, the machine slow */
 #define LEAVE_NS 5000000000ull
 #define GIVE_UP_LOOKS 450               /* of the thread at go, from LOOK_NS to 0.1 s apart, 7 s: when the recorder dies */
-
-static uint64_t now_ns(void)
-{
-        struct timespec t;
-
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void moment(void)
 {
@@ -144,7 +138,7 @@ static int say(const struct ls_subject *t, int err, const char *what)
 static int wait_for_files(struct ls_subject *t)
 {
         struct ls_attach *a = &t->inject.page;
-        uint64_t until = now_ns() + FILES_NS;
+        uint64_t until = ls_clock_ns(CLOCK_MONOTONIC) + FILES_NS;
 
         do {
                 if (read_page(t, a) < 0)
@@ -157,7 +151,7 @@ static int wait_for_files(struct ls_subject *t)
                 if (a->created > 0)
                         return say(t, -a->created, "no thread can be made in it");
                 moment();
-        } while (now_ns() < until);
+        } while (ls_clock_ns(CLOCK_MONOTONIC) < until);
         return say(t, -ETIMEDOUT, "the thread made in it does not begin");
 }
 
@@ -178,13 +172,13 @@ static int is_new_memory_file(const struct ls_subject *t, int seen)
 /* A memory file of the process, opened here: the same file. -EBADF: it is another than the agent's thread makes. */
 static int open_its(const struct ls_subject *t, int fd)
 {
-        char path[64];
+        char name[16];
         int seen, own;
 
-        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)t->living, fd);
-        seen = open(path, O_PATH | O_CLOEXEC);
+        snprintf(name, sizeof(name), "fd/%d", fd);
+        seen = ls_proc_open(t->living, 0, name, O_PATH);
         if (seen < 0)
-                return -errno;
+                return seen;
         if (!is_new_memory_file(t, seen)) {
                 close(seen);
                 return -EBADF;
@@ -275,12 +269,12 @@ static int say_state(struct ls_subject *t, const struct ls_attach *a)
 /* Until the agent has come up and looked around. Its page vanishes meanwhile. */
 static int wait_for_agent(struct ls_subject *t, const struct ls_memory *m)
 {
-        uint64_t until = now_ns() + LOAD_NS;
+        uint64_t until = ls_clock_ns(CLOCK_MONOTONIC) + LOAD_NS;
         struct ls_attach a;
         int err;
 
-        while (now_ns() < until) {
-                atomic_store(&m->shm->heartbeat_ns, now_ns());
+        while (ls_clock_ns(CLOCK_MONOTONIC) < until) {
+                atomic_store(&m->shm->heartbeat_ns, ls_clock_ns(CLOCK_MONOTONIC));
                 ls_attach_hold(t, m);
                 if (atomic_load(&m->shm->attach_looks))
                         return 0;
@@ -368,7 +362,7 @@ static int hand_over(struct ls_subject *t, const char *agent_path, struct ls_mem
                 return say(t, err, "memory cannot be shared with it");
         m->shm->root_pid = (uint32_t)t->inner_pid;
         atomic_store(&m->shm->recording, 1);
-        atomic_store(&m->shm->heartbeat_ns, now_ns());
+        atomic_store(&m->shm->heartbeat_ns, ls_clock_ns(CLOCK_MONOTONIC));
         a->generation = m->shm->generation;
         err = prepared(ctx);
         if (err < 0)
@@ -398,10 +392,7 @@ int ls_attach_begin(struct ls_subject *t, const char *agent_path, struct ls_memo
 
 int ls_attach_is_there(const struct ls_subject *t)
 {
-        char path[64];
-
-        snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)t->pid, (int)t->agent_tid);
-        return t->agent_tid && access(path, F_OK) == 0;
+        return t->agent_tid && ls_proc_has_task(t->pid, t->agent_tid);
 }
 
 void ls_attach_give_up(struct ls_memory *m)
@@ -412,11 +403,11 @@ void ls_attach_give_up(struct ls_memory *m)
 
 int ls_attach_end(struct ls_subject *t, struct ls_memory *m, void (*work)(void *ctx), void *ctx)
 {
-        uint64_t until = now_ns() + LEAVE_NS;
+        uint64_t until = ls_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
 
         ls_attach_give_up(m);
         while (ls_attach_is_there(t)) {
-                if (now_ns() > until)
+                if (ls_clock_ns(CLOCK_MONOTONIC) > until)
                         return -ETIMEDOUT;
                 work(ctx);
                 moment();

@@ -40,7 +40,8 @@ static pid_t find(pid_t parent, uid_t uid, const struct ls_memory *m, pid_t inne
         return found;
 }
 
-static void put(struct ls_attach_children *c, pid_t pid, pid_t parent, uid_t uid, const struct ls_memory *m, uint64_t due_ns)
+static void put(struct ls_attach_children *c, pid_t pid, pid_t parent, uid_t uid,
+                const struct ls_memory *m, uint64_t due_ns)
 {
         int fd = c->n < LS_ATTACH_CHILDREN ? fcntl(m->fd, F_DUPFD_CLOEXEC, 3) : -1;
 
@@ -50,7 +51,8 @@ static void put(struct ls_attach_children *c, pid_t pid, pid_t parent, uid_t uid
                 c->lost++;
 }
 
-void ls_attach_children_take(struct ls_attach_children *c, pid_t parent, uid_t uid, const struct ls_memory *m, uint64_t now_ns)
+void ls_attach_children_take(struct ls_attach_children *c, pid_t parent, uid_t uid,
+                             const struct ls_memory *m, uint64_t now_ns)
 {
         for (unsigned i = 0; i < LS_FORK_SLOTS; i++) {
                 _Atomic uint32_t *slot = &m->shm->forked[i];

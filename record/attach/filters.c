@@ -17,6 +17,7 @@
 
 #include "record/attach/threads.h"
 #include "record/attach/stop.h"
+#include "record/process/proc.h"
 
 #define STEPS_MOST 50000000u            /* of all filters of a process on all calls: 0.2 s */
 #define DEPTH_MOST 64u                  /* jumps on a way that depend on what is unknown */
@@ -289,14 +290,12 @@ static int look_at(struct look *l, pid_t pid, pid_t tid)
         return err;
 }
 
-static int has_filter(pid_t pid, const char *tid)
+static int has_filter(pid_t pid, pid_t tid)
 {
-        char path[320], line[256];
+        FILE *f = ls_proc_file(pid, tid, "status");
+        char line[256];
         int mode = 0;
-        FILE *f;
 
-        snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)pid, tid);
-        f = fopen(path, "re");
         while (f && fgets(line, sizeof(line), f))
                 if (sscanf(line, "Seccomp: %d", &mode) == 1)
                         break;
@@ -308,18 +307,15 @@ static int has_filter(pid_t pid, const char *tid)
 int ls_seccomp_look(pid_t pid, const char **ret_call)
 {
         struct look l = { STEPS_MOST, LS_VERDICT_ALLOWED, NULL };
-        struct dirent *e;
-        char path[64];
+        DIR *dir = ls_proc_tasks(pid);
         int err = 0;
-        DIR *dir;
+        pid_t tid;
 
-        snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-        dir = opendir(path);
         if (!dir)
                 return -errno;
-        while (err == 0 && (e = readdir(dir)))
-                if (isdigit((unsigned char)e->d_name[0]) && has_filter(pid, e->d_name))
-                        err = look_at(&l, pid, (pid_t)strtol(e->d_name, NULL, 10));
+        while (err == 0 && (tid = ls_proc_next(dir)))
+                if (has_filter(pid, tid))
+                        err = look_at(&l, pid, tid);
         closedir(dir);
         *ret_call = l.call;
         return err < 0 ? err : (int)l.worst;

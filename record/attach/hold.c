@@ -15,8 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
 #include "record/attach/stop.h"
 #include "record/process/member.h"
+#include "record/process/proc.h"
 #include "record/process/thread_ids.h"
 
 #define TRIES 500                       /* a ms each: a thread leaves some instructions when it gets a processor */
@@ -27,14 +29,6 @@
 #define PASSES 20
 #define CHILD_NS 10000000ull            /* for a child that was being made */
 #define DEPTH 3u                        /* of children's children */
-
-static uint64_t now_ns(void)
-{
-        struct timespec t;
-
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 struct ranges {                         /* our own copy: the program can write the other */
         unsigned n;
@@ -70,15 +64,15 @@ static int look_at_one(struct ls_stop *s, unsigned i, const struct ranges *range
 {
         struct ls_stopped *t = &s->threads[i];
         int err = ls_stop_ask(s, i), stands = err ? err : ls_stop_stands(s, i, 0);
-        uint64_t start = now_ns();
+        uint64_t start = ls_clock_ns(CLOCK_MONOTONIC);
 
         if (stands <= 0)
                 return stands == -ESRCH ? 1 : stands;
         err = is_inside(t, ranges);
         if (t->traced) {
                 ls_stop_end_one(s, i);
-                if (now_ns() - start > *ret_longest_ns)
-                        *ret_longest_ns = now_ns() - start;
+                if (ls_clock_ns(CLOCK_MONOTONIC) - start > *ret_longest_ns)
+                        *ret_longest_ns = ls_clock_ns(CLOCK_MONOTONIC) - start;
         }
         return !err;
 }
@@ -89,7 +83,7 @@ static int look_at_each(struct ls_stop *s, const struct ranges *ranges, uint64_t
 {
         const struct timespec moment = { 0, 1000000 };
         uint8_t done[LS_STOP_MOST] = { 0 };
-        uint64_t start = now_ns();
+        uint64_t start = ls_clock_ns(CLOCK_MONOTONIC);
         int err = 0, left = 1;
         sigset_t child;
 
@@ -104,7 +98,7 @@ static int look_at_each(struct ls_stop *s, const struct ranges *ranges, uint64_t
                         left += r == 0;
                         err = r < 0 ? r : 0;
                 }
-                if (left && !err && now_ns() - start > LOOKS_NS)
+                if (left && !err && ls_clock_ns(CLOCK_MONOTONIC) - start > LOOKS_NS)
                         err = -EAGAIN;
                 if (left && !err)
                         sigtimedwait(&child, NULL, &moment);
@@ -138,10 +132,10 @@ static void answer(struct ls_shm *shm, uint32_t from, uint32_t to)
 static void wait_for_stores(struct ls_shm *shm)
 {
         const struct timespec moment = { 0, 1000000 };
-        uint64_t start = now_ns(), state;
+        uint64_t start = ls_clock_ns(CLOCK_MONOTONIC), state;
 
         while ((state = atomic_load(&shm->hold)) == LS_HOLD_HELD || state == LS_HOLD_CLAIMED) {
-                uint64_t passed = now_ns() - start;
+                uint64_t passed = ls_clock_ns(CLOCK_MONOTONIC) - start;
 
                 if (state == LS_HOLD_HELD && passed > CLAIM_NS)
                         answer(shm, LS_HOLD_HELD, LS_HOLD_REFUSED);
@@ -176,10 +170,10 @@ static int hold(struct ls_stop *s, pid_t pid, pid_t agent, const struct ranges *
 static int is_asked(struct ls_shm *shm)
 {
         const struct timespec moment = { 0, 1000000 };
-        uint64_t start = now_ns();
+        uint64_t start = ls_clock_ns(CLOCK_MONOTONIC);
 
         answer(shm, LS_HOLD_WANTED, LS_HOLD_READY);
-        while (atomic_load(&shm->hold) == LS_HOLD_READY && now_ns() - start < ASK_NS)
+        while (atomic_load(&shm->hold) == LS_HOLD_READY && ls_clock_ns(CLOCK_MONOTONIC) - start < ASK_NS)
                 syscall(SYS_futex, &shm->hold, FUTEX_WAIT, LS_HOLD_READY, &moment, NULL, 0);
         answer(shm, LS_HOLD_READY, LS_HOLD_REFUSED);
         return atomic_load(&shm->hold) == LS_HOLD_ASKED;
@@ -190,11 +184,8 @@ static void open_in(pid_t pid, int memory_fd, const struct ranges *ranges)
 {
         static const uint8_t loop[2] = { 0xeb, 0xfe };
         uint8_t now[2];
-        char path[64];
-        int fd, known = 0;
+        int fd = ls_proc_open(pid, 0, "mem", O_RDWR), known = 0;
 
-        snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-        fd = open(path, O_RDWR | O_CLOEXEC);
         for (unsigned k = 0; fd >= 0 && k < ranges->n; k++) {
                 const struct ls_hold_range *r = &ranges->r[k];
 
@@ -214,18 +205,13 @@ static void open_in(pid_t pid, int memory_fd, const struct ranges *ranges)
  * a closed entry for ever: there is no agent in it. It is made between two looks at the latest, unless that takes long. */
 static void open_in_children(pid_t pid, int memory_fd, const struct ranges *ranges, unsigned depth)
 {
-        char path[sizeof(((struct dirent *)0)->d_name) + 64];
-        struct dirent *e;
-        DIR *dir;
+        DIR *dir = ls_proc_tasks(pid);
+        pid_t tid;
 
-        snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-        dir = opendir(path);
-        while (dir && (e = readdir(dir))) {
-                FILE *f;
+        while ((tid = ls_proc_next(dir))) {
+                FILE *f = ls_proc_file(pid, tid, "children");
                 int child;
 
-                snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)pid, e->d_name);
-                f = *e->d_name == '.' ? NULL : fopen(path, "re");
                 while (f && fscanf(f, "%d", &child) == 1) {
                         open_in((pid_t)child, memory_fd, ranges);
                         if (depth < DEPTH)
@@ -253,7 +239,7 @@ void ls_attach_hold(struct ls_subject *t, const struct ls_memory *m)
         for (unsigned n = shm->n_hold; ranges.n < LS_HOLD_RANGES && ranges.n < n; ranges.n++)
                 ranges.r[ranges.n] = shm->hold_ranges[ranges.n];
         agent = ls_thread_outer_id(t->pid, (pid_t)atomic_load(&shm->agent_tid));
-        start = now_ns();
+        start = ls_clock_ns(CLOCK_MONOTONIC);
         ls_stop_hurry(1);
         err = agent ? hold(&stop, t->pid, agent, &ranges, &t->held_ns) : -ESRCH;
         answer(shm, LS_HOLD_ASKED, err ? LS_HOLD_REFUSED : LS_HOLD_HELD);
@@ -266,5 +252,5 @@ void ls_attach_hold(struct ls_subject *t, const struct ls_memory *m)
         nanosleep(&later, NULL);
         open_in_children(t->pid, m->fd, &ranges, 0);
         if (!all_closed(&ranges))
-                t->held_ns = now_ns() - start;
+                t->held_ns = ls_clock_ns(CLOCK_MONOTONIC) - start;
 }

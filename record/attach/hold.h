@@ -1,5 +1,5 @@
 /* Sees to it that no thread of an attached process is in the middle of the instructions that its agent is about to replace by a jump,
- * for as long as it stores the jumps. Called by attach.c and session.c. */
+ * for as long as it stores the jumps. Called by attach.c and attached.c. */
 #ifndef LS_RECORD_ATTACH_HOLD_H
 #define LS_RECORD_ATTACH_HOLD_H
 

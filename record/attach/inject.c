@@ -25,10 +25,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
 #include "record/attach/stop.h"
 #include "record/attach/stub.h"
 #include "record/attach/threads.h"
 #include "record/attach/way.h"
+#include "record/process/proc.h"
 #include "record/process/thread_ids.h"
 
 #define PAGE 4096u
@@ -60,14 +62,6 @@ struct victim {
         const struct ls_thread_data *data;
 };
 
-static uint64_t now_ns(void)
-{
-        struct timespec t;
-
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Waits until the thread stops. Returns the wait status, or -errno. */
 static int wait_stop(pid_t tid, uint64_t until_ns)
 {
@@ -84,7 +78,7 @@ static int wait_stop(pid_t tid, uint64_t until_ns)
                         return WIFSTOPPED(status) ? status : -ESRCH;
                 if (r < 0 && errno != EINTR)
                         return -errno;
-                if (now_ns() > until_ns)
+                if (ls_clock_ns(CLOCK_MONOTONIC) > until_ns)
                         return -EAGAIN;
                 sigtimedwait(&child, NULL, &moment);    /* no CPU time is taken from it */
         }
@@ -212,10 +206,7 @@ static unsigned find_tid(const struct victim *v)
 /* The first thread waits for this, while the program runs on. carrier: its id, as it knows itself. */
 static int carrier_is_there(const struct ls_inject *in)
 {
-        char path[64];
-
-        snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)in->pid, (int)in->carrier);
-        return in->carrier && access(path, F_OK) == 0;
+        return in->carrier && ls_proc_has_task(in->pid, in->carrier);
 }
 
 /* Our thread leaves when it has waited too long, and takes the region along: what lies there then is
@@ -380,14 +371,6 @@ static uint64_t queued_ns(int schedstat)
         return wait;
 }
 
-static int open_schedstat(pid_t pid, pid_t tid)
-{
-        char path[64];
-
-        snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
-        return open(path, O_RDONLY | O_CLOEXEC);
-}
-
 /* It did not stop in time: it is in the kernel for long, and will when it comes out, or it has begun another program. */
 static int stop_later(struct victim *v, int err)
 {
@@ -406,8 +389,8 @@ static int stop_and_use(struct victim *v, int schedstat)
 
         v->inner_tid = ls_thread_inner_id(in->pid, v->tid);
         v->asleep_ns = ls_thread_asleep_ns(in->pid, v->tid);
-        status = ptrace(PTRACE_INTERRUPT, v->tid, NULL, NULL) < 0 ? -errno : wait_stop(v->tid, now_ns() + STOP_NS);
-        start = now_ns();
+        status = ptrace(PTRACE_INTERRUPT, v->tid, NULL, NULL) < 0 ? -errno : wait_stop(v->tid, ls_clock_ns(CLOCK_MONOTONIC) + STOP_NS);
+        start = ls_clock_ns(CLOCK_MONOTONIC);
         queued = queued_ns(schedstat);
         if (status < 0)
                 return stop_later(v, status);
@@ -421,7 +404,7 @@ static int stop_and_use(struct victim *v, int schedstat)
         }
         queued = queued_ns(schedstat) - queued;
         ptrace(PTRACE_DETACH, v->tid, NULL, (void *)(intptr_t)v->signal);
-        in->stopped_ns = now_ns() - start;
+        in->stopped_ns = ls_clock_ns(CLOCK_MONOTONIC) - start;
         in->queued_ns = queued < in->stopped_ns ? queued : in->stopped_ns;
         in->stopped_ns -= in->queued_ns;
         return err;
@@ -430,7 +413,7 @@ static int stop_and_use(struct victim *v, int schedstat)
 static int try_thread(struct ls_inject *in, pid_t tid, const struct ls_thread_data *data)
 {
         struct victim v = { .in = in, .tid = tid, .data = data };
-        int schedstat = open_schedstat(in->pid, tid), err;
+        int schedstat = ls_proc_open(in->pid, tid, "schedstat", O_RDONLY), err;
 
         ls_stop_hurry(1);
         if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACESYSGOOD) < 0)
@@ -456,10 +439,10 @@ static int try_thread(struct ls_inject *in, pid_t tid, const struct ls_thread_da
 static int lock(const struct ls_inject *in)
 {
         const struct timespec moment = { 0, 5000000 };
-        uint64_t start = now_ns();
+        uint64_t start = ls_clock_ns(CLOCK_MONOTONIC);
 
         while (flock(in->modules->mem_fd, LOCK_EX | LOCK_NB) < 0) {
-                if (errno != EWOULDBLOCK || now_ns() - start > OTHERS_NS)
+                if (errno != EWOULDBLOCK || ls_clock_ns(CLOCK_MONOTONIC) - start > OTHERS_NS)
                         return errno == EWOULDBLOCK ? -EBUSY : -errno;
                 nanosleep(&moment, NULL);
         }
@@ -512,7 +495,7 @@ int ls_inject_begin(struct ls_inject *in)
 void ls_inject_end(struct ls_inject *in, int failed)
 {
         const struct timespec moment = { 0, 100000 };
-        uint64_t start = now_ns();
+        uint64_t start = ls_clock_ns(CLOCK_MONOTONIC);
         uint32_t leave = 2;
 
         if (failed && in->region) {
@@ -525,7 +508,7 @@ void ls_inject_end(struct ls_inject *in, int failed)
                         ls_remote_write(in->modules, in->page_at + offsetof(struct ls_attach, begin), &leave,
                                         sizeof(leave));
                 }
-                while (carrier_is_there(in) && now_ns() - start < LEAVE_NS)
+                while (carrier_is_there(in) && ls_clock_ns(CLOCK_MONOTONIC) - start < LEAVE_NS)
                         nanosleep(&moment, NULL);
                 if (carrier_is_there(in))
                         in->way.at = 0;         /* it has not come out: these bytes stay */

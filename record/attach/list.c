@@ -1,5 +1,6 @@
 /* See list.h. */
 #include "record/attach/list.h"
+#include "record/process/proc.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -54,12 +55,9 @@ static int add_numbers(struct list *l, const char *text)
 /* The last part of the path that the process was made from, without what the kernel adds when it was replaced. */
 static void program_of(pid_t pid, char *to, size_t size)
 {
-        char path[64], exe[PATH_MAX], *slash;
-        ssize_t n;
+        char exe[PATH_MAX], *slash;
+        ssize_t n = ls_proc_link(pid, "exe", exe, sizeof(exe));
 
-        snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-        n = readlink(path, exe, sizeof(exe) - 1);
-        exe[n > 0 ? n : 0] = 0;
         if (n > 10 && !strcmp(exe + n - 10, " (deleted)"))
                 exe[n - 10] = 0;
         slash = strrchr(exe, '/');
@@ -68,15 +66,9 @@ static void program_of(pid_t pid, char *to, size_t size)
 
 static int is_named(pid_t pid, const char *name)
 {
-        char path[64], comm[64] = "", program[PATH_MAX];
-        FILE *f;
+        char comm[64], program[PATH_MAX];
 
-        snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-        f = fopen(path, "re");
-        if (f && !fgets(comm, sizeof(comm), f))
-                comm[0] = 0;
-        if (f)
-                fclose(f);
+        ls_proc_read(pid, 0, "comm", comm, sizeof(comm));
         comm[strcspn(comm, "\n")] = 0;
         program_of(pid, program, sizeof(program));
         return *comm && (!strcmp(comm, name) || !strcmp(program, name));

@@ -1,4 +1,4 @@
-/* Which processes -p, --name and --cgroup mean. Called by session.c. */
+/* Which processes -p, --name and --cgroup mean. Called by attached.c. */
 #ifndef LS_RECORD_ATTACH_LIST_H
 #define LS_RECORD_ATTACH_LIST_H
 

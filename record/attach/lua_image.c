@@ -18,6 +18,7 @@
 #include "libsample/inject/elf_file.h"
 #include "libsample/inject/inspect.h"
 #include "record/process/agent_path.h"
+#include "record/process/proc.h"
 #include "record/worker/confine.h"
 #include "record/worker/worker.h"
 
@@ -134,10 +135,9 @@ void ls_lua_image_done(struct ls_lua_image *image)
 static int same_namespace(pid_t pid)
 {
         struct stat a, b;
-        char path[64];
+        char path[LS_PROC_PATH];
 
-        snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
-        return stat(path, &a) == 0 && stat("/proc/self/ns/mnt", &b) == 0 && a.st_ino == b.st_ino;
+        return stat(ls_proc_path(path, pid, 0, "ns/mnt"), &a) == 0 && stat("/proc/self/ns/mnt", &b) == 0 && a.st_ino == b.st_ino;
 }
 
 /* Waits for a child for at most so long. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "record/process/descriptors.h"
+#include "record/process/proc.h"
 
 #define PHDRS_MOST 64u
 #define DYNAMIC_MOST 512u
@@ -75,19 +76,16 @@ static int look_at_line(struct ls_modules *ms, char *line)
 
 int ls_modules_open(struct ls_modules *ms, pid_t pid)
 {
-        char path[64], *line = NULL;
+        char *line = NULL;
         size_t room = 0;
         int err = 0;
         FILE *f;
 
         memset(ms, 0, sizeof(*ms));
-        snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-        ms->mem_fd = open(path, O_RDWR | O_CLOEXEC);
-        ms->mem_fd = ls_fd_above_stdio(ms->mem_fd < 0 ? -errno : ms->mem_fd);
+        ms->mem_fd = ls_fd_above_stdio(ls_proc_open(pid, 0, "mem", O_RDWR));
         if (ms->mem_fd < 0)
                 return ms->mem_fd;
-        snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-        f = fopen(path, "re");
+        f = ls_proc_file(pid, 0, "maps");
         if (!f)
                 err = -errno;
         while (f && err == 0 && getline(&line, &room, f) > 0)

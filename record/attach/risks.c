@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "record/attach/threads.h"
 #include "record/attach/filters.h"
+#include "record/process/proc.h"
 
 #define CAP_IPC_LOCK_BIT 14u
 #define CAP_SYS_ADMIN_BIT 21u
@@ -54,11 +55,9 @@ static uint64_t field(const char *text, const char *key, int base)
 static uint64_t limit_of(const struct ls_subject *t, const char *name)
 {
         uint64_t limit = UINT64_MAX;
-        char path[64], line[256];
-        FILE *f;
+        FILE *f = ls_proc_file(t->pid, 0, "limits");
+        char line[256];
 
-        snprintf(path, sizeof(path), "/proc/%d/limits", (int)t->pid);
-        f = fopen(path, "re");
         while (f && fgets(line, sizeof(line), f))
                 if (!strncmp(line, name, strlen(name)) &&
                     sscanf(line + strlen(name), " %" SCNu64, &limit) == 1)
@@ -73,28 +72,24 @@ static uint64_t limit_of(const struct ls_subject *t, const char *name)
 static int is_capable(const struct risk *r, unsigned bit)
 {
         struct stat its, own;
-        char path[64];
+        char path[LS_PROC_PATH];
 
-        snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)r->t->living);
-        return field(r->status, "\nCapEff:\t", 16) >> bit & 1 && stat(path, &its) == 0 &&
+        return field(r->status, "\nCapEff:\t", 16) >> bit & 1 &&
+               stat(ls_proc_path(path, r->t->living, 0, "ns/user"), &its) == 0 &&
                stat("/proc/self/ns/user", &own) == 0 && its.st_ino == own.st_ino;
 }
 
 /* Of all threads: 0 = none has any, 2 = one has a filter, 1 = one is strict. */
 static int has_filters(const struct ls_subject *t)
 {
-        char path[320], line[256];
-        struct dirent *e;
+        DIR *dir = ls_proc_tasks(t->pid);
         int mode = 0, worst = 0;
-        DIR *dir;
+        char line[256];
+        pid_t tid;
 
-        snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
-        dir = opendir(path);
-        while (dir && worst != 1 && (e = readdir(dir))) {
-                FILE *f;
+        while (worst != 1 && (tid = ls_proc_next(dir))) {
+                FILE *f = ls_proc_file(t->pid, tid, "status");
 
-                snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)t->pid, e->d_name);
-                f = isdigit((unsigned char)*e->d_name) ? fopen(path, "re") : NULL;
                 while (f && fgets(line, sizeof(line), f) && sscanf(line, "Seccomp: %d", &mode) != 1)
                         ;
                 if (f)
@@ -140,11 +135,9 @@ static int sandbox(struct risk *r)
 static int has_locked_stack(const struct ls_subject *t)
 {
         int within = 0, locked = 0;
-        char path[64], line[512];
-        FILE *f;
+        FILE *f = ls_proc_file(t->living, 0, "smaps");
+        char line[512];
 
-        snprintf(path, sizeof(path), "/proc/%d/smaps", (int)t->living);
-        f = fopen(path, "re");
         while (f && !locked && fgets(line, sizeof(line), f)) {
                 if (islower((unsigned char)*line) || isdigit((unsigned char)*line))
                         within = strstr(line, "[stack]") != NULL;
@@ -264,12 +257,10 @@ static uint64_t number_in(const char *group, const char *name)
  * */
 static int pids_group(const struct ls_subject *t, char *to, size_t size)
 {
-        char path[64], line[1024];
+        FILE *f = ls_proc_file(t->pid, 0, "cgroup");
+        char line[1024];
         int known = 0;
-        FILE *f;
 
-        snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)t->pid);
-        f = fopen(path, "re");
         while (f && known < 2 && fgets(line, sizeof(line), f)) {
                 char *names = strchr(line, ':'), *group = names ? strchr(names + 1, ':') : NULL;
 

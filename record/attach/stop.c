@@ -17,34 +17,17 @@
 #include <unistd.h>
 
 #include "record/attach/threads.h"
+#include "record/process/proc.h"
 
 #define LATE_MOST 256u
 #define STOP_MS 1000                    /* for a thread to stop */
-
-static ssize_t read_file(pid_t pid, pid_t tid, const char *name, char *buf, size_t size)
-{
-        char path[64];
-        ssize_t n;
-        int fd;
-
-        snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)tid, name);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        n = read(fd, buf, size - 1);
-        if (n < 0)
-                n = -errno;
-        close(fd);
-        buf[n > 0 ? n : 0] = 0;
-        return n;
-}
 
 /* Where a blocked thread waits: "NUMBER ARGUMENTS... SP PC", "running" for others. */
 static int read_blocked(pid_t pid, struct ls_stopped *t)
 {
         char buf[256], *pc, *sp;
 
-        if (read_file(pid, t->tid, "syscall", buf, sizeof(buf)) <= 0 || *buf == 'r')
+        if (ls_proc_read(pid, t->tid, "syscall", buf, sizeof(buf)) <= 0 || *buf == 'r')
                 return 0;
         pc = strrchr(buf, ' ');
         if (!pc)
@@ -95,19 +78,14 @@ static int is_listed(const struct ls_stop *s, pid_t tid)
 /* Adds the threads that are not known yet. */
 static int list_threads(struct ls_stop *s)
 {
-        struct dirent *e;
-        char path[64];
-        DIR *d;
+        pid_t tid;
+        DIR *d = ls_proc_tasks(s->pid);
 
-        snprintf(path, sizeof(path), "/proc/%d/task", (int)s->pid);
-        d = opendir(path);
         if (!d)
                 return -errno;
         s->more = 0;
-        while ((e = readdir(d))) {
-                pid_t tid = (pid_t)atoi(e->d_name);
-
-                if (!isdigit((unsigned char)*e->d_name) || tid == s->except || is_listed(s, tid) ||
+        while ((tid = ls_proc_next(d))) {
+                if (tid == s->except || is_listed(s, tid) ||
                     (tid == s->pid && ls_thread_has_ended(s->pid, tid)))
                         continue;
                 if (s->n == s->most)

@@ -16,9 +16,11 @@
 
 #include "cli/command.h"
 #include "formats/escape.h"
+#include "formats/wire/clock.h"
 #include "formats/wire/open_file.h"
 #include "libsample/inject/elf_file.h"
 #include "record/attach/threads.h"
+#include "record/process/proc.h"
 #include "record/process/thread_ids.h"
 
 #define SILENT_NS 6000000000ull         /* the agent of a recorder that is gone leaves by itself in less */
@@ -50,12 +52,9 @@ static void four(const struct facts *f, const char *key, long ret[4])
 static int read_facts(pid_t tid, struct facts *f)
 {
         const char *state;
-        char path[64];
         size_t n;
-        FILE *file;
+        FILE *file = ls_proc_file(tid, 0, "status");
 
-        snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-        file = fopen(path, "re");
         if (!file)
                 return -errno;
         n = fread(f->text, 1, sizeof(f->text) - 1, file);
@@ -75,12 +74,10 @@ static int read_facts(pid_t tid, struct facts *f)
 
 static void read_name(struct ls_subject *t)
 {
-        char path[64], comm[64];
-        FILE *f;
+        FILE *f = ls_proc_file(t->pid, 0, "comm");
+        char comm[64];
 
-        snprintf(path, sizeof(path), "/proc/%d/comm", (int)t->pid);
         strcpy(t->name, "?");
-        f = fopen(path, "re");
         if (f && fgets(comm, sizeof(comm), f)) {
                 char *shown = ls_visible(comm, strcspn(comm, "\n"));
 
@@ -189,12 +186,11 @@ static int check_image(const struct ls_subject *t)
 {
         struct ls_elf_facts elf;
         const char *why = NULL;
-        char path[64];
+        char path[LS_PROC_PATH];
         struct stat st;
         int fd;
 
-        snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->living);
-        fd = ls_open_regular(path, &st);
+        fd = ls_open_regular(ls_proc_path(path, t->living, 0, "exe"), &st);
         if (fd < 0) {
                 if (fd == -EACCES || fd == -EPERM)
                         ls_subject_not_permitted(t);
@@ -222,12 +218,11 @@ static int check_image(const struct ls_subject *t)
 /* 1 when the program holds LuaJIT without its symbols. */
 static int hides_luajit(const struct ls_subject *t)
 {
-        char path[64];
+        char path[LS_PROC_PATH];
         struct stat st;
         int fd, found;
 
-        snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->living);
-        fd = ls_open_regular(path, &st);
+        fd = ls_open_regular(ls_proc_path(path, t->living, 0, "exe"), &st);
         if (fd < 0)
                 return 0;
         found = ls_elf_contains(fd, (uint64_t)st.st_size, "LuaJIT 2.");
@@ -238,11 +233,10 @@ static int hides_luajit(const struct ls_subject *t)
 /* The agent comes in by way of /proc/self/fd, and looks around by way of /proc/self. */
 static int check_proc(const struct ls_subject *t)
 {
-        char path[64];
+        char path[LS_PROC_PATH];
         struct stat st;
 
-        snprintf(path, sizeof(path), "/proc/%d/root/proc/self", (int)t->living);
-        if (lstat(path, &st) == 0)
+        if (lstat(ls_proc_path(path, t->living, 0, "root/proc/self"), &st) == 0)
                 return 0;
         ls_error("cannot attach to %d (%s): no /proc is mounted in the directory that is its root, by way of which the agent is "
                  "loaded", (int)t->pid, t->name);
@@ -270,26 +264,18 @@ static int check_lua(const struct ls_subject *t)
         return -ENOENT;
 }
 
-static uint64_t now_ns(void)
-{
-        struct timespec ts;
-
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* An agent of a recorder that is gone leaves by itself: 1 when it has. */
 static int has_left(const struct ls_subject *t, uint64_t status_at)
 {
         const struct timespec moment = { 0, 20000000 };
         struct ls_attach_status status;
-        uint64_t beat, first = 0, start = now_ns();
+        uint64_t beat, first = 0, start = ls_clock_ns(CLOCK_MONOTONIC);
 
         for (;;) {
                 if (ls_remote_read(&t->modules, status_at, &status, sizeof(status)) < 0 || !status.pid ||
                     (status.pid != (uint32_t)t->inner_pid && !status.preloaded))
                         return 1;
-                if (status.preloaded || now_ns() - start > SILENT_NS ||
+                if (status.preloaded || ls_clock_ns(CLOCK_MONOTONIC) - start > SILENT_NS ||
                     ls_remote_read(&t->modules, status.heartbeat_at, &beat, sizeof(beat)) < 0)
                         return 0;
                 if (!first)

@@ -1,4 +1,5 @@
-/* A process that is to be attached to: what it is, and what stands against it. Called by attached.c and doctor.c. */
+/* A process that is to be attached to: what it is, and what stands against it. Called by
+ * attached.c and doctor.c. */
 #ifndef LS_RECORD_ATTACH_SUBJECT_H
 #define LS_RECORD_ATTACH_SUBJECT_H
 
@@ -22,14 +23,15 @@ struct ls_subject {
 #define LS_SUBJECT_ALL   2u             /* each reason is said, not the first alone */
 #define LS_SUBJECT_OWN   4u             /* the program itself asks for it: risks are its own */
 
-/* Looks at the process and says in a line why it cannot be attached to. memory: bytes that are to be shared with
- * it. Returns 0 or -errno. */
+/* Looks at the process and says in a line why it cannot be attached to. memory: bytes that are
+ * to be shared with it. Returns 0 or -errno. */
 int ls_subject_open(struct ls_subject *t, pid_t pid, const char *agent_path, uint64_t memory, unsigned how);
 void ls_subject_done(struct ls_subject *t);
 /* What the user can do when tracing is not permitted: a line. */
 void ls_subject_not_permitted(const struct ls_subject *t);
 
-/* risks.c: what an attachment could do to it. status: of /proc/PID/status. Returns 0, or -EPERM after a line. */
+/* risks.c: what an attachment could do to it. status: of /proc/PID/status. Returns 0, or -EPERM
+ * after a line. */
 int ls_risks_check(const struct ls_subject *t, const char *status, uint64_t memory, unsigned how);
 
 #endif

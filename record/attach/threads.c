@@ -1,5 +1,6 @@
 /* See threads.h. */
 #include "record/attach/threads.h"
+#include "record/process/proc.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -35,28 +36,12 @@ static int ends_with_eintr(long nr)
         return 0;
 }
 
-static int read_file(pid_t pid, pid_t tid, const char *name, char *buf, size_t size)
-{
-        char path[80];
-        size_t n;
-        FILE *f;
-
-        snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)tid, name);
-        f = fopen(path, "re");
-        if (!f)
-                return -errno;
-        n = fread(buf, 1, size - 1, f);
-        buf[n] = 0;
-        fclose(f);
-        return n ? 0 : -ESRCH;
-}
-
 /* When the thread last had a processor, on the scheduler's clock in ms; 0 = the kernel does not tell. */
 static double last_ran_ms(pid_t pid, pid_t tid)
 {
         char text[1024], *p;
 
-        if (read_file(pid, tid, "sched", text, sizeof(text)) < 0 || !(p = strstr(text, "se.exec_start")) || !(p = strchr(p, ':')))
+        if (ls_proc_read(pid, tid, "sched", text, sizeof(text)) <= 0 || !(p = strstr(text, "se.exec_start")) || !(p = strchr(p, ':')))
                 return 0;
         return strtod(p + 1, NULL);
 }
@@ -99,7 +84,7 @@ uint64_t ls_thread_asleep_ns(pid_t pid, pid_t tid)
         char text[512], *state;
 
         /* one that waits for a processor has been woken, perhaps by the stop before this one: its sleep is to begin */
-        if (read_file(pid, tid, "stat", text, sizeof(text)) < 0 || !(state = strrchr(text, ')')) || strncmp(state, ") S", 3))
+        if (ls_proc_read(pid, tid, "stat", text, sizeof(text)) <= 0 || !(state = strrchr(text, ')')) || strncmp(state, ") S", 3))
                 return 0;
         now = clock_of_ms(cpu_of(state + 2));
         return since > 0 && now > since ? (uint64_t)((now - since) * 1e6) : 0;
@@ -109,27 +94,21 @@ int ls_thread_has_ended(pid_t pid, pid_t tid)
 {
         char text[512], *state;
 
-        return read_file(pid, tid, "stat", text, sizeof(text)) < 0 || !(state = strrchr(text, ')')) || !state[1] ||
+        return ls_proc_read(pid, tid, "stat", text, sizeof(text)) <= 0 || !(state = strrchr(text, ')')) || !state[1] ||
                strchr("ZX", state[2]);
 }
 
 pid_t ls_thread_living(pid_t pid)
 {
-        struct dirent *e;
-        pid_t found = 0;
-        char path[64];
+        pid_t found = 0, tid;
         DIR *dir;
 
         if (!ls_thread_has_ended(pid, pid))
                 return pid;
-        snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-        dir = opendir(path);
-        while (dir && !found && (e = readdir(dir))) {
-                pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
-
-                if (tid > 0 && tid != pid && !ls_thread_has_ended(pid, tid))
+        dir = ls_proc_tasks(pid);
+        while (!found && (tid = ls_proc_next(dir)))
+                if (tid != pid && !ls_thread_has_ended(pid, tid))
                         found = tid;
-        }
         if (dir)
                 closedir(dir);
         return found;
@@ -174,18 +153,14 @@ static int by_ease(const void *a, const void *b)
 
 static unsigned list(pid_t pid, struct candidate c[LS_THREADS_TRIED])
 {
-        char path[64], line[256];
-        struct dirent *e;
+        DIR *dir = ls_proc_tasks(pid);
+        char line[256];
         unsigned n = 0;
-        DIR *dir;
 
-        snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-        dir = opendir(path);
-        while (dir && n < LS_THREADS_TRIED && (e = readdir(dir))) {
-                c[n].tid = (pid_t)strtol(e->d_name, NULL, 10);
-                if (c[n].tid <= 0 || (c[n].tid == pid && ls_thread_has_ended(pid, pid)))
+        while (n < LS_THREADS_TRIED && (c[n].tid = ls_proc_next(dir))) {
+                if (c[n].tid == pid && ls_thread_has_ended(pid, pid))
                         continue;
-                c[n].ease = read_file(pid, c[n].tid, "syscall", line, sizeof(line)) == 0 ? ease_of(line) : 1;
+                c[n].ease = ls_proc_read(pid, c[n].tid, "syscall", line, sizeof(line)) > 0 ? ease_of(line) : 1;
                 n++;
         }
         if (dir)
@@ -220,7 +195,7 @@ static int has_signal(pid_t pid, pid_t tid)
 {
         char text[4096];
 
-        if (read_file(pid, tid, "status", text, sizeof(text)) < 0)
+        if (ls_proc_read(pid, tid, "status", text, sizeof(text)) <= 0)
                 return 1;
         return ((field_hex(text, "SigPnd:") | field_hex(text, "ShdPnd:")) & ~field_hex(text, "SigBlk:")) != 0;
 }
@@ -273,7 +248,7 @@ int ls_thread_seize_error(pid_t pid, pid_t tid, int err)
 {
         char text[4096], *p;
 
-        if (err != -EPERM || read_file(pid, tid, "status", text, sizeof(text)) < 0)
+        if (err != -EPERM || ls_proc_read(pid, tid, "status", text, sizeof(text)) <= 0)
                 return err;
         if ((p = strstr(text, "\nState:\t")) && strchr("ZX", p[8]))
                 return -ESRCH;

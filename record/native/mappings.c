@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "formats/wire/clock.h"
+#include "record/process/proc.h"
 #include "record/worker/symbols.h"
 #include "record/worker/worker.h"
 
@@ -212,21 +214,17 @@ static void forget_missing(struct ls_mappings *m, const uint8_t *missing, uint32
 /* What is mapped now, as the kernel has it. At most once a second. */
 static void read_maps(struct ls_mappings *m)
 {
-        char file[64], line[PATH_MAX + 128];
+        char file[LS_PROC_PATH], line[PATH_MAX + 128];
         uint32_t n = m->n_ranges;
         uint8_t *missing;
-        struct timespec t;
-        uint64_t now;
+        uint64_t now = ls_clock_ns(CLOCK_MONOTONIC);
         int lines = 0;
         FILE *f;
 
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
         if ((!m->pid && !m->maps) || (m->maps_read_ns && now - m->maps_read_ns < 1000000000u))
                 return;
         m->maps_read_ns = now;
-        snprintf(file, sizeof(file), "/proc/%d/maps", m->pid);
-        f = fopen(m->maps ? m->maps : file, "re");
+        f = fopen(m->maps ? m->maps : ls_proc_path(file, m->pid, 0, "maps"), "re");
         missing = malloc(n + 1);
         if (!f || !missing)
                 goto out;

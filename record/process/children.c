@@ -9,20 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
+#include "record/process/proc.h"
 #include "record/worker/worker.h"
 
 #define NOTICES_MAX 16
 #define WALK_MAX 64                     /* processes of one walk */
 #define LOOKS_NS 1000000000u            /* of time for looks at files, and then one in so many: */
 #define LOOKS_SHARE 50
-
-static uint64_t now_ns(void)
-{
-        struct timespec t;
-
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* All that looks at files may take, so that no program can make us do nothing else. */
 static int may_look(struct ls_children *c, uint64_t now)
@@ -38,13 +32,13 @@ static int may_look(struct ls_children *c, uint64_t now)
 
 static int runs_luajit(struct ls_children *c, struct ls_worker *w, const char *path)
 {
-        uint64_t began = now_ns();
+        uint64_t began = ls_clock_ns(CLOCK_MONOTONIC);
         int runs;
 
         if (!may_look(c, began))
                 return 0;
         runs = ls_worker_has_luajit(w, path);
-        c->looked_ns += now_ns() - began;
+        c->looked_ns += ls_clock_ns(CLOCK_MONOTONIC) - began;
         return runs;
 }
 
@@ -115,11 +109,9 @@ static void look_at_process(struct ls_children *c, pid_t pid)
 {
         unsigned i = find(c, pid);
         struct stat st;
-        char exe[64], path[PATH_MAX];
-        ssize_t len;
+        char exe[LS_PROC_PATH], path[PATH_MAX];
 
-        snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)pid);
-        if (c->known[i].told || stat(exe, &st) < 0 || (c->known[i].dev == st.st_dev && c->known[i].ino == st.st_ino))
+        if (c->known[i].told || stat(ls_proc_path(exe, pid, 0, "exe"), &st) < 0 || (c->known[i].dev == st.st_dev && c->known[i].ino == st.st_ino))
                 return;
         /* It may be about to say that it is there. */
         if (c->following && (c->is_recorded(c->ctx, pid) || !c->known[i].seen++))
@@ -127,20 +119,15 @@ static void look_at_process(struct ls_children *c, pid_t pid)
         c->known[i].dev = st.st_dev;
         c->known[i].ino = st.st_ino;
         /* By its name: a worker may not look at another process's descriptors. */
-        len = readlink(exe, path, sizeof(path) - 1);
-        path[len > 0 ? len : 0] = 0;
-        if (len > 0 && runs_luajit(c, ls_workers_of(c->workers, pid, NULL), path))
+        if (ls_proc_link(pid, "exe", path, sizeof(path)) > 0 && runs_luajit(c, ls_workers_of(c->workers, pid, NULL), path))
                 tell(c, pid);
 }
 
 /* Appends the children of pid's main thread to pids. Threads that start processes are left to the agent. */
 static unsigned add_children(pid_t pid, pid_t *pids, unsigned n)
 {
-        char path[64];
-        FILE *f;
+        FILE *f = ls_proc_file(pid, pid, "children");
 
-        snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
-        f = fopen(path, "re");
         while (f && n < WALK_MAX && fscanf(f, "%d", &pids[n]) == 1)
                 n++;
         if (f)

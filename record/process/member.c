@@ -1,5 +1,6 @@
 /* What /proc says of a process: see member.h. */
 #include "record/process/member.h"
+#include "record/process/proc.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,15 +13,14 @@
 
 int ls_member_has(pid_t pid, int fd)
 {
-        char path[64], line[PATH_MAX + 128];
+        char line[PATH_MAX + 128];
         unsigned major_, minor_;
         struct stat st;
         uint64_t inode;
         int found = 0;
         FILE *f;
 
-        snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-        if (fstat(fd, &st) < 0 || !(f = fopen(path, "re")))
+        if (fstat(fd, &st) < 0 || !(f = ls_proc_file(pid, 0, "maps")))
                 return 0;
         while (!found && fgets(line, sizeof(line), f))
                 found = sscanf(line, "%*s %*s %*s %x:%x %" SCNu64, &major_, &minor_, &inode) == 3 &&
@@ -31,13 +31,11 @@ int ls_member_has(pid_t pid, int fd)
 
 int ls_member_is_child(pid_t pid, pid_t parent, uid_t uid)
 {
-        char path[64], line[256];
+        FILE *f = ls_proc_file(pid, 0, "status");
         unsigned its = (unsigned)-1;
+        char line[256];
         int from = 0;
-        FILE *f;
 
-        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-        f = fopen(path, "re");
         while (f && fgets(line, sizeof(line), f))
                 if (sscanf(line, "PPid: %d", &from) != 1)
                         sscanf(line, "Uid: %u", &its);
@@ -46,26 +44,12 @@ int ls_member_is_child(pid_t pid, pid_t parent, uid_t uid)
         return its != (unsigned)-1 && (its == uid || uid == 0 || from == parent);
 }
 
-static size_t read_file(pid_t pid, const char *name, char *buf, size_t size)
-{
-        char path[64];
-        ssize_t n;
-        int fd;
-
-        snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        n = fd < 0 ? 0 : read(fd, buf, size - 1);
-        if (fd >= 0)
-                close(fd);
-        buf[n > 0 ? n : 0] = 0;
-        return n > 0 ? (size_t)n : 0;
-}
-
 void ls_member_name(pid_t pid, int first_only, char *buf, size_t size)
 {
-        size_t n = read_file(pid, "cmdline", buf, size);
+        ssize_t got = ls_proc_read(pid, 0, "cmdline", buf, size);
+        size_t n;
 
-        for (size_t i = 0; !first_only && i < n; i++)
+        for (ssize_t i = 0; !first_only && i < got; i++)
                 if (!buf[i])
                         buf[i] = ' ';
         n = strlen(buf);
@@ -75,13 +59,6 @@ void ls_member_name(pid_t pid, int first_only, char *buf, size_t size)
 
 void ls_member_cwd(pid_t pid, const char *fallback, char *buf)
 {
-        char path[64];
-        ssize_t n;
-
-        snprintf(path, sizeof(path), "/proc/%d/cwd", (int)pid);
-        n = readlink(path, buf, PATH_MAX - 1);
-        if (n > 0 && *buf == '/')
-                buf[n] = 0;
-        else
+        if (ls_proc_link(pid, "cwd", buf, PATH_MAX) <= 0 || *buf != '/')
                 snprintf(buf, PATH_MAX, "%s", fallback);
 }

@@ -30,7 +30,7 @@ static void fill(struct ls_memory *m, const struct ls_record_options *o)
         s->total_size = m->size;
         s->ring_stride = m->ring_stride;
         s->ring_size = m->ring_size;
-        s->ring_count = m->agent_rings;
+        s->ring_count = m->of[LS_ROLE_AGENT].n;
         s->small_size = m->small_size;
         s->rings_used = 1;
         s->registry_fd = -1;
@@ -51,10 +51,13 @@ static void set_sizes(struct ls_memory *m, const struct ls_record_options *o, ui
         m->ring_size = o->ring_size;
         m->small_size = o->ring_size / 4 > LS_SMALL_RING ? o->ring_size / 4 :
                         o->ring_size < LS_SMALL_RING ? o->ring_size : LS_SMALL_RING;
-        m->agent_rings = rings;
-        m->watch_threads = (o->events & LS_RECORD_WALL) != 0;
-        m->watch_coroutines = (o->events & LS_RECORD_SUSPENDED) != 0;
-        m->ring_count = m->watch_threads || m->watch_coroutines ? 2 * rings + 1 : rings;
+        m->of[LS_ROLE_AGENT].first = 0;
+        m->of[LS_ROLE_AGENT].n = rings;
+        m->of[LS_ROLE_BLOCKED].first = rings;
+        m->of[LS_ROLE_BLOCKED].n = o->events & LS_RECORD_WALL ? rings : 0;
+        m->of[LS_ROLE_SUSPENDED].first = 2 * rings;
+        m->of[LS_ROLE_SUSPENDED].n = o->events & LS_RECORD_SUSPENDED ? 1 : 0;
+        m->ring_count = o->events & (LS_RECORD_WALL | LS_RECORD_SUSPENDED) ? 2 * rings + 1 : rings;
         m->ring_stride = LS_RING_DATA + (uint64_t)m->small_size;
         m->size = ls_ring_offset(m->ring_size, m->ring_stride, rings);
         m->watchers_size = (m->ring_count - rings) * m->ring_stride + m->ring_size - m->small_size;
@@ -107,7 +110,7 @@ static int share_with_watcher(struct ls_memory *m)
 {
         void *map;
 
-        if (m->ring_count == m->agent_rings)
+        if (m->ring_count == m->of[LS_ROLE_AGENT].n)
                 return 0;
         m->watchers_fd = ls_memory_share(m->watchers_size, &map);
         if (m->watchers_fd < 0) {
@@ -115,8 +118,8 @@ static int share_with_watcher(struct ls_memory *m)
                 return m->watchers_fd;
         }
         m->watchers = map;
-        if (m->watch_coroutines)        /* thousands send at a time */
-                ls_memory_ring(m, 2 * m->agent_rings)->size = m->ring_size;
+        if (m->of[LS_ROLE_SUSPENDED].n)  /* thousands send at a time */
+                ls_memory_ring(m, m->of[LS_ROLE_SUSPENDED].first)->size = m->ring_size;
         return 0;
 }
 

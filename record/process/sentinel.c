@@ -1,5 +1,6 @@
 /* Tells signals to the group from signals to the recorder: see sentinel.h. */
 #include "record/process/sentinel.h"
+#include "record/process/proc.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -37,12 +38,10 @@ void ls_sentinel_stop(pid_t pid)
 
 static uint64_t pending(pid_t pid)
 {
-        char path[64], line[256];
+        FILE *f = ls_proc_file(pid, 0, "status");
         uint64_t set = 0;
-        FILE *f;
+        char line[256];
 
-        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-        f = fopen(path, "re");
         while (f && fgets(line, sizeof(line), f))
                 if (sscanf(line, "ShdPnd: %" SCNx64, &set) == 1)
                         break;

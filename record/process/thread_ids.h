@@ -1,5 +1,5 @@
-/* The ids of threads and processes: here, and in the pid namespace of a program, which may be another one. Called by all that
- * follows what a program says of its threads. */
+/* The ids of threads and processes: here, and in the pid namespace of a program, which may be
+ * another one. Called by all that follows what a program says of its threads. */
 #ifndef LS_RECORD_PROCESS_THREAD_IDS_H
 #define LS_RECORD_PROCESS_THREAD_IDS_H
 

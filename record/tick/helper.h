@@ -6,10 +6,11 @@
 
 extern const struct ls_tick_source ls_tick_source_helper;
 
-/* The grid is the same for all threads, and fixed when the first needs it: times that were missed are left out, none
- * moves. */
+/* The grid is the same for all threads, and fixed when the first needs it: times that were
+ * missed are left out, none moves. */
 void ls_tick_grid_begin(struct ls_ticker *t);
-/* Waits for the next one. Returns CLOCK_MONOTONIC; 0 = it is not yet time, but there may be a request. */
+/* Waits for the next one. Returns CLOCK_MONOTONIC; 0 = it is not yet time, but there may be a
+ * request. */
 uint64_t ls_tick_grid_wait(struct ls_ticker *t, uint32_t request);
 
 #endif

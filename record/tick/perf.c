@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "record/process/descriptors.h"
+#include "record/process/proc.h"
 #include "record/tick/helper.h"
 #include "record/tick/request.h"
 #include "record/tick/signal.h"
@@ -73,14 +74,6 @@ int ls_ticker_is_virtual(void)
         return __get_cpuid(1, &a, &b, &c, &d) && c >> 31;
 }
 
-static int has_thread(pid_t pid, pid_t tid)
-{
-        char path[64];
-
-        snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
-        return access(path, F_OK) == 0;
-}
-
 static void perf_disarm(struct ls_tick_thread *h)
 {
         if (h->event_fd >= 0) {
@@ -113,13 +106,13 @@ static int perf_arm(struct ls_ticker *t, struct ls_tick_thread *h)
 {
         int err;
 
-        if (!has_thread(t->pid, h->tid))
+        if (!ls_proc_has_task(t->pid, h->tid))
                 return -ESRCH;
         h->event_fd = open_event(h->tid, t->interval_ns);
         if (h->event_fd < 0)
                 return h->event_fd;
         /* Its number may have gone to a stranger's thread meanwhile, which a tick would kill. */
-        err = has_thread(t->pid, h->tid) ? enable(h) : -ESRCH;
+        err = ls_proc_has_task(t->pid, h->tid) ? enable(h) : -ESRCH;
         if (err < 0) {
                 perf_disarm(h);
                 return err;

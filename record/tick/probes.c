@@ -19,6 +19,7 @@
 
 #include "libsample/inject/inspect.h"
 #include "record/process/agent_path.h"
+#include "record/process/proc.h"
 #include "record/tick/perf.h"
 #include "record/tick/signal.h"
 
@@ -152,11 +153,10 @@ static void probe_memfd(pid_t child, struct ls_probe_result *r)
 static void probe_proc(pid_t child, struct ls_probe_result *r)
 {
         static const char *const files[] = { "fd", "task", "maps", "stat", "cwd" };
-        char path[64];
+        char path[LS_PROC_PATH];
 
         for (unsigned i = 0; i < sizeof(files) / sizeof(*files); i++) {
-                snprintf(path, sizeof(path), "/proc/%d/%s", (int)child, files[i]);
-                if (access(path, R_OK) < 0) {
+                if (access(ls_proc_path(path, child, 0, files[i]), R_OK) < 0) {
                         say(r, LS_PROBE_FAIL, "/proc/PID/%s of an own process cannot be read: %s", files[i],
                             strerror(errno));
                         hint(r, "mount /proc (and not with hidepid for this user)");
@@ -182,7 +182,7 @@ static void probe_ptrace(pid_t child, struct ls_probe_result *r)
 static void probe_wall(pid_t child, struct ls_probe_result *r)
 {
         static const char there[] = "luasample";
-        char here[sizeof(there)] = "", path[64], line[256];
+        char here[sizeof(there)] = "", line[256];
         struct iovec to = { here, sizeof(here) }, from = { (void *)(uintptr_t)there, sizeof(there) };
         uint64_t numbers[3];
 
@@ -192,8 +192,7 @@ static void probe_wall(pid_t child, struct ls_probe_result *r)
                         "container --cap-add SYS_PTRACE");
                 return;
         }
-        snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)child);
-        if (read_line(path, line, sizeof(line)) < 0 ||
+        if (ls_proc_read(child, 0, "schedstat", line, sizeof(line)) < 0 ||
             sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64, &numbers[0], &numbers[1], &numbers[2]) != 3) {
                 say(r, LS_PROBE_NOTE, "this kernel has no /proc/PID/schedstat: -e wall records only the time on a CPU");
                 return;

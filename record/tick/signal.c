@@ -16,18 +16,14 @@
 #include <unistd.h>
 
 #include "record/process/descriptors.h"
+#include "record/process/proc.h"
 #include "record/tick/request.h"
 
 #define OUTSTANDING_MAX_NS 200000000ull         /* a signal not handled for so long may be blocked, or lost in an exec */
 
 static int open_file(pid_t pid, pid_t tid, const char *name)
 {
-        char path[64];
-        int fd;
-
-        snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)tid, name);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        return ls_fd_above_stdio(fd < 0 ? -errno : fd);
+        return ls_fd_above_stdio(ls_proc_open(pid, tid, name, O_RDONLY));
 }
 
 static ssize_t read_start(int fd, char buf[128])

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "formats/wire/clock.h"
 #include "record/process/memory.h"
 
 struct ls_ticker;
@@ -74,14 +75,5 @@ struct ls_ticker {
 };
 
 #define LS_TICKER_IDLE_NS 100000000ull
-
-static inline uint64_t ls_clock_ns(clockid_t id)
-{
-        struct timespec t;
-
-        if (clock_gettime(id, &t) < 0)
-                return 0;
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 #endif

@@ -52,8 +52,7 @@ static void disarm(struct ls_ticker *t, struct ls_tick_thread *h)
         t->n_armed--;
 }
 
-/* Brings each thread to what the agent wants. Returns 1 when some could not be armed: to be tried again. */
-static int follow(struct ls_ticker *t)
+int ls_ticker_follow(struct ls_ticker *t)
 {
         uint32_t used = atomic_load(&t->shm->rings_used);
         int missing = 0;
@@ -123,7 +122,7 @@ static void *ticker_thread(void *arg)
         run_shortly();
         while (!atomic_load(&t->stop)) {
                 uint32_t request = atomic_load(&t->shm->request);
-                int missing = follow(t);
+                int missing = ls_ticker_follow(t);
 
                 pass_on(t);
                 if (missing)
@@ -144,7 +143,7 @@ static void *ticker_thread(void *arg)
 int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, uint64_t interval_ns, int full_fd,
                     struct ls_ticker **ret)
 {
-        struct ls_ticker *t = calloc(1, sizeof(*t) + m->agent_rings * sizeof(t->threads[0]));
+        struct ls_ticker *t = calloc(1, sizeof(*t) + m->of[LS_ROLE_AGENT].n * sizeof(t->threads[0]));
         sigset_t all, old;
         int err;
 
@@ -159,7 +158,7 @@ int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, u
         t->is_virtual = ls_ticker_is_virtual();
         t->source = sources[timer];
         t->timer = timer;
-        t->n = m->agent_rings;
+        t->n = m->of[LS_ROLE_AGENT].n;
         for (unsigned i = 0; i < t->n; i++)
                 t->threads[i] = (struct ls_tick_thread){ .ticker = t, .ring = ls_memory_ring(m, i), .event_fd = -1,
                                                          .cpu_fd = -1, .look_fd = -1 };

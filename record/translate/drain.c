@@ -134,14 +134,12 @@ static void drain_ring(struct ls_drain *d, unsigned i, int writer_gone, uint64_t
 
 void ls_drain_run(struct ls_drain *d, int writer_gone, uint64_t now_ns)
 {
-        unsigned n = ls_memory_rings(d->memory);
+        /* The watcher's before the agent's: the translator puts both in order of time. The thread of a suspended coroutine is that
+         * which ran it. */
+        static const enum ls_ring_role order[LS_NROLES] = { LS_ROLE_BLOCKED, LS_ROLE_AGENT, LS_ROLE_SUSPENDED };
 
         d->fill = 0;
-        /* The watcher's before the agent's: the translator puts both in order of time. */
-        for (unsigned i = 0; i < n && d->memory->watch_threads; i++)
-                drain_ring(d, d->memory->agent_rings + i, writer_gone, now_ns);
-        for (unsigned i = 0; i < n; i++)
-                drain_ring(d, i, writer_gone, now_ns);
-        if (d->memory->watch_coroutines)        /* whose thread is that which ran them */
-                drain_ring(d, 2 * d->memory->agent_rings, writer_gone, now_ns);
+        for (unsigned k = 0; k < LS_NROLES; k++)
+                for (unsigned i = 0, n = ls_memory_rings(d->memory, order[k]); i < n; i++)
+                        drain_ring(d, d->memory->of[order[k]].first + i, writer_gone, now_ns);
 }

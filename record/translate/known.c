@@ -11,8 +11,8 @@ uint32_t ls_translate_name(struct ls_translate *t, struct ls_translate_ring *r)
 {
         if (!r->outer_tid && r->tid && t->cfg.other_namespace)
                 r->outer_tid = (uint32_t)ls_thread_outer_id(t->cfg.pid, (pid_t)r->tid);
-        return ls_trace_thread(t->cfg.writer, t->cfg.process, r->outer_tid ? r->outer_tid : r->tid ? r->tid : (uint32_t)t->cfg.pid,
-                               r->name);
+        return ls_trace_thread(t->cfg.writer, t->cfg.process,
+                               r->outer_tid ? r->outer_tid : r->tid ? r->tid : (uint32_t)t->cfg.pid, r->name);
 }
 
 uint32_t ls_translate_thread(struct ls_translate *t, unsigned ring)
@@ -31,8 +31,8 @@ uint32_t ls_translate_thread(struct ls_translate *t, unsigned ring)
         return r->thread;
 }
 
-/* The record may still be on its way in another ring: all VMs of a process are of one runtime, which the control page
- * names. */
+/* The record may still be on its way in another ring: all VMs of a process are of one runtime,
+ * which the control page names. */
 uint32_t ls_translate_vm(struct ls_translate *t, uint32_t id)
 {
         const char *runtime = t->cfg.memory->shm->runtime;
@@ -54,21 +54,21 @@ unsigned ls_translate_vm_ring(const struct ls_translate *t, uint32_t vm_id)
         return vm_id < t->n_vm_rings ? t->vm_rings[vm_id] : 0;
 }
 
-/* The ring in which the thread of this one, or the one that ran the VM, keeps its coroutines: that of the agent. */
+/* The ring in which the thread of this one, or the one that ran the VM, keeps its coroutines:
+ * that of the agent. */
 static struct ls_translate_ring *coroutines_ring(struct ls_translate *t, unsigned ring, uint32_t vm_id)
 {
-        unsigned agents = t->cfg.memory->agent_rings;
-        unsigned own = ls_translate_is_suspended_ring(t, ring) ? ls_translate_vm_ring(t, vm_id)
-                                                               : ring < agents ? ring : ring - agents;
-        struct ls_translate_ring *r = &t->rings[ring], *agent = &t->rings[own];
+        struct ls_translate_ring *r = &t->rings[ring], *agent;
 
-        if (ls_translate_is_suspended_ring(t, ring))
-                return agent;
+        if (r->role == LS_ROLE_SUSPENDED)
+                return &t->rings[ls_translate_vm_ring(t, vm_id)];
+        agent = &t->rings[r->owner];
         return !agent->tid || agent->tid == r->tid ? agent : r;         /* 0: its records are still to come */
 }
 
 /* The next one of this body; at_least: as the agent counts. */
-static int new_generation(struct ls_translate *t, struct ls_translate_ring *r, uint32_t function, uint32_t at_least, uint32_t *ret)
+static int new_generation(struct ls_translate *t, struct ls_translate_ring *r, uint32_t function,
+                          uint32_t at_least, uint32_t *ret)
 {
         if (ls_ids_reserve(&t->ids, (void **)&r->generations, &r->n_generations, sizeof(*r->generations), function) < 0)
                 return -EINVAL;
@@ -83,7 +83,8 @@ int ls_translate_coroutine(struct ls_translate *t, unsigned ring, const struct l
                            uint32_t *ret)
 {
         struct ls_translate_ring *r = coroutines_ring(t, ring, rec->vm_id);
-        uint8_t side = ring < t->cfg.memory->agent_rings ? 1 : ls_translate_is_suspended_ring(t, ring) ? 4 : 2;
+        enum ls_ring_role role = t->rings[ring].role;
+        uint8_t side = (uint8_t)(1u << role);
         struct ls_translate_coroutine *k = NULL;
         uint32_t generation = 0;
 
@@ -98,7 +99,7 @@ int ls_translate_coroutine(struct ls_translate *t, unsigned ring, const struct l
                         *ret = k->trace_id;
                         return 0;
                 }
-                if (new_generation(t, r, function, side == 1 ? rec->generation : 0, &generation) < 0)
+                if (new_generation(t, r, function, role == LS_ROLE_AGENT ? rec->generation : 0, &generation) < 0)
                         return -EINVAL;
         }
         *ret = ls_trace_coroutine(t->cfg.writer, ls_translate_vm(t, rec->vm_id), function, generation);

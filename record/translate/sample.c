@@ -163,6 +163,8 @@ static uint64_t sane_ticks(struct ls_translate *t, const struct ls_rec_sample *r
         return sum;
 }
 
+_Static_assert(LS_DIMS == 7, "fill_row and struct ls_rec_sample have each dimension of dims.def");
+
 /* What a row of this sample has beside weight and VM state. */
 static void fill_row(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack,
                      struct ls_sample_row *row)
@@ -216,12 +218,13 @@ static void write_rows(struct ls_translate *t, unsigned ring, const struct ls_re
 /* Whose place a row of blocked time takes when it has no stack of its own. */
 static void take_place_of(struct ls_translate *t, struct ls_sample_row *row, const struct ls_sample_row *other)
 {
-        row->stack = other->stack;
-        row->vm = other->vm;
-        row->coroutine = other->coroutine;
-        row->zone = other->zone;
-        row->label = other->label;
-        row->vmstate = other->vmstate;
+        const struct ls_sample_row own = *row;
+
+        *row = *other;
+        row->event = own.event;
+        row->thread = own.thread;
+        row->time_ns = own.time_ns;
+        row->weight = own.weight;
         row->flags = (uint8_t)(LS_SAMPLE_OFF_CPU | (other->flags & (LS_SAMPLE_MIDDLE_CUT | LS_SAMPLE_IN_REGION)));
         if (!row->stack)
                 row->stack = ls_trace_stack(t->cfg.writer, 0, pseudo_location(t, "[outside Lua]", &t->outside_location));
@@ -260,8 +263,7 @@ static void name_thread(struct ls_translate *t, struct ls_translate_ring *agent,
 /* A row of the watcher's ring: it waits with the thread's own. */
 static int add_wall(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack, uint64_t ticks)
 {
-        unsigned agents = ring - t->cfg.memory->agent_rings;
-        struct ls_translate_ring *own = &t->rings[ring], *r = &t->rings[agents];
+        struct ls_translate_ring *own = &t->rings[ring], *r = &t->rings[own->owner];
         struct ls_translate_wall *w;
 
         if (own->tid != r->tid && r->tid)       /* of a thread that has ended: it is written with what is known of it */
@@ -278,10 +280,10 @@ static int add_wall(struct ls_translate *t, unsigned ring, const struct ls_rec_s
         fill_row(t, ring, rec, stack, &w->row);
         if (r != own && r->tid) {
                 name_thread(t, r, own);
-                w->row.thread = ls_translate_thread(t, agents);
+                w->row.thread = ls_translate_thread(t, own->owner);
         }
         w->row.weight = ticks;
-        note_vm_ring(t, agents, rec->vm_id);
+        note_vm_ring(t, own->owner, rec->vm_id);
         for (uint8_t i = 0; i < LS_NVMSTATES; i++)
                 if (rec->weight[i])
                         w->row.vmstate = i;
@@ -329,21 +331,23 @@ static int add_suspended(struct ls_translate *t, unsigned ring, const struct ls_
 /* Only the watcher sends samples without a stack. */
 static enum ls_like like_of(const struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec)
 {
-        return ring < t->cfg.memory->agent_rings ? LS_LIKE_NONE : (enum ls_like)rec->like;
+        return t->rings[ring].role == LS_ROLE_AGENT ? LS_LIKE_NONE : (enum ls_like)rec->like;
 }
 
 static int is_sane(const struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t len)
 {
+        static const struct { uint32_t event, other; } events[LS_NROLES] = {
+                [LS_ROLE_AGENT] = { LS_EVENT_CPU, LS_EVENT_CPU },
+                [LS_ROLE_BLOCKED] = { LS_EVENT_WALL, LS_EVENT_WALL },
+                [LS_ROLE_SUSPENDED] = { LS_EVENT_SUSPENDED, LS_EVENT_READY },
+        };
+        enum ls_ring_role role = t->rings[ring].role;
         enum ls_like like = like_of(t, ring, rec);
-        int is_suspended = ls_translate_is_suspended_ring(t, ring);
-        uint32_t event = ring < t->cfg.memory->agent_rings ? LS_EVENT_CPU : LS_EVENT_WALL;
-
-        if (is_suspended)
-                event = rec->event == LS_EVENT_READY ? LS_EVENT_READY : LS_EVENT_SUSPENDED;
 
         return len >= sizeof(*rec) && rec->nframes <= (len - sizeof(*rec)) / sizeof(struct ls_frame) &&
-               rec->native_size <= len - sizeof(*rec) - rec->nframes * sizeof(struct ls_frame) && rec->event == event &&
-               (is_suspended ? !like || like == LS_LIKE_PLACE : like <= LS_LIKE_THREAD) &&
+               rec->native_size <= len - sizeof(*rec) - rec->nframes * sizeof(struct ls_frame) &&
+               (rec->event == events[role].event || rec->event == events[role].other) &&
+               (role == LS_ROLE_SUSPENDED ? !like || like == LS_LIKE_PLACE : like <= LS_LIKE_THREAD) &&
                (!like || (!rec->nframes && !rec->native_size));
 }
 
@@ -360,11 +364,11 @@ int ls_translate_sample(struct ls_translate *t, unsigned ring, const void *body,
                 return -EINVAL;
         }
         ticks = sane_ticks(t, rec);
-        if (ls_translate_is_suspended_ring(t, ring))
+        if (r->role == LS_ROLE_SUSPENDED)
                 return add_suspended(t, ring, rec, stack, ticks);
         if (!ticks)
                 return -EINVAL;
-        if (ring >= t->cfg.memory->agent_rings)
+        if (r->role == LS_ROLE_BLOCKED)
                 return add_wall(t, ring, rec, stack, ticks);
         write_rows(t, ring, rec, stack);
         t->samples++;

@@ -14,6 +14,7 @@
 #define uthash_nonfatal_oom(elt) ((elt)->failed = 1)
 #include <uthash.h>
 
+#include "record/process/proc.h"
 #include "record/worker/worker.h"
 
 #define KNOWN_MAX 65536                 /* chunks of a name of their own */
@@ -231,18 +232,15 @@ void ls_sources_finish(struct ls_sources *s, struct ls_source_table *t)
 /* The program may have changed its directory since: where it started comes first, then where it is now. */
 static void resolve_file(struct ls_sources *s, const struct ls_source_entry *e, struct ls_source_def *def)
 {
-        char name[PATH_MAX], path[PATH_MAX], link[64], now[PATH_MAX];
-        ssize_t n;
+        char name[PATH_MAX], path[PATH_MAX], now[PATH_MAX];
 
         if (e->name_len < 2 || e->name_len > sizeof(name) || memchr(e->name, 0, e->name_len))
                 return;
         memcpy(name, e->name + 1, e->name_len - 1u);
         name[e->name_len - 1u] = 0;
         if (ls_worker_source(s->worker, s->cwd, name, path, &def->size, &def->text_hash) < 0) {
-                snprintf(link, sizeof(link), "/proc/%d/cwd", s->pid);
-                if (!s->pid || (n = readlink(link, now, sizeof(now) - 1)) <= 0)
+                if (!s->pid || ls_proc_link(s->pid, "cwd", now, sizeof(now)) <= 0)
                         return;
-                now[n] = 0;
                 if (ls_worker_source(s->worker, now, name, path, &def->size, &def->text_hash) < 0)
                         return;
         }

@@ -64,7 +64,7 @@ struct ls_translate_function {
 struct ls_translate_coroutine {
         uint64_t address;
         uint32_t function, trace_id;
-        uint8_t sides;                  /* who has described it: 1 = the agent, 2 = the watcher, 4 = where it is suspended */
+        uint8_t sides;                  /* who has described it: bits, by role */
 };
 
 struct ls_translate_wall {              /* a row of blocked time */
@@ -74,6 +74,8 @@ struct ls_translate_wall {              /* a row of blocked time */
 
 /* A ring's thread, and what the ids in its records mean: forgotten when another thread gets the ring. */
 struct ls_translate_ring {
+        enum ls_ring_role role;
+        unsigned owner;                 /* the agent's ring of the same thread; of suspended coroutines: none */
         struct ls_source_table sources;
         struct ls_translate_function *functions;
         uint32_t *zones, *labels, *coroutines;   /* the agent's id to the writer's */
@@ -123,11 +125,6 @@ struct ls_translate {
         uint64_t marks_dropped;         /* beyond the most that are kept */
         struct ls_counts counts;
 };
-
-static inline int ls_translate_is_suspended_ring(const struct ls_translate *t, unsigned ring)
-{
-        return ring == 2 * t->cfg.memory->agent_rings;
-}
 
 static inline uint32_t ls_translate_lookup(const uint32_t *table, uint32_t n, uint32_t id)
 {

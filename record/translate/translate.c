@@ -24,6 +24,8 @@ int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *
         ls_mappings_init(&t->mappings, cfg->writer, cfg->worker, &t->ids, cfg->pid);
         t->mappings.shared = cfg->maps;
         t->rings = calloc(cfg->memory->ring_count, sizeof(*t->rings));
+        for (unsigned i = 0; t->rings && i < cfg->memory->ring_count; i++)
+                t->rings[i] = (struct ls_translate_ring){ .role = ls_memory_role(cfg->memory, i), .owner = ls_memory_owner(cfg->memory, i) };
         if (!t->rings || ls_jit_keep_init(&t->jit, cfg->writer, cfg->ordinal) < 0)
                 return -ENOMEM;
         return cfg->native ? ls_native_init(&t->native, &t->mappings) : 0;
@@ -50,7 +52,7 @@ static void forget_ring(struct ls_translate *t, struct ls_translate_ring *r)
         free(r->wall);
         free(r->known);
         ls_native_ring_done(&r->native);
-        memset(r, 0, sizeof(*r));
+        *r = (struct ls_translate_ring){ .role = r->role, .owner = r->owner };
 }
 
 void ls_translate_done(struct ls_translate *t)
@@ -214,7 +216,7 @@ static int on_thread(struct ls_translate *t, unsigned ring, const void *body, ui
         if (!fits(len, sizeof(*rec), rec->name_len))
                 return -EINVAL;
         if (r->tid && (r->tid != rec->tid || r->claim != claim)) {
-                if (ring < t->cfg.memory->agent_rings)
+                if (r->role == LS_ROLE_AGENT)
                         ls_translate_wall_until(t, ring, UINT64_MAX);
                 forget_ring(t, r);
         }
@@ -397,7 +399,7 @@ void ls_translate_closed(void *ctx, unsigned ring)
 
 void ls_translate_settle(struct ls_translate *t)
 {
-        for (unsigned i = 0; i < t->cfg.memory->agent_rings; i++)
+        for (unsigned i = 0; i < t->cfg.memory->of[LS_ROLE_AGENT].n; i++)
                 ls_translate_wall_until(t, i, UINT64_MAX);
         ls_counts_look(t, 0);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "formats/wire/clock.h"
 #include "libsample/handler/tick.h"
 #include "record/watch/remote.h"
 
@@ -27,14 +28,6 @@
 static struct kept { uint64_t at, look; char *bytes; } kept[BLOCKS];
 static uint64_t look = 1;               /* number of this one: blocks of those before are of another moment */
 static char apart[HEAD];                /* an object at the edge of a block */
-
-static uint64_t cpu_ns(void)
-{
-        struct timespec t;
-
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 void ls_heap_begin(void)
 {
@@ -154,7 +147,7 @@ int ls_heap_coroutines(const struct ls_vm *vm, uint64_t from, uint64_t to, uint6
                        int (*fn)(void *ctx, uint64_t at, const char *o), void *ctx)
 {
         const uint64_t main = (uintptr_t)vm->main;
-        const uint64_t until_ns = cpu_ns() + most_ns;
+        const uint64_t until_ns = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID) + most_ns;
         uint64_t mark = 0;              /* where it was at the last power of two of steps: a list that leads there is a ring */
         unsigned steps = 0;
 
@@ -163,7 +156,7 @@ int ls_heap_coroutines(const struct ls_vm *vm, uint64_t from, uint64_t to, uint6
         while (from != main && (!to || from != to)) {
                 const char *o = next_object(from);
 
-                if (from == mark || (++steps % CLOCK_STEPS == 0 && cpu_ns() > until_ns))
+                if (from == mark || (++steps % CLOCK_STEPS == 0 && ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID) > until_ns))
                         return 1;
                 if (!(steps & (steps - 1)))
                         mark = from;

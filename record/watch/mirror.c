@@ -15,6 +15,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
 #include "libsample/handler/guard.h"
 #include "record/watch/remote.h"
 #include "libsample/seen.h"
@@ -93,14 +94,6 @@ static __attribute__((noreturn)) void leave(int how)
         siglongjmp(m.out, how);
 }
 
-static uint64_t cpu_ns(void)
-{
-        struct timespec t;
-
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 int ls_seen_copy(void *to, uintptr_t from, size_t n)
 {
         return ls_remote_memory(from, to, n);
@@ -108,7 +101,7 @@ int ls_seen_copy(void *to, uintptr_t from, size_t n)
 
 static void look_at_clock(void)
 {
-        uint64_t now = cpu_ns();
+        uint64_t now = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 
         if (!m.until_ns)
                 m.until_ns = now + LOOK_NS;

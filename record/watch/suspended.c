@@ -186,7 +186,7 @@ uint64_t ls_suspended_look(uint64_t now)
 
         if (!ls_sus.look || now < ls_sus.due_ns)
                 return ls_sus.look ? ls_sus.due_ns : UINT64_MAX;
-        cost = ls_sus_cpu_ns();
+        cost = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         if (atomic_load(&ls_sus.shm->paused)) {
                 for (uint32_t i = 0; i < ls_sus.n; i++)
                         ls_sus_send(&ls_sus.co[i], now);
@@ -194,5 +194,5 @@ uint64_t ls_suspended_look(uint64_t now)
         } else {
                 look(now);
         }
-        return ls_sus.due_ns = pay(ls_sus_cpu_ns() - cost, now);
+        return ls_sus.due_ns = pay(ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cost, now);
 }

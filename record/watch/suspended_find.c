@@ -102,7 +102,7 @@ static void find(uint32_t slot, uint64_t now)
         const struct ls_vm *vm = &ls_vms[slot];
         struct seen *v = &ls_sus.vms[slot];
         struct ls_heap heap;
-        uint64_t began = ls_sus_cpu_ns(), cost = 0, passed = ls_sus.last_ns ? now - ls_sus.last_ns : 0;
+        uint64_t began = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID), cost = 0, passed = ls_sus.last_ns ? now - ls_sus.last_ns : 0;
         int whole = now >= v->whole_due_ns, newest = 0, ended = 0;
 
         hurry(!whole);
@@ -118,7 +118,7 @@ static void find(uint32_t slot, uint64_t now)
                 ended = !ls_heap_coroutines(vm, heap.newest, newest ? v->heap.newest : 0, whole ? WALK_NS : HEAD_NS, meet,
                                             &slot);
                 v->heap = heap;
-                cost = ls_sus_cpu_ns() - began;
+                cost = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began;
         }
         hurry(1);
         v->ended = ended;

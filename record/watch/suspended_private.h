@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "formats/wire/shm.h"
+#include "formats/wire/clock.h"
 #include "record/watch/heap.h"
 #include "record/watch/look.h"
 
@@ -58,14 +59,6 @@ struct ls_suspended {
 };
 
 extern struct ls_suspended ls_sus;
-
-static inline uint64_t ls_sus_cpu_ns(void)
-{
-        struct timespec t;
-
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 
 static inline void ls_sus_count(enum ls_loss loss, uint64_t n)

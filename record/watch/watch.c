@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
 #include "record/watch/look.h"
 #include "record/watch/mirror.h"
 #include "record/watch/remote.h"
@@ -61,19 +62,6 @@ static struct {
         int changed;                    /* some thread is not where it was */
         struct watched threads[LS_THREADS_MOST];
 } w;
-
-static uint64_t clock_ns(clockid_t clock)
-{
-        struct timespec t;
-
-        clock_gettime(clock, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-        return clock_ns(CLOCK_MONOTONIC);
-}
 
 static struct ls_ring *agents_ring(unsigned i)
 {
@@ -224,7 +212,7 @@ static void begin(unsigned i, struct watched *t, uint32_t tid, uint32_t claim)
                 return;
         }
         t->last = t->began;
-        t->began_ns = t->looked_ns = now_ns();
+        t->began_ns = t->looked_ns = ls_clock_ns(CLOCK_MONOTONIC);
 }
 
 /* What the agent wants watched at this ring: 1 = the thread is. */
@@ -335,7 +323,7 @@ static void look_at(struct watched *t)
                 forget(t);
                 return;
         }
-        t->looked_ns = now = now_ns();
+        t->looked_ns = now = ls_clock_ns(CLOCK_MONOTONIC);
         if (t->blocked && ran.times == t->last.times) {
                 keep(t, owed(t, &ran, now), now);
                 return;
@@ -347,7 +335,7 @@ static void look_at(struct watched *t)
                 forget(t);
                 return;
         }
-        t->looked_ns = now = now_ns();
+        t->looked_ns = now = ls_clock_ns(CLOCK_MONOTONIC);
         if (t->blocked)
                 end_block(t, times, where == RUNS, now);
         if (where == BLOCKED_SOMEWHERE)
@@ -365,7 +353,7 @@ static void follow_image(void)
         uint64_t cpu;
         int r;
 
-        if (w.image && (execs == w.execs || now_ns() < w.image_due_ns))
+        if (w.image && (execs == w.execs || ls_clock_ns(CLOCK_MONOTONIC) < w.image_due_ns))
                 return;
         if (w.image)
                 for (unsigned i = 0; i < w.n; i++)
@@ -373,9 +361,9 @@ static void follow_image(void)
         ls_suspended_end();
         w.execs = execs;
         w.image = 0;
-        cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+        cpu = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         r = ls_look_image(w.shm, w.pid);
-        w.image_due_ns = now_ns() + (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) * OWN_SHARE;
+        w.image_due_ns = ls_clock_ns(CLOCK_MONOTONIC) + (ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) * OWN_SHARE;
         if (r == -EAGAIN) {
                 /* A VM is sampled, but its layout is not known. */
                 if (atomic_load(&w.shm->agent_state) != LS_AGENT_SAMPLING || atomic_load(&w.shm->view))
@@ -407,7 +395,7 @@ static uint64_t look_at_all(uint64_t began)
 {
         static uint64_t pause = LOOK_MIN_NS;
         uint64_t least = w.interval_ns > LOOK_MIN_NS ? w.interval_ns : LOOK_MIN_NS;
-        uint64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), rest;
+        uint64_t cpu = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID), rest;
         uint32_t used = atomic_load(&w.shm->rings_used);
         int any = 0;
 
@@ -424,7 +412,7 @@ static uint64_t look_at_all(uint64_t began)
         pause = w.changed || !any ? least : pause + pause / (pause < LOOK_CALM_NS ? 16 : 64);
         if (pause > LOOK_MAX_NS && pause > least)
                 pause = least > LOOK_MAX_NS ? least : LOOK_MAX_NS;
-        rest = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) * OWN_SHARE;
+        rest = (ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) * OWN_SHARE;
         if (rest > SEND_NS)
                 rest = SEND_NS;
         return began + (rest > pause ? rest : pause);
@@ -437,7 +425,7 @@ static uint64_t look(uint64_t now)
         uint64_t coroutines = w.o.coroutines ? ls_suspended_look(now) : UINT64_MAX, over = now + LOOK_AT_END_NS;
 
         if (w.o.threads && now >= threads)
-                threads = look_at_all(now_ns());
+                threads = look_at_all(ls_clock_ns(CLOCK_MONOTONIC));
         if (w.o.threads && threads < over)
                 over = threads;
         return coroutines < over ? coroutines : over;
@@ -455,7 +443,7 @@ void ls_outside_watch(const struct ls_outside *o)
                 w.threads[i] = (struct watched){ .ring = agents_ring(i), .ran_fd = -1, .call_fd = -1, .stat_fd = -1 };
         while (!is_over(parent)) {
                 uint32_t request = atomic_load(&w.shm->request);
-                uint64_t now = now_ns();
+                uint64_t now = ls_clock_ns(CLOCK_MONOTONIC);
 
                 if (!w.pid)             /* set before the program runs; what is there later may be the program's */
                         w.pid = w.o.pid ? w.o.pid : (pid_t)w.shm->root_pid;

@@ -1,6 +1,7 @@
 /* Names of functions in an object file: see symbols.h. libdwfl finds separate debug files by build
  * id. */
 #include "record/worker/symbols.h"
+#include "formats/wire/clock.h"
 
 #include <elf.h>
 #include <elfutils/libdwelf.h>
@@ -33,28 +34,20 @@ static const Dwfl_Callbacks callbacks = {
         .section_address = dwfl_offline_section_address,
 };
 
-static uint64_t now_ns(void)
-{
-        struct timespec t;
-
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* libdwfl asks the servers in DEBUGINFOD_URLS by itself. One that does not answer must not hold the
  * recording up. */
 static uint64_t server_begin(void)
 {
         setenv("DEBUGINFOD_TIMEOUT", "5", 0);
         setenv("DEBUGINFOD_MAXTIME", "30", 0);
-        return now_ns();
+        return ls_clock_ns(CLOCK_MONOTONIC);
 }
 
 static void server_end(uint64_t began)
 {
         static uint64_t spent;
 
-        spent += now_ns() - began;
+        spent += ls_clock_ns(CLOCK_MONOTONIC) - began;
         if (spent > SERVER_NS)
                 unsetenv("DEBUGINFOD_URLS");
 }

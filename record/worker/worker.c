@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
 #include "record/worker/confine.h"
 #include "record/worker/serve.h"
 
@@ -75,8 +76,7 @@ static void stop(struct ls_worker *w)
         close(w->socket);
         w->socket = -1;
         if (ls_worker_end(w->pid, END_MS, &used))
-                w->all->cpu_ns += (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000000u +
-                                  (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000u;
+                w->all->cpu_ns += ls_rusage_ns(&used);
 }
 
 void ls_workers_free(struct ls_workers *ws)
@@ -98,12 +98,10 @@ uint64_t ls_workers_cpu_ns(const struct ls_workers *ws)
         uint64_t sum = ws ? ws->cpu_ns : 0;
 
         for (unsigned i = 0; ws && i <= WORKERS_MOST; i++) {
-                struct timespec t;
                 clockid_t clock;
 
-                if (ws->list[i].socket >= 0 && clock_getcpuclockid(ws->list[i].pid, &clock) == 0 &&
-                    clock_gettime(clock, &t) == 0)
-                        sum += (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+                if (ws->list[i].socket >= 0 && clock_getcpuclockid(ws->list[i].pid, &clock) == 0)
+                        sum += ls_clock_ns(clock);
         }
         return sum;
 }
@@ -142,10 +140,7 @@ uid_t ls_worker_uid(const struct ls_worker *w)
 
 static uint64_t now_ms(void)
 {
-        struct timespec t;
-
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
+        return ls_clock_ns(CLOCK_MONOTONIC) / 1000000u;
 }
 
 static int start(struct ls_worker *w)

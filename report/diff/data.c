@@ -22,7 +22,7 @@ static void put_runs(const struct ls_diff *d, yajl_gen g, int side)
                         continue;
                 yajl_gen_map_open(g);
                 ls_json_str(g, "file", run->path);
-                ls_json_text(g, "command", ls_profile_str(run->profile, "command"));
+                ls_json_text(g, "command", ls_profile_str(run->profile, LS_INFO_COMMAND));
                 ls_json_u64(g, "interval_ns", run->profile->interval_ns);
                 ls_json_str(g, "event", ls_event_name(run->filter.choice.id[0]));
                 ls_json_u64(g, "ticks", run->aggregate->ticks);

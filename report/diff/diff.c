@@ -181,10 +181,9 @@ static int read_options(int argc, const char **argv, struct ls_diff_options *o)
         ctx = ls_options_begin(&ls_cmd_diff, argc, argv, 0);
         while (!r && (val = ls_options_next(&ls_cmd_diff, ctx)) > 0)
                 r = ls_options_value(&o->o, val, poptGetOptArg(ctx));
-        if (!r && val == -3)
-                r = 1;
-        else if (r || val == -2 || read_values(o) || read_files(o, ctx, after, n_after) || settle(o))
-                r = LS_EXIT_USAGE + 1;
+        r = r ? LS_EXIT_USAGE : ls_options_status(val);
+        if (r == LS_GO_ON && (read_values(o) || read_files(o, ctx, after, n_after) || settle(o)))
+                r = LS_EXIT_USAGE;
         poptFreeContext(ctx);
         return r;
 }
@@ -311,7 +310,7 @@ static int diff_run(int argc, const char **argv)
         struct ls_diff d = { .o = &o };
         int status = read_options(argc, argv, &o);
 
-        status = status ? status - 1 : run_diff(&d);
+        status = status == LS_GO_ON ? run_diff(&d) : status;
         ls_diff_done(&d);
         done_options(&o);
         return status;

@@ -218,7 +218,7 @@ static void put_titles(const struct table *t)
 static void put_run(const struct table *t, const struct ls_diff_run *run)
 {
         char *path = ls_visible(run->path, strlen(run->path)), time[32];
-        struct ls_str s = ls_profile_str(run->profile, "command");
+        struct ls_str s = ls_profile_str(run->profile, LS_INFO_COMMAND);
         char *command = ls_visible(s.s, s.len);
         uint64_t ns = (uint64_t)((double)run->aggregate->ticks * (double)run->profile->interval_ns);
 

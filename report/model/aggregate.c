@@ -15,7 +15,12 @@
 
 struct entry {                          /* a cell in the hash */
         struct ls_cell cell;
-        struct key { uint32_t stack, zone, rest, thread, vm, coroutine, trace, label; } key;
+        struct key {                    /* without padding: it is compared as bytes */
+                uint32_t stack, trace;
+#define LS_DIM(NAME, name, bits, KIND, key) uint32_t name;
+#include "formats/dims.def"
+#undef LS_DIM
+        } key;
         int failed;
         struct entry *before;           /* made before this one */
         UT_hash_handle hh;
@@ -55,9 +60,10 @@ static struct entry *find_entry(struct pass *s, const struct key *key)
                 if (!e)
                         return NULL;
                 e->key = *key;
-                e->cell = (struct ls_cell){ .stack = key->stack, .zone = key->zone, .thread = key->thread, .vm = key->vm,
-                                            .coroutine = key->coroutine, .trace = key->trace, .label = key->label,
-                                            .vmstate = (uint8_t)key->rest };
+                e->cell = (struct ls_cell){ .stack = key->stack, .trace = key->trace };
+#define LS_DIM(NAME, name, bits, KIND, key_) e->cell.name = (LS_DIM_TYPE_##bits)key->name;
+#include "formats/dims.def"
+#undef LS_DIM
                 HASH_ADD(hh, s->hash, key, sizeof(e->key), e);
                 if (e->failed) {
                         free(e);
@@ -86,18 +92,9 @@ static void end_sample(struct pass *s)
 /* The columns that are asked for; the others stay 0. */
 static void fill_key(unsigned dims, const struct ls_sample_block *b, uint32_t i, struct key *key)
 {
-        if (dims & LS_DIM_VMSTATE)
-                key->rest |= b->vmstate[i];
-        if (dims & LS_DIM_ZONE)
-                key->zone = b->zone[i];
-        if (dims & LS_DIM_THREAD)
-                key->thread = b->thread[i];
-        if (dims & LS_DIM_VM)
-                key->vm = b->vm[i];
-        if (dims & LS_DIM_COROUTINE)
-                key->coroutine = b->coroutine[i];
-        if (dims & LS_DIM_LABEL)
-                key->label = b->label[i];
+#define LS_DIM(NAME, name, bits, KIND, key_) if (dims & LS_DIM_##NAME) key->name = b->name[i];
+#include "formats/dims.def"
+#undef LS_DIM
         if ((dims & LS_DIM_TRACE) && b->trace)
                 key->trace = b->trace[i];
 }

@@ -1,6 +1,7 @@
 /* Which event's rows are shown: see events.h. */
 #include "report/model/events.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int ls_event_overlaps(uint8_t id)
@@ -17,23 +18,27 @@ const char *ls_event_name(uint8_t id)
         return k ? k->name : "";
 }
 
-/* The kind of this name whose rows are time; 0 = none. */
-static uint8_t time_of_name(const char *name, size_t len)
+/* What is wrong with a name: "give cpu, wall, suspended or ready; ...". */
+static const char *not_a_name(void)
 {
-        for (uint8_t id = 1; id < LS_EVENT_NEXT; id++)
-                if (ls_event_is_time(id) && strlen(ls_event_name(id)) == len && !strncmp(ls_event_name(id), name, len))
-                        return id;
-        return 0;
+        static char sentence[LS_EVENT_NAMES + 64];
+        char names[LS_EVENT_NAMES], *last = strrchr(ls_event_names(ls_event_is_time, names), ',');
+
+        if (last)
+                *last = 0;
+        snprintf(sentence, sizeof(sentence), "give %s%s%s; several, as cpu,wall, are shown side by side", names,
+                 last ? " or" : "", last ? last + 1 : "");
+        return sentence;
 }
 
 const char *ls_events_parse(const char *text, struct ls_event_choice *ret)
 {
         for (const char *p = text;;) {
                 size_t len = strcspn(p, ",");
-                uint8_t id = time_of_name(p, len);
+                uint8_t id = ls_event_of_name(ls_event_is_time, p, len);
 
                 if (!id)
-                        return "give cpu, wall, suspended or ready; several, as cpu,wall, are shown side by side";
+                        return not_a_name();
                 if (ret->n == LS_EVENTS_SHOWN || memchr(ret->id, id, ret->n))
                         return "each event once";
                 ret->id[ret->n++] = id;

@@ -23,7 +23,7 @@ static void read_losses(struct ls_facts *f, const struct ls_profile *p)
                 l->label = losses[i].label;
                 l->is_ticks = LS_LOSSES_OF_TICKS >> i & 1;
                 l->is_stack = LS_LOSSES_OF_STACKS >> i & 1;
-                l->count = ls_profile_u64(p, losses[i].info, 0);
+                l->count = ls_profile_u64_of(p, losses[i].info, 0);
                 if (l->is_ticks)
                         f->lost_ticks += l->count;
         }
@@ -49,18 +49,18 @@ void ls_facts_init(struct ls_facts *f, const struct ls_profile *p)
         uint64_t own;
 
         memset(f, 0, sizeof(*f));
-        f->asked_ns = ls_profile_u64(p, "asked_interval_ns", p->interval_ns);
-        f->elapsed_ns = ls_profile_u64(p, "elapsed_ns", 0);
-        f->samples = ls_profile_u64(p, "samples", p->recorded_samples);
+        f->asked_ns = ls_profile_u64(p, LS_INFO_ASKED_INTERVAL, p->interval_ns);
+        f->elapsed_ns = ls_profile_u64(p, LS_INFO_ELAPSED, 0);
+        f->samples = ls_profile_u64(p, LS_INFO_SAMPLES, p->recorded_samples);
         f->sample_ticks = p->recorded_ticks;
         read_losses(f, p);
-        f->ticks = ls_profile_u64(p, "ticks", f->sample_ticks + f->lost_ticks);
-        f->cpu_ns = ls_profile_u64(p, "cpu_ns", 0);
-        own = ls_profile_u64(p, "own_handler_ns", 0) + ls_profile_u64(p, "own_hook_ns", 0);
+        f->ticks = ls_profile_u64(p, LS_INFO_TICKS, f->sample_ticks + f->lost_ticks);
+        f->cpu_ns = ls_profile_u64(p, LS_INFO_CPU, 0);
+        own = ls_profile_u64(p, LS_INFO_OWN_HANDLER, 0) + ls_profile_u64(p, LS_INFO_OWN_HOOK, 0);
         if (f->cpu_ns)
                 f->own_share = (double)own / (double)f->cpu_ns;
         /* The totals of a trace without an end are up to a minute older than its samples. */
-        if (!ls_profile_u64(p, "complete", 0) && f->ticks < f->sample_ticks + f->lost_ticks) {
+        if (!ls_profile_u64(p, LS_INFO_COMPLETE, 0) && f->ticks < f->sample_ticks + f->lost_ticks) {
                 f->ticks = f->sample_ticks + f->lost_ticks;
                 f->samples = p->recorded_samples;
                 f->cpu_ns = f->elapsed_ns = 0;

@@ -200,12 +200,12 @@ static int last_time(void *ctx, const struct ls_sample_block *b)
 
 int ls_filter_times(struct ls_profile *p, int need_end, uint64_t *ret_start, uint64_t *ret_elapsed)
 {
-        uint64_t start = ls_profile_u64(p, "start_monotonic_ns", 0), elapsed = ls_profile_u64(p, "elapsed_ns", 0);
+        uint64_t start = ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0), elapsed = ls_profile_u64(p, LS_INFO_ELAPSED, 0);
         uint64_t span[2] = { UINT64_MAX, 0 };
 
         if (!start && p->n_clocks)
                 start = p->clocks[0].monotonic_ns;
-        if (!ls_profile_u64(p, "complete", 0))
+        if (!ls_profile_u64(p, LS_INFO_COMPLETE, 0))
                 elapsed = 0;            /* a total of up to a minute ago */
         if (!start || (need_end && !elapsed)) {
                 int r = ls_profile_samples(p, LS_COL_TIME, last_time, span);

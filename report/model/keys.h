@@ -10,8 +10,10 @@
 
 struct ls_cell {                        /* ticks that agree in the stack and in the dims asked for */
         uint64_t ticks;
-        uint32_t stack, zone, thread, vm, coroutine, trace, label;
-        uint8_t vmstate;
+        uint32_t stack, trace;
+#define LS_DIM(NAME, name, bits, KIND, key) LS_DIM_TYPE_##bits name;
+#include "formats/dims.def"
+#undef LS_DIM
 };
 
 struct ls_grouping;                     /* a key, made ready for one profile */

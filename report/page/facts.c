@@ -11,10 +11,10 @@
 
 static void put_infos(const struct ls_profile *p, yajl_gen g)
 {
-        static const struct { const char *title, *key; } rows[] = {
-                { "Command", "command" }, { "Host", "host" }, { "Kernel", "kernel" }, { "Runtime", "runtime" },
-                { "Engine", "engine" }, { "Timer", "timer" }, { "Clock", "clock" },
-                { "Places in compiled code", "jit_leaf" }, { "Recorded by luasample", "version" },
+        static const struct { const char *title; enum ls_info_key key; } rows[] = {
+                { "Command", LS_INFO_COMMAND }, { "Host", LS_INFO_HOST }, { "Kernel", LS_INFO_KERNEL }, { "Runtime", LS_INFO_RUNTIME },
+                { "Engine", LS_INFO_ENGINE }, { "Timer", LS_INFO_TIMER }, { "Clock", LS_INFO_CLOCK },
+                { "Places in compiled code", LS_INFO_JIT_LEAF }, { "Recorded by luasample", LS_INFO_VERSION },
         };
 
         ls_json_key(g, "infos");
@@ -116,7 +116,7 @@ void ls_page_facts_json(const struct ls_page *page, const struct ls_page_cells *
         ls_json_u64(g, "samples", p->recorded_samples);
         ls_json_u64(g, "ticks", f.ticks);
         ls_json_double(g, "own_share", f.own_share);
-        ls_json_u64(g, "start_realtime_ns", ls_profile_u64(p, "start_realtime_ns", 0));
+        ls_json_u64(g, "start_realtime_ns", ls_profile_u64(p, LS_INFO_START_REALTIME, 0));
         put_infos(p, g);
         put_losses(&f, p, g);
         put_notes(page->report, c, g);

@@ -4,6 +4,7 @@
  * size of the terminal and for Ctrl-Z. */
 #include "report/tui/tui.h"
 #include "formats/escape.h"
+#include "formats/wire/clock.h"
 
 #include <curses.h>
 #include <errno.h>
@@ -81,10 +82,7 @@ static struct { MEVENT events[16]; unsigned n; uint64_t at_ns; } mouse;
 
 static void take_mouse(void)
 {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        mouse.at_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+        mouse.at_ns = ls_clock_ns(CLOCK_MONOTONIC);
         while (mouse.n < sizeof(mouse.events) / sizeof(mouse.events[0]) && getmouse(&mouse.events[mouse.n]) == OK)
                 mouse.n++;
 }

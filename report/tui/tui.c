@@ -2,6 +2,7 @@
  * luasample.c, report/report.c (-t) and report/top.c. */
 #include "report/tui/tui.h"
 #include "formats/escape.h"
+#include "formats/wire/clock.h"
 #include "report/commands.h"
 #include "report/model/lines.h"
 #include "report/trace.h"
@@ -241,20 +242,12 @@ static void drop(struct ls_tui *t)
         t->profile = NULL;
 }
 
-static uint64_t now_ns(void)
-{
-        struct timespec ts;
-
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 #define EVERY_NS 1000000000u            /* between two looks at a trace that grows, */
 #define LEAST_REST 9                    /* and at least so many times what a look costs */
 
 static char *program_text(const struct ls_tui *t)
 {
-        struct ls_str s = t->profile ? ls_profile_str(t->profile, "command") : (struct ls_str){ "", 0 };
+        struct ls_str s = t->profile ? ls_profile_str(t->profile, LS_INFO_COMMAND) : (struct ls_str){ "", 0 };
 
         if (t->live && !s.len)          /* its private name says nothing */
                 return strdup("");
@@ -289,14 +282,14 @@ static int read_again(struct ls_tui *t)
 
 int ls_tui_refresh(struct ls_tui *t, int now)
 {
-        uint64_t start = now_ns(), end;
+        uint64_t start = ls_clock_ns(CLOCK_MONOTONIC), end;
 
         if (!t->live || t->paused || (!now && start < t->next_read_ns))
                 return t->live != NULL;
         if (!t->live->growing(t->live->ctx) && t->profile && !now)
                 return 1;
         read_again(t);
-        end = now_ns();
+        end = ls_clock_ns(CLOCK_MONOTONIC);
         t->next_read_ns = end + ((end - start) * LEAST_REST > EVERY_NS ? (end - start) * LEAST_REST : EVERY_NS);
         return 1;
 }
@@ -425,8 +418,8 @@ static int tui_run(int argc, const char **argv)
         struct ls_report_options o;
         int status = ls_report_options_read(&ls_cmd_tui, argc, argv, &o);
 
-        if (status)
-                return status - 1;
+        if (status != LS_GO_ON)
+                return status;
         if (o.list_keys) {
                 ls_tui_list_keys(stdout);
                 return 0;

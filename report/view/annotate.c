@@ -107,7 +107,7 @@ static void put_bare_lines(const struct ls_lines *l, const struct ls_line_file *
 static void put_without_line(const struct ls_lines *l, const struct ls_line_file *f)
 {
         const struct ls_report *r = l->r;
-        struct ls_str scope = ls_profile_str(r->profile, "scope");
+        struct ls_str scope = ls_profile_str(r->profile, LS_INFO_SCOPE);
         char *text = ls_visible(scope.s, scope.len);
 
         if (text && f->not_recorded && !ls_below_min(r, f->not_recorded, r->aggregate->ticks)) {

@@ -41,7 +41,7 @@ static void put_text(const struct ls_report *r, const char *head, char *text)
 /* A command line can be long: it is cut. */
 static void put_command(const struct ls_report *r)
 {
-        struct ls_str s = ls_profile_str(r->profile, "command");
+        struct ls_str s = ls_profile_str(r->profile, LS_INFO_COMMAND);
         char *text = s.len ? ls_visible(s.s, s.len) : NULL;
 
         if (!text)
@@ -52,7 +52,7 @@ static void put_command(const struct ls_report *r)
         free(text);
 }
 
-static char *info_text(const struct ls_profile *p, const char *key, const char *fallback)
+static char *info_text(const struct ls_profile *p, enum ls_info_key key, const char *fallback)
 {
         struct ls_str s = ls_profile_str(p, key);
 
@@ -61,9 +61,9 @@ static char *info_text(const struct ls_profile *p, const char *key, const char *
 
 static void put_runtime(const struct ls_report *r)
 {
-        char *runtime = info_text(r->profile, "runtime", ""), *engine = info_text(r->profile, "engine", "");
-        char *timer = info_text(r->profile, "timer", ""), *scope = info_text(r->profile, "scope", "");
-        char *leaf = info_text(r->profile, "jit_leaf", "");
+        char *runtime = info_text(r->profile, LS_INFO_RUNTIME, ""), *engine = info_text(r->profile, LS_INFO_ENGINE, "");
+        char *timer = info_text(r->profile, LS_INFO_TIMER, ""), *scope = info_text(r->profile, LS_INFO_SCOPE, "");
+        char *leaf = info_text(r->profile, LS_INFO_JIT_LEAF, "");
         int walk = engine && !strncmp(engine, "walk", 4), hook = engine && (!walk || strcmp(engine, "walk"));
 
         /* --jit-leaf is of the walk engine, --scope of the hook, which is also what checks in compiled code need. */
@@ -72,7 +72,7 @@ static void put_runtime(const struct ls_report *r)
                 put_line(r, "Runtime:", "%s%s%s%s%s%s%s%s%s%s", *runtime ? runtime : "not known", *engine ? ", engine " : "",
                          engine, *timer ? ", timer " : "", timer, *scope && hook ? ", scope " : "", hook ? scope : "",
                          *leaf && walk ? ", jit-leaf " : "", walk ? leaf : "",
-                         ls_profile_u64(r->profile, "native_bytes", 0) ? ", native stacks" : "");
+                         ls_profile_u64(r->profile, LS_INFO_NATIVE, 0) ? ", native stacks" : "");
         free(leaf);
         free(runtime);
         free(engine);
@@ -130,9 +130,9 @@ static void put_jit(const struct ls_report *r)
         if (p->jit_unknown_ticks)
                 put_line(r, "Note:", "of the ticks in known traces %.2f%% have no map: only the function that the root trace "
                          "starts in", 100 * ls_share(p->jit_unknown_ticks, p->jit_ticks));
-        if (ls_profile_u64(p, "threads_unrecorded", 0))
+        if (ls_profile_u64(p, LS_INFO_THREADS_UNRECORDED, 0))
                 put_line(r, "Note:", "%" PRIu64 " threads were not recorded: too many ran at one time",
-                         ls_profile_u64(p, "threads_unrecorded", 0));
+                         ls_profile_u64(p, LS_INFO_THREADS_UNRECORDED, 0));
 }
 
 static void put_damage(const struct ls_report *r)
@@ -243,7 +243,7 @@ static void put_notices(const struct ls_report *r)
 static void put_marks(const struct ls_report *r)
 {
         const struct ls_profile *p = r->profile;
-        uint64_t start = ls_profile_u64(p, "start_monotonic_ns", 0);
+        uint64_t start = ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0);
         char *text = NULL;
         size_t size = 0;
         uint32_t i = 0;
@@ -271,9 +271,9 @@ static void put_marks(const struct ls_report *r)
 /* Of luasample stack: nothing was recorded, a process was looked at. */
 static void put_stopped(const struct ls_report *r)
 {
-        char *name = info_text(r->profile, "command", "?"), *runtime = info_text(r->profile, "runtime", "LuaJIT");
-        char took[32], *core = ls_profile_str(r->profile, "core_file").len ? info_text(r->profile, "core_file", "?") : NULL;
-        uint64_t pid = ls_profile_u64(r->profile, "pid", 0);
+        char *name = info_text(r->profile, LS_INFO_COMMAND, "?"), *runtime = info_text(r->profile, LS_INFO_RUNTIME, "LuaJIT");
+        char took[32], *core = ls_profile_str(r->profile, LS_INFO_CORE_FILE).len ? info_text(r->profile, LS_INFO_CORE_FILE, "?") : NULL;
+        uint64_t pid = ls_profile_u64(r->profile, LS_INFO_PID, 0);
 
         fputs(ls_dim(r), r->out);
         if (core)
@@ -282,7 +282,7 @@ static void put_stopped(const struct ls_report *r)
         else
                 put_line(r, "Process:", "%" PRIu64 " (%s), %s, stopped for %s", pid, name ? name : "?",
                          runtime ? runtime : "",
-                         ls_duration_text(ls_profile_u64(r->profile, "stopped_ns", 0), took, sizeof(took)));
+                         ls_duration_text(ls_profile_u64(r->profile, LS_INFO_STOPPED, 0), took, sizeof(took)));
         put_damage(r);
         put_notices(r);
         fprintf(r->out, "#%s\n", ls_plain(r));
@@ -295,7 +295,7 @@ void ls_header_text(const struct ls_report *r)
 {
         struct ls_facts f;
 
-        if (ls_profile_u64(r->profile, "stopped_ns", 0) || ls_profile_str(r->profile, "core_file").len) {
+        if (ls_profile_u64(r->profile, LS_INFO_STOPPED, 0) || ls_profile_str(r->profile, LS_INFO_CORE_FILE).len) {
                 put_stopped(r);
                 return;
         }
@@ -320,8 +320,8 @@ void ls_header_json(const struct ls_report *r, yajl_gen g)
         char *filters = ls_filter_text(&r->o->want);
 
         ls_facts_init(&f, r->profile);
-        ls_json_text(g, "command", ls_profile_str(r->profile, "command"));
-        ls_json_text(g, "runtime", ls_profile_str(r->profile, "runtime"));
+        ls_json_text(g, "command", ls_profile_str(r->profile, LS_INFO_COMMAND));
+        ls_json_text(g, "runtime", ls_profile_str(r->profile, LS_INFO_RUNTIME));
         ls_json_u64(g, "asked_interval_ns", f.asked_ns);
         ls_json_double(g, "achieved_rate_hz", f.achieved_hz);
         ls_json_u64(g, "cpu_ns", f.cpu_ns);

@@ -71,8 +71,8 @@ static void full_for_a_while(void **state)
         s = see(p);
         assert_int_equal(s.ticks, ticks_of(0, 40));
         assert_int_equal(s.lost, 0);
-        assert_int_equal(ls_profile_u64(p, "dropped_chunks", 0), 2);
-        assert_int_equal(ls_profile_u64(p, "dropped_ticks", 0), ticks_of(10, 30));
+        assert_int_equal(ls_profile_u64(p, LS_INFO_DROPPED_CHUNKS, 0), 2);
+        assert_int_equal(ls_profile_u64(p, LS_INFO_DROPPED_TICKS, 0), ticks_of(10, 30));
         assert_int_equal(p->n_damages, 1);
         assert_string_equal(p->damages[0].why, "it is missing");
         ls_profile_close(p);

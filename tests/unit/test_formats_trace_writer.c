@@ -151,9 +151,9 @@ static void check_everything(struct ls_profile *p)
         assert_int_equal(p->regions[1].cpu_ns, 14);
         assert_int_equal(p->n_notices, 2);
         assert_true(str_is(p->notices[1], "another"));
-        assert_int_equal(ls_profile_u64(p, "ticks", 0), UINT64_MAX);
-        assert_true(str_is(ls_profile_str(p, "command"), "luajit"));
-        assert_int_equal(ls_profile_u64(p, "nothing", 42), 42);
+        assert_int_equal(ls_profile_u64(p, LS_INFO_TICKS, 0), UINT64_MAX);
+        assert_true(str_is(ls_profile_str(p, LS_INFO_COMMAND), "luajit"));
+        assert_int_equal(ls_profile_u64_of(p, "nothing", 42), 42);
         assert_int_equal(p->n_events, 2);
         assert_true(str_is(p->events[0].name, "cpu") && str_is(p->events[0].unit, "ns"));
         assert_int_equal(p->events[0].period_ns, INTERVAL);

@@ -7,7 +7,7 @@
 
 static struct ls_ring *watchers(void)
 {
-        return ls_memory_ring(&memory, memory.agent_rings);
+        return ls_memory_ring(&memory, memory.of[LS_ROLE_BLOCKED].first);
 }
 
 static void define(struct ls_ring *r, uint32_t claim)
@@ -196,7 +196,7 @@ static void nonsense_is_counted(void **state)
 
 static struct ls_ring *suspended_ring(void)
 {
-        return ls_memory_ring(&memory, 2 * memory.agent_rings);
+        return ls_memory_ring(&memory, memory.of[LS_ROLE_SUSPENDED].first);
 }
 
 static int setup_suspended(void **state)

@@ -58,6 +58,22 @@ def add_to(suite):
         check(info(r.trace)["complete"], "the trace has no end")
         shares(r)
 
+    @test("ring", "--ring: SIGUSR2 writes the last seconds of a program that ran already", quick=True)
+    def _():
+        p = begun(LOOP, "60")
+        r = started(p.p.pid, "--ring", "60s")
+        runs_for(p.p.pid, 0.3)
+        r.signal(signal.SIGUSR2)
+        deadline = time.monotonic() + 20
+        while not os.path.exists(r.trace + ".1"):
+            check(time.monotonic() < deadline and r.p.poll() is None, "nothing was written: " + r.read(r.err))
+            time.sleep(0.02)
+        r.signal(signal.SIGINT)
+        check(r.wait() == 0, "status of the recorder: " + r.read(r.err))
+        end(p)
+        for trace in (r.trace, r.trace + ".1"):
+            check(info(trace)["complete"] and info(trace)["ticks"] > 50, "%s: %s" % (trace, info(trace)))
+
     @test("killed", "a recorder that is killed: the agent leaves by itself, and another may come")
     def _():
         p = begun(LOOP, "60")

@@ -41,7 +41,8 @@ def spend(cmd, env=None, terminal=False):
                 os._exit(127)
     else:
         with open(out, "wb") as f:
-            pid, fd = subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=f, stderr=f, env=env).pid, None
+            p = subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=f, stderr=f, env=env)    # it is reaped without p
+            pid, fd = p.pid, None
     begun = time.monotonic()
     end, typed = begun + 60, 0
     while True:
@@ -101,12 +102,20 @@ def meet(way, wrap, luasample):
         target.p.wait()
 
 
+def meet_both(way):
+    """As root, and as nobody."""
+    meet(way, [], support.luasample())
+    if os.geteuid() == 0:
+        meet(way, as_nobody(), os.path.join(open_copy(), "luasample"))
+
+
 def add_to(suite):
+    ahead = support.Ahead(suite, 4)         # recordings of a second, and a terminal that is typed to
     for way, what in WAYS.items():
+        ahead.add("hostile-" + way, meet_both, way)
+
         @suite.test("hostile-" + way, what)
         def _(way=way):
-            meet(way, [], support.luasample())
-            if os.geteuid() == 0:
-                meet(way, as_nobody(), os.path.join(open_copy(), "luasample"))
-            else:
+            ahead.result("hostile-" + way)
+            if os.geteuid():
                 raise Skip("as another user it needs root")

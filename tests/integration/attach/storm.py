@@ -79,7 +79,7 @@ class Kind(threading.Thread):
             self.out = tmpfile(".out")
             self.p = subprocess.Popen(start, stdin=subprocess.DEVNULL, stdout=open(self.out, "wb"), stderr=subprocess.STDOUT,
                                       preexec_fn=support.plain_signals(), start_new_session=True)
-            support._started.append(self.p)
+            support.started().append(self.p)
         else:
             self.p = self.unusual.p.p
         self.random = random.Random(name)
@@ -142,7 +142,7 @@ def add_to(suite):
             raise Skip("some kinds of program need root")
         waiting, running, bad = kinds(), [], []
         burners = [subprocess.Popen(lua("while true do end"), start_new_session=True) for _ in range(AT_A_TIME)]
-        support._started.extend(burners)
+        support.started().extend(burners)
         total = 0
         while waiting or running:
             while waiting and len(running) < AT_A_TIME:

@@ -165,7 +165,7 @@ while os.clock() < stop do k = k % 20000 + 1 fns[k](3000) end
             if m:
                 check(s.basename(x["source"]).lstrip("=") == "f_" + m.group(1), "wrong name: %s" % x)
         in_samples = sum(x["self_ticks"] for x in rows)
-        from e123 import lost_ticks
+        from jit_p import lost_ticks
         check(lost_ticks(i) > 0, "no losses counted: %s" % i)
         check_near("samples + losses", in_samples + lost_ticks(i), i["ticks"], 0)
         check_near("ticks", i["ticks"], i["cpu_ns"] / 250e3, i["cpu_ns"] / 250e3 * 0.02 + 2)

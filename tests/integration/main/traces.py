@@ -1,5 +1,6 @@
 """What luasample must leave as it is in the JIT compiler: the number of traces and of aborted ones differs from that of
 unrecorded runs by no more than these differ among themselves, and nothing is flushed. Imported by run.py."""
+import concurrent.futures
 import os
 import re
 import statistics
@@ -28,7 +29,8 @@ def counts(program, seed, opts):
 
 def runs(program, opts):
     seeds = [1000 * i + 17 for i in range(1, MORE.get(program, RUNS) + 1)]
-    return list(zip(*(counts(program, seed, opts) for seed in seeds)))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:         # a run has a processor
+        return list(zip(*pool.map(lambda seed: counts(program, seed, opts), seeds)))
 
 
 def rank_sum(a, b):

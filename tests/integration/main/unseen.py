@@ -103,52 +103,58 @@ def add_to(suite):
             i = r.info()
             check(i["ticks"] > 500, "--timer %s: %s ticks" % (timer, i["ticks"]))
 
+    ahead = s.Ahead(suite, 3)           # 40,000 waits each
+
+    def eintr(timer):
+        r = s.record([s.host("eintr"), "10000"], "-q", "--timer", timer, interval="250us")
+        if r.status == 1 and "timer" in r.err:
+            raise s.Skip(r.err[-150:])
+        r.ok()
+        m = re.match(r"calls (\d+) eintr (\d+)", r.out)
+        check(int(m.group(2)) <= 1, "%s interrupted of %s calls (without us 0): %s" % (m.group(2), m.group(1), r.out))
+
     for timer in ("perf", "helper", "cputime"):
+        ahead.add("unseen.eintr." + timer, eintr, timer)
+
         @t("unseen.eintr." + timer, "poll, epoll_wait, nanosleep, slow read: at most 1 in 10,000 more EINTR")
-        def eintr(timer=timer):
-            exe, rounds = s.host("eintr"), "10000"
-            r = s.record([exe, rounds], "-q", "--timer", timer, interval="250us")
-            if r.status == 1 and "timer" in r.err:
-                raise s.Skip(r.err[-150:])
-            r.ok()
-            m = re.match(r"calls (\d+) eintr (\d+)", r.out)
-            check(int(m.group(2)) <= 1, "%s interrupted of %s calls (without us 0): %s" % (m.group(2), m.group(1), r.out))
+        def eintr_with(timer=timer):
+            ahead.result("unseen.eintr." + timer)
 
     @t("unseen.itimer", "the program's own ITIMER_PROF and SIGPROF handler", True)
     def itimer():
         exe = s.host("itimer")
-        def both():
-            per = []
-            for run in (s.run([exe]).ok(), s.record([exe], "-q").ok()):
-                m = re.match(r"ticks (\d+) cpu_ms (\d+) handler mine interval 10000", run.out)
-                check(m, "stdout %r" % run.out)
-                per.append(10.0 * int(m.group(1)) / int(m.group(2)))
-            check_near("its ticks per interval", per[1], per[0], 0.03)
-        s.retry(3, both)
+        plain, x = s.run([exe]).ok(), s.record([exe], "-q").ok()
+        for run in (plain, x):
+            check(re.search("^handler mine interval 10000$", run.out, re.M), "stdout %r" % run.out)
+        s.check_rates("its ticks a ms", s.windows(x.out), s.windows(plain.out))
 
-    def jp_shares(path):
+    def jp_counts(path):
+        """{function: samples} of a result of -jp."""
         with open(path) as f:
-            counts = {m.group(2): int(m.group(1)) for m in re.finditer(r"^\s*(\d+)\s+(\w+)", f.read(), re.M)}
-        total = sum(counts.values())
-        return total, {k: 100.0 * v / total for k, v in counts.items()}
+            return {m.group(2): int(m.group(1)) for m in re.finditer(r"^\s*(\d+)\s+(\w+)", f.read(), re.M)}
+
+    def app_jp_windows(run, path):
+        """Of each of the program's profiles its samples and CPU time, and the samples of mul and of mul and add."""
+        profiles = [jp_counts(path + str(i)) for i in range(1, 9)]
+        cpu = [float(x) for x in re.findall(r"^cpu (\S+)$", run.out, re.M)]
+        return list(zip((sum(p.values()) for p in profiles), cpu)), [(p["mul"], p["mul"] + p["add"]) for p in profiles]
 
     @t("unseen.app-jp", "a program that runs -jp gets its result, and ours is whole", True)
     def app_jp():
-        s.retry(3, lambda: app_jp_once("walk"))
+        app_jp_with("walk")
 
     @t("unseen.app-jp.hook", "with engine hook it gets its result, and record says what it missed", True)
     def app_jp_hook():
-        s.retry(3, lambda: app_jp_once("hook"))
+        app_jp_with("hook")
 
-    def app_jp_once(engine):
+    def app_jp_with(engine):
         a, b = s.tmpfile(".jp"), s.tmpfile(".jp")
         script = os.path.join(s.LUA, "appjp.lua")
-        s.run([s.luajit().program, script, a]).ok()
+        plain = s.run([s.luajit().program, script, a]).ok()
         r = s.record([s.luajit().program, script, b], "--engine", engine).ok()
-        (plain_total, plain), (total, got) = jp_shares(a), jp_shares(b)
-        check_near("its samples", total, plain_total, plain_total * 0.03 + 2)
-        for name, share in plain.items():
-            check_near("its share of " + name, got.get(name, 0), share, 3)
+        (total, shares), (its_total, its_shares) = app_jp_windows(plain, a), app_jp_windows(r, b)
+        s.check_rates("its samples a second", its_total, total)
+        s.check_rates("its share of mul", its_shares, shares)
         ticks = sum(x["self_ticks"] for x in r.rows())
         if engine == "walk":
             return check_near("our ticks", ticks, r.info()["cpu_ns"] / 1e6, 0.01 * r.info()["cpu_ns"] / 1e6)
@@ -158,19 +164,17 @@ def add_to(suite):
 
     @t("unseen.-jp", "luajit -jp under record gives what it gives alone")
     def dash_jp():
-        s.retry(3, dash_jp_once)
-
-    def dash_jp_once():
-        script = os.path.join(s.LUA, "seventy.lua")
-        shares = []
-        for record in (False, True):
-            out = s.tmpfile(".jp")
-            cmd = [s.luajit().program, "-jp=li10rm0," + out, script, "2"]
-            (s.record(cmd, "-q") if record else s.run(cmd)).ok()
-            with open(out) as f:
-                shares.append({m.group(2): int(m.group(1)) for m in re.finditer(r"^\s*(\d+)\s+(\S+)", f.read(), re.M)})
-        total = [sum(x.values()) for x in shares]
-        check_near("samples", total[1], total[0], total[0] * 0.03 + 3)
+        script, totals = os.path.join(s.LUA, "seventy.lua"), ([], [])
+        for _ in range(6):
+            for record, total in enumerate(totals):
+                out, truth = s.tmpfile(".jp"), s.tmpfile(".truth")
+                cmd = [s.luajit().program, "-jp=li10rm0," + out, script, "0.7", truth]
+                (s.record(cmd, "-q") if record else s.run(cmd)).ok()
+                with open(out) as f:
+                    samples = sum(int(m.group(1)) for m in re.finditer(r"^\s*(\d+)\s+\S+", f.read(), re.M))
+                with open(truth) as f:
+                    total.append((samples, dict(line.split() for line in f)["all"]))
+        s.check_rates("samples", *([(n, float(ns)) for n, ns in total] for total in reversed(totals)))
 
     @t("unseen.private", "mode 0600, --no-args, --no-source, and info lists what is held")
     def private():

@@ -197,7 +197,7 @@ def add_to(suite):
     def info_agrees():
         r = trace_of("calls.lua")
         i = r.info()
-        from e123 import lost_ticks
+        from jit_p import lost_ticks
         check(sum(x["self_ticks"] for x in r.rows()) + lost_ticks(i) == i["ticks"], "rows + lost is not %d" % i["ticks"])
         check_near("ticks", i["ticks"] * i["asked_interval_ns"], i["cpu_ns"], i["cpu_ns"] * 0.02)
         text = s.run([s.luasample(), "info", "-i", r.trace]).ok().out

@@ -1,0 +1,27 @@
+/* What the daemon never exceeds, and how long it waits. luasample-daemon(1) has them in one table, LIMITS. */
+#ifndef LS_DAEMON_BOUNDS_H
+#define LS_DAEMON_BOUNDS_H
+
+#define SECOND_NS 1000000000ull
+
+#define LS_FIRST_NS SECOND_NS                   /* of a program, in which it is left alone */
+#define LS_SETTLED_NS (10 * SECOND_NS)          /* after it a program that no rule names is not looked at again */
+#define LS_STARTING_MOST 2u                     /* attachments at one time */
+#define LS_ATTACH_NS (60 * SECOND_NS)           /* for one attachment */
+#define LS_END_NS (10 * SECOND_NS)              /* for a recorder to end; then it is killed */
+#define LS_REFUSED_NS (5 * SECOND_NS)           /* until a process that cannot be recorded is tried again; doubled each time */
+#define LS_REFUSED_MOST_NS (3600 * SECOND_NS)
+#define LS_FAILURES_MOST 2u                     /* in LS_ASIDE_NS: then the service is put aside for as long */
+#define LS_ASIDE_NS (3600 * SECOND_NS)
+#define LS_BACK_OFF_NS (2 * SECOND_NS)          /* after a failure */
+#define LS_LEAVES_NS (30 * SECOND_NS)           /* after a failure a refusal is not counted */
+#define LS_PRESSURE_PERCENT 10.0                /* PSI: some, avg10 of memory */
+#define LS_AVAILABLE_PERCENT 5u                 /* MemAvailable of MemTotal */
+#define LS_WATCHED_MOST 1024u                   /* processes that rules name */
+#define LS_CLIENTS_MOST 32u                     /* of the control socket */
+#define LS_REQUEST_MOST 4352u                   /* bytes of a request */
+#define LS_CLIENT_NS (10 * SECOND_NS)           /* for a client to ask, and to read the answer */
+#define LS_LEND_NS (15 * SECOND_NS)             /* for what is lent, flushed or stopped */
+#define LS_LENT_MOST 256u                       /* processes of one client */
+
+#endif

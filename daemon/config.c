@@ -1,0 +1,501 @@
+/* Reads the configuration: see config.h. inih splits the lines; what they mean is in options.def and rules.def. */
+#include "daemon/config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ini.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/places.h"
+#include "cli/suggest.h"
+#include "formats/escape.h"
+
+#define LINE_MOST 4096u
+#define ERRORS_SAID 50u                 /* of one file: who gives another file by mistake reads no thousand lines */
+
+enum section { DAEMON, STORE, SERVICE };
+enum kind { PATH, TIME, SIZE, COUNT, PERCENT, SWITCH, PATTERNS };
+
+static const char *const section_names[] = { "daemon", "store", "service", NULL };
+
+struct option {
+        enum section section;
+        const char *key;
+        enum kind kind;
+        size_t offset;                  /* in the service, or in the configuration */
+        const char *def;
+        uint64_t least, most;
+        const char *argument, *help;
+};
+
+#define IN_DAEMON(member) offsetof(struct ls_config, member)
+#define IN_STORE(member) offsetof(struct ls_config, member)
+#define IN_SERVICE(member) offsetof(struct ls_service, member)
+
+static const struct option options[] = {
+#define LS_OPTION(section, key, kind, member, def, least, most, argument, help) \
+        { section, key, kind, IN_##section(member), def, least, most, argument, help },
+#include "daemon/options.def"
+#undef LS_OPTION
+#define LS_RULE(key, member, argument, help) { SERVICE, key, PATTERNS, IN_SERVICE(member), NULL, 0, 0, argument, help },
+#include "daemon/rules.def"
+#undef LS_RULE
+};
+
+#define N_OPTIONS (sizeof(options) / sizeof(*options))
+
+struct reading {
+        struct ls_config *c;
+        const char *path;
+        FILE *file;
+        unsigned line, errors;
+        struct ls_service *service;     /* of the section that is being read */
+        int section;                    /* enum section; -1 = none, or one that is not known */
+        char text[LINE_MOST];
+};
+
+static void wrong(struct reading *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void wrong(struct reading *r, const char *fmt, ...)
+{
+        char text[512];
+        va_list ap;
+
+        if (r->errors++ >= ERRORS_SAID)
+                return;
+        va_start(ap, fmt);
+        vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        ls_error("%s:%u: %s", r->path, r->line, text);
+}
+
+int ls_service_name_ok(const char *name)
+{
+        size_t n = strlen(name);
+
+        return n > 0 && n < LS_SERVICE_NAME && *name != '.' && *name != '-' &&
+               strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == n;
+}
+
+static int read_number(const struct option *o, const char *text, uint64_t *ret)
+{
+        char copy[64], *end;
+        unsigned long long n;
+        size_t len = strlen(text);
+
+        switch (o->kind) {
+        case TIME:
+                return ls_parse_duration(text, "", ret);
+        case SIZE:
+                return ls_parse_size(text, ret);
+        case SWITCH:
+                *ret = !strcmp(text, "yes");
+                return *ret || !strcmp(text, "no") ? 0 : -EINVAL;
+        default:
+                if (!len || len >= sizeof(copy) || *text < '0' || *text > '9')
+                        return -EINVAL;
+                strcpy(copy, text);
+                if (o->kind == PERCENT && copy[len - 1] == '%')
+                        copy[len - 1] = 0;
+                errno = 0;
+                n = strtoull(copy, &end, 10);
+                *ret = n;
+                return *end || errno ? -EINVAL : 0;
+        }
+}
+
+/* The defaults of one section, which the table has as they would be written. */
+static void set_defaults(void *to, int of_service)
+{
+        for (size_t i = 0; i < N_OPTIONS; i++)
+                if ((options[i].section == SERVICE) == of_service && options[i].def)
+                        read_number(&options[i], options[i].def, (uint64_t *)((char *)to + options[i].offset));
+}
+
+void ls_service_init(struct ls_service *s, const char *name)
+{
+        memset(s, 0, sizeof(*s));
+        snprintf(s->name, sizeof(s->name), "%s", name);
+        s->where = "";
+        set_defaults(s, 1);
+}
+
+static const char *what_is_meant(const struct option *o, char *buf, size_t size)
+{
+        switch (o->kind) {
+        case TIME:
+                return o->least < 1000000000 ? "a time such as 10ms or 5s" : "a time such as 10s, 5m, 2h or 7d";
+        case SIZE:
+                return "a size such as 500M or 4G";
+        case SWITCH:
+                return "yes or no";
+        case PERCENT:
+                return "a share such as 5%";
+        default:
+                snprintf(buf, size, "a number from %llu to %llu", (unsigned long long)o->least, (unsigned long long)o->most);
+                return buf;
+        }
+}
+
+static void say_range(struct reading *r, const struct option *o, const char *value)
+{
+        const char *unit = "";
+        uint64_t by = 1;
+
+        if (o->kind == TIME) {
+                by = o->least < 1000000000 ? 1000000 : 1000000000;
+                unit = o->least < 1000000000 ? "ms" : "s";
+        }
+        wrong(r, "%s = %s: give from %llu%s to %llu%s", o->key, value, (unsigned long long)(o->least / by), unit,
+              (unsigned long long)(o->most / by), unit);
+}
+
+static void set_value(struct reading *r, const struct option *o, void *to, const char *value)
+{
+        char buf[64];
+        uint64_t n;
+
+        if (read_number(o, value, &n) < 0)
+                wrong(r, "%s = %s: give %s", o->key, value, what_is_meant(o, buf, sizeof(buf)));
+        else if (o->most && (n < o->least || n > o->most))
+                say_range(r, o, value);
+        else
+                *(uint64_t *)to = n;
+}
+
+static void set_path(struct reading *r, const struct option *o, char **to, const char *value)
+{
+        if (*value != '/') {
+                wrong(r, "%s = %s: give an absolute path", o->key, value);
+                return;
+        }
+        free(*to);
+        *to = strdup(value);
+}
+
+/* A user is kept as a number: names are asked for once, and never while programs are looked at. */
+static char *user_number(struct reading *r, const char *value)
+{
+        struct passwd *pw;
+
+        if (*value && strspn(value, "0123456789") == strlen(value) && strlen(value) < 10)
+                return strdup(value);
+        pw = getpwnam(value);
+        if (!pw) {
+                wrong(r, "user = %s: there is no such user", value);
+                return NULL;
+        }
+        return ls_print("%lu", (unsigned long)pw->pw_uid);
+}
+
+static void add_pattern(struct reading *r, const struct option *o, struct ls_patterns *to, const char *value)
+{
+        char *text;
+
+        if (!*value || (!strcmp(o->key, "env") && *value == '=')) {
+                wrong(r, "%s = %s: give %s", o->key, value, o->argument);
+                return;
+        }
+        if (to->n == LS_PATTERNS_MOST) {
+                wrong(r, "%s: more than %u patterns", o->key, LS_PATTERNS_MOST);
+                return;
+        }
+        text = !strcmp(o->key, "user") ? user_number(r, value) : strdup(value);
+        if (text)
+                to->text[to->n++] = text;
+}
+
+static void unknown_key(struct reading *r, const char *key)
+{
+        const char *words[N_OPTIONS + 1], *near;
+        unsigned n = 0;
+
+        for (size_t i = 0; i < N_OPTIONS; i++)
+                if ((int)options[i].section == r->section)
+                        words[n++] = options[i].key;
+        words[n] = NULL;
+        near = ls_suggest(key, words);
+        if (near)
+                wrong(r, "unknown key '%s' in [%s]; did you mean '%s'?", key, section_names[r->section], near);
+        else
+                wrong(r, "unknown key '%s' in [%s] (luasample-daemon.conf(5) lists all)", key, section_names[r->section]);
+}
+
+/* Called by inih for each "key = value". */
+static int take_value(void *ctx, const char *section, const char *key, const char *value)
+{
+        struct reading *r = ctx;
+        size_t i = 0;
+        char *base;
+        uint64_t *seen;
+
+        if (r->section < 0) {
+                if (!*section)
+                        wrong(r, "'%s' stands in no section; begin with [daemon], [store] or [service NAME]", key);
+                return 1;
+        }
+        while (i < N_OPTIONS && ((int)options[i].section != r->section || strcmp(options[i].key, key)))
+                i++;
+        if (i == N_OPTIONS) {
+                unknown_key(r, key);
+                return 1;
+        }
+        base = r->section == SERVICE ? (char *)r->service : (char *)r->c;
+        seen = r->section == SERVICE ? &r->service->seen : &r->c->seen;
+        if (options[i].kind != PATTERNS && *seen & 1ull << i)
+                wrong(r, "'%s' is given twice", key);
+        *seen |= 1ull << i;
+        if (options[i].kind == PATTERNS)
+                add_pattern(r, &options[i], (struct ls_patterns *)(void *)(base + options[i].offset), value);
+        else if (options[i].kind == PATH)
+                set_path(r, &options[i], (char **)(void *)(base + options[i].offset), value);
+        else
+                set_value(r, &options[i], base + options[i].offset, value);
+        return 1;
+}
+
+static struct ls_service *find_service(struct reading *r, const char *name)
+{
+        struct ls_config *c = r->c;
+        struct ls_service *s;
+
+        for (unsigned i = 0; i < c->n_services; i++)
+                if (!strcmp(c->services[i].name, name))
+                        return &c->services[i];
+        if (c->n_services == LS_SERVICES_MOST) {
+                wrong(r, "more than %u services", LS_SERVICES_MOST);
+                return NULL;
+        }
+        s = &c->services[c->n_services];
+        ls_service_init(s, name);
+        c->texts[c->n_services] = ls_print("%s:%u", r->path, r->line);
+        s->where = c->texts[c->n_services++];
+        return s;
+}
+
+static void begin_section(struct reading *r, char *name)
+{
+        char *end = strrchr(name, ']');
+        const char *near;
+
+        r->section = -1;
+        r->service = NULL;
+        if (!end) {
+                wrong(r, "a ] is missing");
+                return;
+        }
+        *end = 0;
+        if (!strncmp(name, "service ", 8)) {
+                name += 8 + strspn(name + 8, " ");
+                if (!ls_service_name_ok(name)) {
+                        wrong(r, "[service %s]: a name has letters, digits, _, . and -, at most %u", name, LS_SERVICE_NAME - 1);
+                        return;
+                }
+                r->service = find_service(r, name);
+                r->section = r->service ? SERVICE : -1;
+                return;
+        }
+        for (int i = 0; i < SERVICE; i++)
+                if (!strcmp(name, section_names[i]))
+                        r->section = i;
+        if (r->section >= 0)
+                return;
+        near = ls_suggest(name, section_names);
+        if (!strcmp(name, "service"))
+                wrong(r, "[service]: a service needs a name, such as [service web]");
+        else if (near)
+                wrong(r, "unknown section [%s]; did you mean [%s]?", name, near);
+        else
+                wrong(r, "unknown section [%s]; there are [daemon], [store] and [service NAME]", name);
+}
+
+/* For inih: the next line. What it would pass over is looked at here, where the number of the line is known. */
+static char *next_line(char *to, int size, void *stream)
+{
+        struct reading *r = stream;
+        size_t len, blank;
+        int c;
+
+        if (!fgets(r->text, sizeof(r->text), r->file))
+                return NULL;
+        r->line++;
+        len = strlen(r->text);
+        if (len + 1 == sizeof(r->text) || len + 2 >= (size_t)size) {
+                wrong(r, "the line has more than %d bytes", size - 3);
+                while (len + 1 == sizeof(r->text) && r->text[len - 1] != '\n' && (c = getc(r->file)) != EOF && c != '\n')
+                        ;
+                r->text[0] = 0;
+        }
+        if (r->line == 1 && !strncmp(r->text, "\xef\xbb\xbf", 3))
+                memmove(r->text, r->text + 3, strlen(r->text + 3) + 1);
+        blank = strspn(r->text, " \t\r\n");
+        memcpy(to, r->text, strlen(r->text) + 1);
+        if (!r->text[blank] || r->text[blank] == ';' || r->text[blank] == '#')
+                return to;
+        if (!blank && r->text[0] == '[') {
+                begin_section(r, r->text + 1);
+        } else if (blank || !strpbrk(r->text, "=:")) {
+                wrong(r, blank ? "a line cannot begin with a space" : "neither [section] nor key = value");
+                *to = 0;
+        }
+        return to;
+}
+
+/* What decides what root attaches to is nobody else's to write. */
+static int check_owner(const char *path, FILE *f)
+{
+        struct stat st;
+
+        if (fstat(fileno(f), &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode)) {
+                ls_error("%s: not a file", path);
+                return -EINVAL;
+        }
+        if ((st.st_uid == geteuid() || st.st_uid == 0) && !(st.st_mode & S_IWOTH))
+                return 0;
+        ls_error("%s: others can write to it; make it yours, and chmod o-w", path);
+        return -EPERM;
+}
+
+static int read_file(struct ls_config *c, const char *path, int must_exist)
+{
+        struct reading r = { .c = c, .path = path, .section = -1 };
+        int error = 0;
+
+        r.file = fopen(path, "re");
+        if (!r.file) {
+                if (errno == ENOENT && !must_exist)
+                        return 0;
+                error = -errno;
+                ls_error("%s: %s", path, strerror(-error));
+                return error;
+        }
+        c->n_files++;
+        c->seen = 0;
+        for (unsigned i = 0; i < c->n_services; i++)
+                c->services[i].seen = 0;
+        error = check_owner(path, r.file);
+        if (!error && ini_parse_stream(next_line, &r, take_value, &r) && !r.errors)
+                wrong(&r, "not understood");
+        if (!error && ferror(r.file))
+                wrong(&r, "cannot be read");
+        fclose(r.file);
+        if (r.errors > ERRORS_SAID)
+                ls_error("%s: %u errors more", path, r.errors - ERRORS_SAID);
+        return error ? error : r.errors ? -EINVAL : 0;
+}
+
+static int is_drop_in(const struct dirent *e)
+{
+        size_t n = strlen(e->d_name);
+
+        return n > 5 && *e->d_name != '.' && !strcmp(e->d_name + n - 5, ".conf");
+}
+
+static int read_drop_ins(struct ls_config *c, const char *path)
+{
+        struct dirent **entries;
+        char *dir = ls_print("%s.d", path);
+        int n = dir ? scandir(dir, &entries, is_drop_in, alphasort) : -1, error = 0;
+
+        for (int i = 0; i < n; i++) {
+                char *file = ls_print("%s/%s", dir, entries[i]->d_name);
+                int r = file ? read_file(c, file, 1) : -ENOMEM;
+
+                error = error ? error : r;
+                free(file);
+                free(entries[i]);
+        }
+        if (n >= 0)
+                free(entries);
+        free(dir);
+        return error;
+}
+
+static int has_rule(const struct ls_service *s)
+{
+        unsigned n = 0;
+
+#define LS_RULE(key, member, argument, help) n += s->member.n;
+#include "daemon/rules.def"
+#undef LS_RULE
+        return n != 0;
+}
+
+/* What no single line can tell. */
+static int check_whole(struct ls_config *c, int user)
+{
+        int error = 0;
+
+        for (unsigned i = 0; i < c->n_services; i++)
+                if (!has_rule(&c->services[i])) {
+                        ls_error("%s: [service %s] names no program: give exe, cmd, user, cgroup, unit, container or env",
+                                 c->services[i].where, c->services[i].name);
+                        error = -EINVAL;
+                }
+        if (!c->store)
+                c->store = ls_place_store(user);
+        if (!c->socket)
+                c->socket = ls_place_socket(user);
+        if (c->store && c->socket)
+                return error;
+        ls_error("--user: there is no place for the %s: set %s", c->store ? "socket" : "store",
+                 c->store ? "XDG_RUNTIME_DIR" : "HOME");
+        return -EINVAL;
+}
+
+int ls_config_read(const char *path, int must_exist, int user, struct ls_config *c)
+{
+        int error, more;
+
+        memset(c, 0, sizeof(*c));
+        set_defaults(c, 0);
+        c->services = calloc(LS_SERVICES_MOST, sizeof(*c->services));
+        if (!c->services)
+                return -ENOMEM;
+        error = read_file(c, path, must_exist);
+        more = read_drop_ins(c, path);
+        error = error ? error : more;
+        more = check_whole(c, user);
+        error = error ? error : more;
+        if (error)
+                ls_config_done(c);
+        return error;
+}
+
+static void patterns_done(struct ls_patterns *p)
+{
+        while (p->n)
+                free(p->text[--p->n]);
+}
+
+void ls_config_done(struct ls_config *c)
+{
+        for (unsigned i = 0; i < c->n_services; i++) {
+#define LS_RULE(key, member, argument, help) patterns_done(&c->services[i].member);
+#include "daemon/rules.def"
+#undef LS_RULE
+                free(c->texts[i]);
+        }
+        free(c->services);
+        free(c->store);
+        free(c->socket);
+        memset(c, 0, sizeof(*c));
+}
+
+void ls_config_list(void)
+{
+        for (size_t i = 0; i < N_OPTIONS; i++)
+                printf("%s\t%s\t%s\t%s\t%s\n", section_names[options[i].section], options[i].key, options[i].argument,
+                       options[i].def ? options[i].def : "-", options[i].help);
+}

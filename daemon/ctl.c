@@ -1,0 +1,210 @@
+/* The command luasample ctl: asks the daemon, and shows what it answers. */
+#include "daemon/client/client.h"
+#include "daemon/commands.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <yajl/yajl_tree.h>
+
+#include "cli/places.h"
+#include "cli/suggest.h"
+#include "formats/escape.h"
+
+static struct { char *socket; int json; } opt;
+
+static const struct poptOption options[] = {
+        { "socket", 0, POPT_ARG_STRING, &opt.socket, 0, "socket of the daemon (LUASAMPLE_SOCKET, else that of the host)", "PATH" },
+        { "json", 0, POPT_ARG_NONE, &opt.json, 0, "print the answer as JSON", NULL },
+        POPT_TABLEEND
+};
+
+static const char *text_of(yajl_val v, const char *key)
+{
+        const char *path[] = { key, NULL };
+        yajl_val found = yajl_tree_get(v, path, yajl_t_string);
+
+        return found ? YAJL_GET_STRING(found) : "";
+}
+
+static long long number_of(yajl_val v, const char *key)
+{
+        const char *path[] = { key, NULL };
+        yajl_val found = yajl_tree_get(v, path, yajl_t_number);
+
+        return found && YAJL_IS_INTEGER(found) ? YAJL_GET_INTEGER(found) : 0;
+}
+
+static yajl_val array_of(yajl_val v, const char *key)
+{
+        const char *path[] = { key, NULL };
+
+        return yajl_tree_get(v, path, yajl_t_array);
+}
+
+static void show_service(yajl_val s)
+{
+        printf("%-16s %-10s %3lld of %lld", text_of(s, "name"), text_of(s, "state"), number_of(s, "recorded"),
+               number_of(s, "processes"));
+        printf("  %lld chunks, %lld KiB", number_of(s, "chunks"), number_of(s, "bytes") / 1024);
+        if (number_of(s, "aside_s"))
+                printf("  for %lld s", number_of(s, "aside_s"));
+        if (*text_of(s, "reason"))
+                printf("  (%s)", text_of(s, "reason"));
+        putchar('\n');
+}
+
+static void show_status(yajl_val v)
+{
+        yajl_val services = array_of(v, "services");
+
+        printf("daemon %lld, version %s, for %lld s; store %s\n", number_of(v, "pid"), text_of(v, "version"),
+               number_of(v, "uptime_s"), text_of(v, "store"));
+        if (number_of(v, "disk_full"))
+                printf("the store's disk is full: nothing is recorded\n");
+        if (number_of(v, "disk_full_s"))
+                printf("%lld s were not recorded, for lack of disk space\n", number_of(v, "disk_full_s"));
+        if (*text_of(v, "pressure"))
+                printf("nothing is attached to: %s\n", text_of(v, "pressure"));
+        if (number_of(v, "pruned_chunks"))
+                printf("%lld chunks were removed (%lld KiB)\n", number_of(v, "pruned_chunks"), number_of(v, "pruned_bytes") / 1024);
+        if (number_of(v, "commit_errors"))
+                printf("%lld times a chunk could not be stored: %s\n", number_of(v, "commit_errors"), text_of(v, "commit_error"));
+        if (number_of(v, "processes_left_out"))
+                printf("%lld processes are too many to be watched\n", number_of(v, "processes_left_out"));
+        if (!services || !YAJL_GET_ARRAY(services)->len)
+                printf("no services: the configuration has no [service NAME]\n");
+        for (size_t i = 0; services && i < YAJL_GET_ARRAY(services)->len; i++)
+                show_service(YAJL_GET_ARRAY(services)->values[i]);
+}
+
+static void show_targets(yajl_val v)
+{
+        if (!YAJL_IS_ARRAY(v))
+                return;
+        for (size_t i = 0; i < YAJL_GET_ARRAY(v)->len; i++) {
+                yajl_val t = YAJL_GET_ARRAY(v)->values[i];
+
+                printf("%7lld %-16s %-16s %-9s %6lld s", number_of(t, "pid"), text_of(t, "name"), text_of(t, "service"),
+                       text_of(t, "state"), number_of(t, "since_s"));
+                if (*text_of(t, "reason"))
+                        printf("  (%s)", text_of(t, "reason"));
+                putchar('\n');
+        }
+        if (!YAJL_GET_ARRAY(v)->len)
+                printf("no process matches a rule\n");
+}
+
+static const struct request {
+        const char *name;
+        int takes;                      /* PID|SERVICE */
+        void (*show)(yajl_val v);       /* NULL = there is nothing to show */
+} requests[] = {
+        { "status", 0, show_status }, { "targets", 0, show_targets }, { "attach", 1, NULL }, { "detach", 1, NULL },
+        { "reload", 0, NULL }, { "flush", 0, NULL }, { "stop", 0, NULL },
+};
+
+#define N_REQUESTS (sizeof(requests) / sizeof(*requests))
+
+static const struct request *find_request(const char *name)
+{
+        const char *words[N_REQUESTS + 1], *near;
+
+        for (size_t i = 0; i < N_REQUESTS; i++) {
+                if (!strcmp(requests[i].name, name))
+                        return &requests[i];
+                words[i] = requests[i].name;
+        }
+        words[N_REQUESTS] = NULL;
+        near = ls_suggest(name, words);
+        if (near)
+                ls_error("ctl: unknown request '%s'; did you mean '%s'?", name, near);
+        else
+                ls_error("ctl: unknown request '%s' (luasample ctl --help lists all)", name);
+        return NULL;
+}
+
+static int show(const struct request *r, const char *answer)
+{
+        char why[128];
+        yajl_val v;
+
+        if (opt.json) {
+                puts(answer);
+                return 0;
+        }
+        if (!r->show)
+                return 0;
+        v = yajl_tree_parse(answer, why, sizeof(why));
+        if (!v) {
+                ls_error("ctl: the answer of the daemon is not understood; is it of another version?");
+                return LS_EXIT_FAIL;
+        }
+        r->show(v);
+        yajl_tree_free(v);
+        return 0;
+}
+
+static int ask(const struct request *r, const char *argument)
+{
+        char *path = opt.socket ? strdup(opt.socket) : ls_place_of_socket(), *answer = NULL;
+        char *line = argument ? ls_print("%s %s", r->name, argument) : strdup(r->name);
+        int fd = path && line ? ls_client_ask(path, line, &answer) : -ENOENT, status = LS_EXIT_FAIL;
+
+        if (fd >= 0) {
+                status = show(r, answer);
+                close(fd);
+        } else if (fd == -EPROTO) {
+                ls_error("ctl: %s", answer);
+        } else if (fd == -ENOENT || fd == -ECONNREFUSED) {
+                ls_error("ctl: no daemon listens at %s: start it with luasample daemon, or name its socket with --socket",
+                         path ? path : "a socket");
+        } else if (fd == -EPERM || fd == -EACCES) {
+                ls_error("ctl: %s: only root and the daemon's own user may ask it", path);
+        } else {
+                ls_error("ctl: %s: %s", path, strerror(-fd));
+        }
+        free(answer);
+        free(line);
+        free(path);
+        return status;
+}
+
+static int run_words(const char **words)
+{
+        const struct request *r = words && words[0] ? find_request(words[0]) : NULL;
+        unsigned n = 0;
+
+        while (words && words[n])
+                n++;
+        if (!n)
+                ls_error("ctl: what is asked? status, targets, attach, detach, reload, flush or stop");
+        if (!r)
+                return LS_EXIT_USAGE;
+        if (n != (r->takes ? 2u : 1u) || (r->takes && strpbrk(words[1], " \n"))) {
+                ls_error(r->takes ? "ctl: %s: give one PID or SERVICE" : "ctl: %s takes no argument", r->name);
+                return LS_EXIT_USAGE;
+        }
+        return ask(r, r->takes ? words[1] : NULL);
+}
+
+static int ctl_run(int argc, const char **argv)
+{
+        poptContext ctx = ls_options_begin(&ls_cmd_ctl, argc, argv, 0);
+        int val = ls_options_next(&ls_cmd_ctl, ctx);
+        int status = val == -3 ? 0 : val == -1 ? run_words(poptGetArgs(ctx)) : LS_EXIT_USAGE;
+
+        poptFreeContext(ctx);
+        return status;
+}
+
+const struct ls_command ls_cmd_ctl = {
+        .name = "ctl",
+        .summary = "ask the daemon what it does, and tell it what to do",
+        .usage = "[OPTION...] status|targets|attach PID|SERVICE|detach PID|SERVICE|reload|flush|stop",
+        .options = options,
+        .run = ctl_run,
+};

@@ -1,0 +1,157 @@
+/* The daemon's state, and what its parts share. daemon.c: the command; supervisor.c: the loop; scan.c: which programs there are;
+ * recorder.c: the child that records one; decide.c: who is recorded next, failures; incoming.c: from the recorders into the
+ * store; socket.c, requests.c: ctl; pressure.c: memory. One thread; nothing here opens what a target names. */
+#ifndef LS_DAEMON_DAEMON_H
+#define LS_DAEMON_DAEMON_H
+
+#include <poll.h>
+
+#include "daemon/config.h"
+#include "daemon/bounds.h"
+#include "daemon/proc.h"
+#include "store/store.h"
+
+enum ls_watch_state {
+        LS_WATCH_WAITING,               /* for its turn; the reason says for what */
+        LS_WATCH_STARTING,              /* its recorder is there and has not attached yet */
+        LS_WATCH_RECORDING,
+        LS_WATCH_ENDING,                /* its recorder was asked to end */
+        LS_WATCH_REFUSED,               /* it cannot be recorded; tried again at retry_ns */
+        LS_WATCH_OFF,                   /* LUASAMPLE=off, or detached by ctl */
+        LS_WATCH_LENT,
+};
+extern const char *const ls_watch_names[];
+
+struct ls_watched {                     /* a process that a rule names */
+        pid_t pid;
+        uint64_t start_ticks, changed_ns;       /* when it was first seen with this program; CLOCK_MONOTONIC */
+        char comm[LS_COMM];
+        char service[LS_SERVICE_NAME];
+        enum ls_watch_state state;
+        char reason[256];
+        int there;                      /* seen in the look that is being made */
+        int asked;                      /* ctl attach: no rule is needed */
+        int stale;                      /* of a configuration before: forgotten as soon as its recorder has ended */
+        int off, lent;                  /* ctl detach, LUASAMPLE=off; a client has it */
+        unsigned refusals, commits;
+        uint64_t retry_ns, since_ns;    /* since: of the state */
+        pid_t recorder;                 /* 0 = none */
+        int err_fd;                     /* its stderr; -1 = none */
+        int attached;                   /* it has said so */
+        int killed;
+        char dir[160];                  /* its directory in incoming */
+        char control[108];              /* its --control; empty = none */
+        char line[512];                 /* of its stderr, so far */
+        size_t n_line;
+};
+
+struct ls_serving {                     /* a service while the daemon runs; kept across reloads */
+        char name[LS_SERVICE_NAME];
+        int off;                        /* ctl detach */
+        int proven;                     /* its first process was recorded long enough */
+        unsigned failures;              /* in the last LS_ASIDE_NS */
+        uint64_t failed_ns, aside_until_ns, retry_ns;
+        char reason[256];
+        uint64_t chunks, bytes;         /* committed since the daemon began */
+};
+
+struct ls_client {
+        int fd;                         /* -1 = none */
+        size_t n_in;
+        char in[LS_REQUEST_MOST];
+        char *out;                      /* NULL = nothing yet */
+        size_t n_out, at_out;
+        uint64_t until_ns;              /* then it is hung up on */
+        enum { LS_PENDING_NONE, LS_PENDING_LEND, LS_PENDING_FLUSH, LS_PENDING_STOP } pending;
+        int holds;                      /* what is lent comes back when it goes */
+        pid_t lent[LS_LENT_MOST];
+        unsigned n_lent;
+        unsigned *flush_from;           /* commits of each watched process when the flush began */
+};
+
+struct ls_seen {                        /* a process that no rule names */
+        pid_t pid;
+        uint64_t start_ticks;
+        char comm[LS_COMM];
+        uint64_t first_ns;
+};
+
+struct ls_daemon {
+        const char *config_path;
+        int must_exist, user;
+        struct ls_config config;
+        struct ls_store store;
+        struct ls_watched *watched[LS_WATCHED_MOST];
+        unsigned n_watched, left_out;   /* left_out: named by rules, beyond LS_WATCHED_MOST */
+        struct ls_serving *servings;    /* [LS_SERVICES_MOST + 1] */
+        unsigned n_servings;
+        struct ls_seen *seen;           /* in the order of pids */
+        size_t n_seen;
+        struct ls_client clients[LS_CLIENTS_MOST];
+        int signal_fd, listener;
+        char *made_socket;              /* to be removed at the end */
+        uint64_t start_ns, next_scan_ns, next_work_ns, next_prune_ns;
+        const char *pressure;           /* NULL = none */
+        int full;                       /* the store's disk has no room */
+        uint64_t full_since_ns, full_ns;
+        uint64_t pruned_chunks, pruned_bytes, commit_errors;
+        char commit_error[512];
+        int stopping;
+};
+
+uint64_t ls_daemon_now(void);
+/* A line on stderr: "[ luasample: ... ]". */
+void ls_daemon_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* supervisor.c: runs until it is told to stop. Returns the exit status. */
+int ls_supervise(struct ls_daemon *d);
+/* The configuration anew. Returns 0, or -errno with the first error in why: then the old one stays. */
+int ls_daemon_reload(struct ls_daemon *d, char *why, size_t size);
+struct ls_watched *ls_daemon_find(struct ls_daemon *d, pid_t pid);
+const struct ls_service *ls_daemon_service(const struct ls_daemon *d, const char *name, struct ls_service *of_attached);
+
+/* scan.c */
+void ls_daemon_scan(struct ls_daemon *d);
+/* ctl attach PID. Returns 0 or -errno. */
+int ls_scan_attach(struct ls_daemon *d, pid_t pid);
+void ls_scan_done(struct ls_daemon *d);
+
+/* decide.c */
+struct ls_serving *ls_serving(struct ls_daemon *d, const char *name);
+void ls_decide(struct ls_daemon *d);
+void ls_watch_state(struct ls_watched *w, enum ls_watch_state state, const char *reason);
+/* Its recorder has ended; status as waitpid has it. */
+void ls_decide_ended(struct ls_daemon *d, struct ls_watched *w, int status);
+
+/* recorder.c */
+int ls_recorder_start(struct ls_daemon *d, struct ls_watched *w);
+void ls_recorder_end(struct ls_watched *w, const char *reason);
+void ls_recorder_listen(struct ls_watched *w);
+void ls_recorder_flush(struct ls_watched *w);
+/* Closes what is left of one that was reaped. */
+void ls_recorder_done(struct ls_watched *w);
+
+/* incoming.c: commits what recorders have finished, also of those that an earlier daemon left. */
+void ls_incoming(struct ls_daemon *d);
+
+/* pressure.c: why nothing should be attached to now, or NULL. */
+const char *ls_pressure(void);
+
+/* socket.c */
+int ls_socket_open(struct ls_daemon *d);
+unsigned ls_socket_poll(struct ls_daemon *d, struct pollfd *p);
+void ls_socket_handle(struct ls_daemon *d, uint64_t now);
+void ls_socket_done(struct ls_daemon *d);
+/* Answers: text is taken (to be freed by the socket); error gets "error: " before it. */
+void ls_socket_answer(struct ls_client *c, char *text);
+void ls_socket_error(struct ls_client *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* requests.c: does what a line asks for. */
+void ls_request(struct ls_daemon *d, struct ls_client *c, char *line);
+/* Those that wait for something. */
+void ls_request_pending(struct ls_daemon *d, struct ls_client *c, uint64_t now);
+void ls_request_gone(struct ls_daemon *d, struct ls_client *c);
+/* Which processes are lent now; after a look for programs, too. */
+void ls_request_lent(struct ls_daemon *d);
+
+#endif

@@ -1,0 +1,200 @@
+/* Reads /proc: see proc.h. */
+#include "daemon/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KERNEL_THREAD 0x00200000u       /* PF_KTHREAD of the flags in stat */
+
+/* Up to size - 1 bytes, ended by a 0. Returns their number or -errno. */
+static ssize_t read_text(pid_t pid, const char *name, char *to, size_t size)
+{
+        char path[64];
+        size_t n = 0;
+        ssize_t got;
+        int fd, error = 0;
+
+        snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        while (n < size - 1 && (got = read(fd, to + n, size - 1 - n)) != 0) {
+                if (got < 0 && errno == EINTR)
+                        continue;
+                if (got < 0) {
+                        error = -errno;
+                        break;
+                }
+                n += (size_t)got;
+        }
+        close(fd);
+        to[n] = 0;
+        return error ? error : (ssize_t)n;
+}
+
+int ls_proc_identify(pid_t pid, struct ls_proc_id *ret)
+{
+        char text[1024], *open_at, *close_at;
+        unsigned flags;
+        unsigned long long start;
+        ssize_t n = read_text(pid, "stat", text, sizeof(text));
+        size_t len;
+
+        if (n < 0)
+                return (int)n;
+        open_at = strchr(text, '(');
+        close_at = strrchr(text, ')');  /* the name may hold any of these */
+        if (!open_at || !close_at || close_at < open_at ||
+            sscanf(close_at + 1, " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ret->state,
+                   &flags, &start) != 3)
+                return -EIO;
+        len = (size_t)(close_at - open_at - 1);
+        if (len >= sizeof(ret->comm))
+                len = sizeof(ret->comm) - 1;
+        memcpy(ret->comm, open_at + 1, len);
+        ret->comm[len] = 0;
+        ret->start_ticks = start;
+        ret->kernel = (flags & KERNEL_THREAD) != 0;
+        return 0;
+}
+
+/* Without what the kernel adds when the file was replaced. */
+static void read_exe(pid_t pid, char *to, size_t size)
+{
+        static const char deleted[] = " (deleted)";
+        const size_t less = sizeof(deleted) - 1;
+        char path[64];
+        ssize_t n;
+
+        snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+        n = readlink(path, to, size - 1);
+        to[n > 0 ? n : 0] = 0;
+        if (n > (ssize_t)less && !strcmp(to + (size_t)n - less, deleted))
+                to[(size_t)n - less] = 0;
+}
+
+/* The path in the line of the unified hierarchy, else that of systemd's own, else the first. */
+static void read_cgroup(pid_t pid, char *to, size_t size)
+{
+        char text[8192], *save = NULL;
+        int best = -1;
+
+        *to = 0;
+        if (read_text(pid, "cgroup", text, sizeof(text)) < 0)
+                return;
+        for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+                char *kind = strchr(line, ':'), *path = kind ? strchr(kind + 1, ':') : NULL;
+                int rank;
+
+                if (!path)
+                        continue;
+                rank = !strncmp(line, "0::", 3) && path[1] && path[2] ? 3 : !strncmp(kind, ":name=systemd:", 14) ? 2 : 1;
+                if (rank <= best)
+                        continue;
+                best = rank;
+                snprintf(to, size, "%s", path + 1);
+        }
+}
+
+/* The innermost part of the control group that systemd names so. */
+static void find_unit(const char *cgroup, char *to, size_t size)
+{
+        static const char *const kinds[] = { ".service", ".scope" };
+
+        *to = 0;
+        for (const char *p = cgroup; *p; p += strcspn(p, "/")) {
+                size_t n, k;
+
+                p += strspn(p, "/");
+                n = strcspn(p, "/");
+                for (int i = 0; i < 2; i++) {
+                        k = strlen(kinds[i]);
+                        if (n > k && n < size && !strncmp(p + n - k, kinds[i], k)) {
+                                memcpy(to, p, n);
+                                to[n] = 0;
+                        }
+                }
+        }
+}
+
+/* The last run of 64 hexadecimal digits, as docker, containerd, cri-o and podman have it. */
+static void find_container(const char *cgroup, char to[65])
+{
+        *to = 0;
+        for (const char *p = cgroup; *p; p++) {
+                size_t n = strspn(p, "0123456789abcdef");
+
+                if (n == 64) {
+                        memcpy(to, p, 64);
+                        to[64] = 0;
+                }
+                if (n)
+                        p += n - 1;
+        }
+}
+
+int ls_program_read(pid_t pid, struct ls_proc *p)
+{
+        char path[64];
+        struct stat st;
+        ssize_t n;
+
+        memset(p, 0, sizeof(*p));
+        p->pid = pid;
+        snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+        if (stat(path, &st) < 0)
+                return -errno;
+        p->uid = st.st_uid;
+        read_exe(pid, p->exe, sizeof(p->exe));
+        n = read_text(pid, "cmdline", p->cmd, sizeof(p->cmd));
+        while (n > 0 && !p->cmd[n - 1])
+                n--;
+        for (ssize_t i = 0; i < n; i++)
+                if (!p->cmd[i])
+                        p->cmd[i] = ' ';
+        read_cgroup(pid, p->cgroup, sizeof(p->cgroup));
+        find_unit(p->cgroup, p->unit, sizeof(p->unit));
+        find_container(p->cgroup, p->container);
+        return 0;
+}
+
+int ls_proc_env(pid_t pid, const char *name, char *ret, size_t size)
+{
+        char path[64], *entry = NULL;
+        size_t room = 0, len = strlen(name);
+        int found = 0;
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+        f = fopen(path, "re");
+        if (!f)
+                return -errno;
+        errno = 0;
+        while (!found && getdelim(&entry, &room, 0, f) > 0)
+                if (!strncmp(entry, name, len) && entry[len] == '=') {
+                        snprintf(ret, size, "%s", entry + len + 1);
+                        found = 1;
+                }
+        if (!found && ferror(f))
+                found = errno ? -errno : -EIO;
+        free(entry);
+        fclose(f);
+        return found;
+}
+
+uint64_t ls_proc_age_ns(uint64_t start_ticks)
+{
+        const uint64_t hz = (uint64_t)sysconf(_SC_CLK_TCK);
+        uint64_t now, start = start_ticks * (1000000000u / hz);
+        struct timespec ts;
+
+        clock_gettime(CLOCK_BOOTTIME, &ts);
+        now = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+        return now > start ? now - start : 0;
+}

@@ -1,0 +1,397 @@
+/* What ctl and the recorders of others ask for: see daemon.h. Text of targets is valid UTF-8 without control characters in the
+ * answers. */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <yajl/yajl_gen.h>
+
+#include "cli/suggest.h"
+#include "formats/escape.h"
+
+#define FLUSH_LOOK_NS 50000000ull
+
+static void put_text(yajl_gen g, const char *key, const char *value)
+{
+        char *visible = ls_visible(value, strlen(value));
+
+        yajl_gen_string(g, (const unsigned char *)key, strlen(key));
+        yajl_gen_string(g, (const unsigned char *)(visible ? visible : ""), visible ? strlen(visible) : 0);
+        free(visible);
+}
+
+static void put_number(yajl_gen g, const char *key, uint64_t value)
+{
+        yajl_gen_string(g, (const unsigned char *)key, strlen(key));
+        yajl_gen_integer(g, (long long)value);
+}
+
+static void put_key(yajl_gen g, const char *key)
+{
+        yajl_gen_string(g, (const unsigned char *)key, strlen(key));
+}
+
+/* "ok " and what was made. */
+static char *finish(yajl_gen g)
+{
+        const unsigned char *text;
+        size_t len;
+        char *answer = NULL;
+
+        if (g && yajl_gen_get_buf(g, &text, &len) == yajl_gen_status_ok)
+                answer = ls_print("ok %.*s\n", (int)len, (const char *)text);
+        if (g)
+                yajl_gen_free(g);
+        return answer ? answer : strdup("error: no memory\n");
+}
+
+static uint64_t seconds_until(uint64_t then, uint64_t now)
+{
+        return then > now ? (then - now + SECOND_NS - 1) / SECOND_NS : 0;
+}
+
+static void put_service(const struct ls_daemon *d, yajl_gen g, const struct ls_serving *s, uint64_t now)
+{
+        unsigned n = 0, recorded = 0;
+        const char *reason = s->reason;
+
+        for (unsigned i = 0; i < d->n_watched; i++) {
+                if (strcmp(d->watched[i]->service, s->name))
+                        continue;
+                n++;
+                recorded += d->watched[i]->state == LS_WATCH_RECORDING;
+                if (!*reason && d->watched[i]->state != LS_WATCH_RECORDING)
+                        reason = d->watched[i]->reason;
+        }
+        if (!n && !*reason)
+                reason = "no program matches its rule";
+        yajl_gen_map_open(g);
+        put_text(g, "name", s->name);
+        put_text(g, "state", s->off ? "detached" : s->aside_until_ns > now ? "aside" : recorded ? "recording" : "waiting");
+        put_number(g, "processes", n);
+        put_number(g, "recorded", recorded);
+        put_number(g, "chunks", s->chunks);
+        put_number(g, "bytes", s->bytes);
+        put_number(g, "failures", s->failures);
+        put_number(g, "aside_s", seconds_until(s->aside_until_ns, now));
+        put_text(g, "reason", reason);
+        yajl_gen_map_close(g);
+}
+
+static void do_status(struct ls_daemon *d, struct ls_client *c, const char *argument)
+{
+        yajl_gen g = yajl_gen_alloc(NULL);
+        uint64_t now = ls_daemon_now();
+
+        (void)argument;
+        if (g) {
+                for (unsigned i = 0; i < d->config.n_services; i++)
+                        ls_serving(d, d->config.services[i].name);
+                yajl_gen_map_open(g);
+                put_text(g, "version", LS_VERSION);
+                put_number(g, "pid", (uint64_t)getpid());
+                put_number(g, "uptime_s", (now - d->start_ns) / SECOND_NS);
+                put_text(g, "config", d->config_path);
+                put_number(g, "config_files", d->config.n_files);
+                put_text(g, "store", d->store.path);
+                put_text(g, "pressure", d->pressure ? d->pressure : "");
+                put_number(g, "disk_full", (uint64_t)d->full);
+                put_number(g, "disk_full_s", (d->full_ns + (d->full ? now - d->full_since_ns : 0)) / SECOND_NS);
+                put_number(g, "pruned_chunks", d->pruned_chunks);
+                put_number(g, "pruned_bytes", d->pruned_bytes);
+                put_number(g, "commit_errors", d->commit_errors);
+                put_text(g, "commit_error", d->commit_error);
+                put_number(g, "processes_left_out", d->left_out);
+                put_key(g, "services");
+                yajl_gen_array_open(g);
+                for (unsigned i = 0; i < d->n_servings; i++)
+                        put_service(d, g, &d->servings[i], now);
+                yajl_gen_array_close(g);
+                yajl_gen_map_close(g);
+        }
+        ls_socket_answer(c, finish(g));
+}
+
+static void do_targets(struct ls_daemon *d, struct ls_client *c, const char *argument)
+{
+        yajl_gen g = yajl_gen_alloc(NULL);
+        uint64_t now = ls_daemon_now();
+
+        (void)argument;
+        if (g)
+                yajl_gen_array_open(g);
+        for (unsigned i = 0; g && i < d->n_watched; i++) {
+                const struct ls_watched *w = d->watched[i];
+
+                yajl_gen_map_open(g);
+                put_number(g, "pid", (uint64_t)w->pid);
+                put_text(g, "name", w->comm);
+                put_text(g, "service", w->service);
+                put_text(g, "state", ls_watch_names[w->state]);
+                put_number(g, "since_s", (now - w->since_ns) / SECOND_NS);
+                put_number(g, "recorder", (uint64_t)w->recorder);
+                put_number(g, "retry_s", w->state == LS_WATCH_REFUSED ? seconds_until(w->retry_ns, now) : 0);
+                put_text(g, "reason", w->reason);
+                yajl_gen_map_close(g);
+        }
+        if (g)
+                yajl_gen_array_close(g);
+        ls_socket_answer(c, finish(g));
+}
+
+/* 0 = not a number. */
+static pid_t to_pid(const char *text, char **end)
+{
+        long n;
+
+        errno = 0;
+        n = strtol(text, end, 10);
+        return *text < '0' || *text > '9' || errno || n <= 0 || n > INT_MAX ? 0 : (pid_t)n;
+}
+
+static const char *nearest_service(struct ls_daemon *d, const char *name)
+{
+        const char *words[LS_SERVICES_MOST + 1];
+
+        for (unsigned i = 0; i < d->config.n_services; i++)
+                words[i] = d->config.services[i].name;
+        words[d->config.n_services] = NULL;
+        return ls_suggest(name, words);
+}
+
+static struct ls_serving *known_service(struct ls_daemon *d, struct ls_client *c, const char *name)
+{
+        const char *near = nearest_service(d, name);
+
+        for (unsigned i = 0; i < d->config.n_services; i++)
+                if (!strcmp(d->config.services[i].name, name))
+                        return ls_serving(d, name);
+        if (near)
+                ls_socket_error(c, "there is no service %s; did you mean %s?", name, near);
+        else
+                ls_socket_error(c, "there is no service %s", name);
+        return NULL;
+}
+
+static void do_attach(struct ls_daemon *d, struct ls_client *c, const char *argument)
+{
+        char *end;
+        pid_t pid = to_pid(argument, &end);
+        struct ls_serving *s;
+        int error;
+
+        if (pid && !*end) {
+                error = ls_scan_attach(d, pid);
+                if (error == -EPERM)
+                        ls_socket_error(c, "%d: LUASAMPLE=off stands in its environment, or that cannot be read", (int)pid);
+                else if (error)
+                        ls_socket_error(c, "%d: %s", (int)pid, error == -ENOENT ? "there is no such process" : strerror(-error));
+                else
+                        ls_socket_answer(c, strdup("ok {}\n"));
+                return;
+        }
+        s = known_service(d, c, argument);
+        if (!s)
+                return;
+        s->off = 0;
+        s->aside_until_ns = s->retry_ns = 0;
+        s->failures = 0;
+        s->reason[0] = 0;
+        ls_socket_answer(c, strdup("ok {}\n"));
+}
+
+static void do_detach(struct ls_daemon *d, struct ls_client *c, const char *argument)
+{
+        char *end;
+        pid_t pid = to_pid(argument, &end);
+        struct ls_watched *w = pid && !*end ? ls_daemon_find(d, pid) : NULL;
+        struct ls_serving *s;
+
+        if (pid && !*end && !w) {
+                ls_socket_error(c, "%d: no rule names this process", (int)pid);
+                return;
+        }
+        if (w) {
+                w->off = 1;
+                if (w->recorder)
+                        ls_recorder_end(w, "detached");
+                else
+                        ls_watch_state(w, LS_WATCH_OFF, "detached");
+                ls_socket_answer(c, strdup("ok {}\n"));
+                return;
+        }
+        s = known_service(d, c, argument);
+        if (!s)
+                return;
+        s->off = 1;
+        ls_socket_answer(c, strdup("ok {}\n"));
+}
+
+static void do_reload(struct ls_daemon *d, struct ls_client *c, const char *argument)
+{
+        char why[512];
+
+        (void)argument;
+        if (ls_daemon_reload(d, why, sizeof(why)) < 0)
+                ls_socket_error(c, "%s; the configuration stays as it was", why);
+        else
+                ls_socket_answer(c, strdup("ok {}\n"));
+}
+
+static void wait_for(struct ls_client *c, int what)
+{
+        c->pending = what;
+        c->until_ns = ls_daemon_now() + LS_LEND_NS;
+}
+
+static void do_flush(struct ls_daemon *d, struct ls_client *c, const char *argument)
+{
+        (void)argument;
+        c->flush_from = calloc(LS_WATCHED_MOST * 2, sizeof(*c->flush_from));
+        if (!c->flush_from) {
+                ls_socket_error(c, "no memory");
+                return;
+        }
+        for (unsigned i = 0; i < d->n_watched; i++) {
+                struct ls_watched *w = d->watched[i];
+
+                if (w->state != LS_WATCH_RECORDING)
+                        continue;
+                ls_recorder_flush(w);
+                c->flush_from[i * 2] = (unsigned)w->recorder;
+                c->flush_from[i * 2 + 1] = w->commits;
+        }
+        wait_for(c, LS_PENDING_FLUSH);
+}
+
+static void do_stop(struct ls_daemon *d, struct ls_client *c, const char *argument)
+{
+        (void)argument;
+        d->stopping = 1;
+        wait_for(c, LS_PENDING_STOP);
+}
+
+static int is_lent(const struct ls_daemon *d, pid_t pid)
+{
+        for (unsigned i = 0; i < LS_CLIENTS_MOST; i++)
+                for (unsigned k = 0; d->clients[i].fd >= 0 && k < d->clients[i].n_lent; k++)
+                        if (d->clients[i].lent[k] == pid)
+                                return 1;
+        return 0;
+}
+
+void ls_request_lent(struct ls_daemon *d)
+{
+        for (unsigned i = 0; i < d->n_watched; i++) {
+                struct ls_watched *w = d->watched[i];
+                int before = w->lent;
+
+                w->lent = is_lent(d, w->pid);
+                if (w->lent && w->recorder) {
+                        ls_recorder_end(w, "lent");
+                } else if (w->lent && !before) {
+                        ls_watch_state(w, LS_WATCH_LENT, "");
+                } else if (!w->lent && before && w->state == LS_WATCH_LENT) {
+                        w->retry_ns = 0;
+                        w->refusals = 0;
+                        ls_watch_state(w, w->off ? LS_WATCH_OFF : LS_WATCH_WAITING, "");
+                }
+        }
+}
+
+/* The recorder of another asks for processes. They come back when the connection ends. */
+static void do_lend(struct ls_daemon *d, struct ls_client *c, const char *argument)
+{
+        const char *p = argument;
+        char *end;
+
+        while (c->n_lent < LS_LENT_MOST) {
+                pid_t pid = to_pid(p, &end);
+
+                if (!pid || (*end && *end != ',')) {
+                        c->n_lent = 0;
+                        ls_socket_error(c, "lend: give process ids, such as 1234,1235");
+                        return;
+                }
+                c->lent[c->n_lent++] = pid;
+                if (!*end)
+                        break;
+                p = end + 1;
+        }
+        c->holds = 1;
+        ls_request_lent(d);
+        wait_for(c, LS_PENDING_LEND);
+}
+
+static const struct {
+        const char *name;
+        int takes;                      /* an argument */
+        void (*run)(struct ls_daemon *d, struct ls_client *c, const char *argument);
+} requests[] = {
+        { "status", 0, do_status }, { "targets", 0, do_targets }, { "attach", 1, do_attach }, { "detach", 1, do_detach },
+        { "reload", 0, do_reload }, { "flush", 0, do_flush }, { "stop", 0, do_stop }, { "lend", 1, do_lend },
+};
+
+void ls_request(struct ls_daemon *d, struct ls_client *c, char *line)
+{
+        char *argument = strchr(line, ' ');
+
+        if (argument)
+                *argument++ = 0;
+        for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
+                if (strcmp(requests[i].name, line))
+                        continue;
+                if (requests[i].takes != (argument && *argument))
+                        ls_socket_error(c, requests[i].takes ? "%s: a process or a service is missing" : "%s takes no argument",
+                                        line);
+                else
+                        requests[i].run(d, c, argument);
+                return;
+        }
+        ls_socket_error(c, "no such request; this is luasample %s", LS_VERSION);
+}
+
+static int still_lent(struct ls_daemon *d, const struct ls_client *c)
+{
+        for (unsigned i = 0; i < c->n_lent; i++) {
+                const struct ls_watched *w = ls_daemon_find(d, c->lent[i]);
+
+                if (w && w->recorder)
+                        return 1;
+        }
+        return 0;
+}
+
+static int still_flushes(const struct ls_daemon *d, const struct ls_client *c)
+{
+        for (unsigned i = 0; i < LS_WATCHED_MOST; i++)
+                for (unsigned k = 0; c->flush_from[i * 2] && k < d->n_watched; k++)
+                        if (d->watched[k]->recorder == (pid_t)c->flush_from[i * 2] &&
+                            d->watched[k]->commits == c->flush_from[i * 2 + 1])
+                                return 1;
+        return 0;
+}
+
+void ls_request_pending(struct ls_daemon *d, struct ls_client *c, uint64_t now)
+{
+        int late = now > c->until_ns;
+
+        if (c->pending == LS_PENDING_LEND && !still_lent(d, c))
+                ls_socket_answer(c, strdup("ok {}\n"));
+        else if (c->pending == LS_PENDING_FLUSH && !still_flushes(d, c))
+                ls_socket_answer(c, strdup("ok {}\n"));
+        else if (late)
+                ls_socket_error(c, "it takes longer than %u s; see luasample ctl targets", (unsigned)(LS_LEND_NS / SECOND_NS));
+        else if (c->pending == LS_PENDING_FLUSH && d->next_work_ns > now + FLUSH_LOOK_NS)
+                d->next_work_ns = now + FLUSH_LOOK_NS;
+}
+
+void ls_request_gone(struct ls_daemon *d, struct ls_client *c)
+{
+        c->n_lent = 0;
+        ls_request_lent(d);
+}

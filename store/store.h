@@ -1,0 +1,77 @@
+/* The daemon's store: a directory of whole traces, by service and time. Called by the daemon, which writes it, by `luasample
+ * store`, and by the commands that read a time of it.
+ *
+ *      version                         what this is, one line
+ *      lock                            flock of the daemon, or of `store prune`
+ *      incoming/RECORDING/trace[.N]    what recorders write
+ *      services/SERVICE/DAY/CHUNK      what is committed: 2026-11-22/143000.125-60000-4711-0.luasample has begun at 14:30:00.125
+ *                                      UTC, is of 60 s of the process 4711, and was not merged
+ *
+ * The names are the index: nothing else has to be kept whole. A chunk comes by one rename, and is never changed. */
+#ifndef LS_STORE_STORE_H
+#define LS_STORE_STORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define LS_STORE_SERVICE 64u            /* bytes of a service's name, with the 0 */
+#define LS_STORE_DAY 11u                /* "2026-11-22" */
+#define LS_STORE_CHUNK 64u
+
+struct ls_store {
+        int fd, services_fd, incoming_fd;       /* directories */
+        int lock_fd;                    /* -1 = not locked by us */
+        char *path;
+};
+
+struct ls_chunk {
+        char service[LS_STORE_SERVICE], day[LS_STORE_DAY], name[LS_STORE_CHUNK];
+        uint64_t begin_ms, end_ms;      /* CLOCK_REALTIME */
+        uint32_t pid;
+        uint32_t level;                 /* 0 = as it was recorded; else it was merged */
+        uint64_t size;                  /* on the disk */
+};
+
+struct ls_chunks {
+        struct ls_chunk *v;
+        size_t n, room;
+        unsigned foreign;               /* names among them that are none of chunks */
+};
+
+enum ls_store_mode { LS_STORE_READ, LS_STORE_WRITE };
+
+/* Opens path; WRITE makes it when it is not there or empty, and locks it. Returns 0, or -errno after a line. */
+int ls_store_open(struct ls_store *s, const char *path, enum ls_store_mode mode);
+void ls_store_close(struct ls_store *s);
+
+/* The chunks of a service, NULL = of all, that overlap the time, in the order of service and time. Returns 0 or -errno. */
+int ls_store_list(const struct ls_store *s, const char *service, uint64_t from_ms, uint64_t to_ms, struct ls_chunks *ret);
+void ls_chunks_done(struct ls_chunks *c);
+/* For reading, never through a link. Returns the descriptor or -errno. */
+int ls_store_open_chunk(const struct ls_store *s, const struct ls_chunk *c);
+int ls_store_remove(const struct ls_store *s, const struct ls_chunk *c);
+
+/* Puts the file name of the directory from_fd, which nobody writes any more, into the store, on the disk when it returns.
+ * Returns 0 or -errno: then it is where it was. */
+int ls_store_commit(const struct ls_store *s, int from_fd, const char *name, struct ls_chunk *c);
+
+/* Names and times. Returns 0, or -EINVAL: not a name of ours. */
+int ls_chunk_parse(const char *day, const char *name, struct ls_chunk *ret);
+void ls_chunk_name(struct ls_chunk *c);         /* day and name, of the times, pid and level */
+
+struct ls_store_limits {
+        uint64_t max_age_ms, max_size, min_free;        /* min_free in percent */
+};
+struct ls_pruned {
+        unsigned n;
+        uint64_t bytes;
+        unsigned by_age, by_size, by_free;
+};
+/* Removes what is too much, the oldest first. Returns 0 or -errno. */
+int ls_store_prune(const struct ls_store *s, const struct ls_store_limits *limits, uint64_t now_ms, struct ls_pruned *ret);
+/* Whether the file system has at least that share free; 1 when it cannot be known. */
+int ls_store_has_room(const struct ls_store *s, uint64_t min_free);
+uint64_t ls_store_now_ms(void);
+
+#endif

@@ -1,0 +1,141 @@
+"""The control socket: requests, refusals, hostile clients; stores and sockets that cannot be used."""
+import os
+import socket
+import stat
+import time
+
+from shared import Daemon, Service, check, check_once, rule, s, suite, until
+
+
+@suite.test("ctl", "attach, detach, flush, stop; one line for what is wrong", quick=True)
+def ctl():
+    a, loose = Service("unit"), Service("loose")
+    d = Daemon(rule("unit"), chunk="1m")
+    d.until_state(a.pid, "recording")
+    d.ctl("attach", str(loose.pid)).ok()
+    d.until_state(loose.pid, "recording")
+    d.ctl("flush").ok()
+    check(len(d.chunks("unit")) == 1 and len(d.chunks("attached")) == 1, "chunks: %s" % d.chunks("unit"))
+    d.ctl("detach", str(a.pid)).ok()
+    d.until_state(a.pid, "off")
+    d.ctl("attach", str(a.pid)).ok()
+    d.until_state(a.pid, "recording")
+    d.ctl("detach", "unit").ok()
+    until("the service is left", lambda: d.target(a.pid)["recorder"] == 0)
+    check(d.service("unit")["state"] == "detached", d.service("unit"))
+    d.ctl("attach", "unit").ok()
+    d.until_state(a.pid, "recording")
+    off = Service("off", env={"LUASAMPLE": "off"})
+    for words, status, says in [(["attach", "unti"], 1, "there is no service unti; did you mean unit?"),
+                                (["attach", "999999999"], 1, "there is no such process"),
+                                (["attach", str(off.pid)], 1, "LUASAMPLE=off"),
+                                (["detach", str(os.getpid())], 1, "no rule names this process"),
+                                (["stauts"], 129, "unknown request 'stauts'; did you mean 'status'?"),
+                                ([], 129, "what is asked?"), (["attach"], 129, "give one PID or SERVICE"),
+                                (["status", "x"], 129, "status takes no argument"), (["--nothing"], 129, "unknown option")]:
+        r = d.ctl(*words)
+        check(r.status == status and says in r.err and r.err.count("\n") == 1, "%s: %d, %r" % (words, r.status, r.err))
+    d.ctl("stop").ok()
+    check(d.started.wait() == 0, d.log())
+    check(os.listdir(d.store + "/incoming") == [], "the answer came before the end")
+    r = d.ctl("status")
+    check(r.status == 1 and "no daemon listens at" in r.err and r.err.count("\n") == 1, r.err)
+    used = a.end()
+    check(0 < check_once(d.chunks("unit")) <= used, "ticks and CPU time")
+    loose.end()
+    off.end()
+
+
+def client(d):
+    c = socket.socket(socket.AF_UNIX)
+    c.settimeout(30)
+    for _ in range(400):
+        try:
+            c.connect(d.socket)
+            break
+        except BlockingIOError:         # too many wait to be taken
+            time.sleep(0.05)
+    return c
+
+
+@suite.test("hostile", "floods, endless lines, zero bytes, slow readers and idle clients: the daemon answers others meanwhile")
+def hostile():
+    d = Daemon()
+    mode = os.stat(d.socket).st_mode
+    check(stat.S_IMODE(mode) == 0o600, "mode %o" % mode)
+    for text, want in [(b"x" * 100000 + b"\n", b"error: the line has more than"), (b"sta\0tus\n", b"error: there is a zero byte"),
+                       (b"nonsense\n", b"error: no such request"), (b"\n", b"error: no such request"),
+                       (b"attach\n", b"error: attach: a process"), (b"lend 1,x\n", b"error: lend: give process ids"),
+                       (b"lend 99999999999999999999\n", b"error: lend: give process ids"),
+                       (b"attach \x1b[31m\xff\n", b"error: there is no service \\x1b[31m")]:
+        c = client(d)
+        try:
+            c.sendall(text)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        try:
+            got = c.recv(4096)
+        except ConnectionResetError:
+            got = want              # it hung up with our bytes unread
+        check(got.startswith(want), "%r: %r" % (text[:20], got))
+        c.close()
+    idle = [client(d) for _ in range(20)]
+    deaf = [client(d) for _ in range(8)]
+    for c in deaf:
+        c.sendall(b"status\n")
+    begin = time.monotonic()
+    d.ctl("status").ok()
+    check(time.monotonic() - begin < 8, "others wait for those that say nothing")
+    for c in idle:
+        check(c.recv(10) == b"", "an idle client was answered")
+    before = len(os.listdir("/proc/%d/fd" % d.started.p.pid))
+    for _ in range(300):
+        c = client(d)
+        c.send(b"stat")
+        c.close()
+    d.ctl("status").ok()
+    for c in idle + deaf:
+        c.close()
+    until("their descriptors are closed", lambda: len(os.listdir("/proc/%d/fd" % d.started.p.pid)) <= before)
+    d.stop()
+
+
+@suite.test("refused", "stores that are not ours, newer, in use; sockets with a long path, taken, in an open directory", quick=True)
+def refused():
+    def said(d, want):
+        r = s.run([s.luasample(), "daemon", "--config", d.path])
+        check(r.status == 1 and want in r.err and r.err.count("\n") == 1, "%r: status %d, %r" % (want, r.status, r.err))
+
+    d = Daemon(start=False)
+    os.mkdir(d.store)
+    open(d.store + "/something", "w").close()
+    said(d, "not a store of luasample")
+    with open(d.store + "/version", "w") as f:
+        f.write("luasample store 2\n")
+    said(d, "a store of version 2; this luasample reads version 1")
+    with open(d.store + "/version", "w") as f:
+        f.write("something else\n")
+    said(d, "not a store of luasample")
+    os.unlink(d.store + "/version")
+    os.symlink("/etc/passwd", d.store + "/version")
+    said(d, "/version: Too many levels of symbolic links")
+    first = Daemon()
+    second = Daemon(start=False)
+    second.head = second.head.replace(second.store, first.store)
+    second.write("")
+    said(second, "another daemon uses this store")
+    second = Daemon(start=False)
+    second.head = second.head.replace(second.socket, first.socket)
+    second.write("")
+    said(second, "another daemon listens there")
+    second.head = second.head.replace(first.socket, second.dir + "/" + "x" * 60 + "/" + "y" * 60)
+    second.write("")
+    said(second, "the path of the socket is too long")
+    second.head = second.head.replace(second.dir + "/" + "x" * 60 + "/" + "y" * 60, second.dir + "/open/control")
+    second.write("")
+    os.mkdir(second.dir + "/open")
+    os.chmod(second.dir + "/open", 0o777)
+    said(second, "the directory of the socket must be yours, and not writable by others")
+    first.kill()
+    first.start()                   # a socket and a lock that were left behind
+    first.stop()
