@@ -4,6 +4,9 @@
 #include "record/commands.h"
 #include "record/worker/worker.h"
 #include "report/commands.h"
+#include "report/diff/command.h"
+#include "report/tui/command.h"
+#include "store/commands.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -22,6 +25,7 @@ const struct ls_command *const ls_commands[] = {
         &ls_cmd_doctor,
         &ls_cmd_daemon,
         &ls_cmd_ctl,
+        &ls_cmd_store,
         NULL,
 };
 

@@ -1,5 +1,7 @@
 /* The option tables for machines: the list that tests/check_man.py compares with the manual, and the shell
  * completions. Called by cli/main.c. */
+#include "cli/list.h"
+
 #include "cli/options.h"
 
 #include <ctype.h>

@@ -1,5 +1,6 @@
 /* Runs the command that the command line names. Called by main() in luasample.c. */
 #include "cli/command.h"
+#include "cli/list.h"
 #include "cli/options.h"
 #include "cli/suggest.h"
 

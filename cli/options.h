@@ -16,10 +16,4 @@ void ls_command_options(const struct ls_command *cmd, ls_option_fn fn, void *ctx
 /* What luasample CMD --help prints. */
 void ls_command_help(const struct ls_command *cmd, FILE *out);
 
-/* luasample --list-options: one line per option of each command, fields separated by tabs (command, long, short,
- * argument, "optional" / "hidden" / "-", help), for tests/check_man.py. */
-void ls_list_options(FILE *out);
-/* luasample --completion SHELL: a completion script made from the same tables. Returns -1 for an unknown shell. */
-int ls_print_completion(const char *shell, FILE *out);
-
 #endif

@@ -17,7 +17,8 @@
 static struct { char *socket; int json; } opt;
 
 static const struct poptOption options[] = {
-        { "socket", 0, POPT_ARG_STRING, &opt.socket, 0, "socket of the daemon (LUASAMPLE_SOCKET, else that of the host)", "PATH" },
+        { "socket", 0, POPT_ARG_STRING, &opt.socket, 0, "socket of the daemon (LUASAMPLE_SOCKET, else that of the host)",
+          "PATH" },
         { "json", 0, POPT_ARG_NONE, &opt.json, 0, "print the answer as JSON", NULL },
         POPT_TABLEEND
 };
@@ -69,8 +70,11 @@ static void show_status(yajl_val v)
                 printf("%lld s were not recorded, for lack of disk space\n", number_of(v, "disk_full_s"));
         if (*text_of(v, "pressure"))
                 printf("nothing is attached to: %s\n", text_of(v, "pressure"));
+        if (number_of(v, "merged_chunks"))
+                printf("%lld times the chunks of some time became one\n", number_of(v, "merged_chunks"));
         if (number_of(v, "pruned_chunks"))
-                printf("%lld chunks were removed (%lld KiB)\n", number_of(v, "pruned_chunks"), number_of(v, "pruned_bytes") / 1024);
+                printf("%lld chunks were removed (%lld KiB)\n", number_of(v, "pruned_chunks"),
+                       number_of(v, "pruned_bytes") / 1024);
         if (number_of(v, "commit_errors"))
                 printf("%lld times a chunk could not be stored: %s\n", number_of(v, "commit_errors"), text_of(v, "commit_error"));
         if (number_of(v, "processes_left_out"))

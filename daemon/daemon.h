@@ -4,6 +4,7 @@
 #ifndef LS_DAEMON_DAEMON_H
 #define LS_DAEMON_DAEMON_H
 
+#include <limits.h>
 #include <poll.h>
 
 #include "daemon/config.h"
@@ -79,6 +80,7 @@ struct ls_seen {                        /* a process that no rule names */
 struct ls_daemon {
         const char *config_path;
         int must_exist, user;
+        char own_exe[PATH_MAX];
         struct ls_config config;
         struct ls_store store;
         struct ls_watched *watched[LS_WATCHED_MOST];
@@ -94,6 +96,13 @@ struct ls_daemon {
         const char *pressure;           /* NULL = none */
         int full;                       /* the store's disk has no room */
         uint64_t full_since_ns, full_ns;
+        pid_t merger;                   /* 0 = none */
+        struct ls_window window;        /* that it merges */
+        struct ls_chunks inputs;        /* what was in it when it began */
+        struct ls_window unmerged[16];  /* the last that could not be merged: level 0 = none */
+        unsigned n_unmerged;
+        uint64_t merged_until_ms;       /* what begins before it may be of a time that is merged, or being merged */
+        uint64_t merged_chunks;
         uint64_t pruned_chunks, pruned_bytes, commit_errors;
         char commit_error[512];
         int stopping;
@@ -134,8 +143,16 @@ void ls_recorder_done(struct ls_watched *w);
 /* incoming.c: commits what recorders have finished, also of those that an earlier daemon left. */
 void ls_incoming(struct ls_daemon *d);
 
+/* merging.c: begins a merger when there is something to merge; its end, status as waitpid has it. */
+void ls_merging(struct ls_daemon *d);
+void ls_merging_ended(struct ls_daemon *d, int status);
+void ls_merging_stop(struct ls_daemon *d);
+
 /* pressure.c: why nothing should be attached to now, or NULL. */
 const char *ls_pressure(void);
+
+/* notify.c: "READY=1" and the like for systemd, if it wants to hear. */
+void ls_notify(const char *state);
 
 /* socket.c */
 int ls_socket_open(struct ls_daemon *d);

@@ -81,6 +81,24 @@ static void committed(struct ls_daemon *d, const struct recording *r)
                         d->watched[i]->commits++;
 }
 
+/* One that comes late, of a recorder that was stopped, or whose clock was set back: its time may be merged already. */
+static int find_level(struct ls_daemon *d, struct recording *r)
+{
+        struct ls_chunks all;
+        int error;
+
+        r->c.level = 0;
+        if (r->c.begin_ms >= d->merged_until_ms)
+                return 0;
+        if (d->merger)                  /* it would not know of this one */
+                return -EAGAIN;
+        error = ls_store_list(&d->store, r->c.service, 0, UINT64_MAX, &all);
+        if (!error)
+                r->c.level = ls_store_level(&all, &r->c);
+        ls_chunks_done(&all);
+        return error;
+}
+
 static void commit(struct ls_daemon *d, struct recording *r, const char *name)
 {
         int error = find_times(r, name);
@@ -90,11 +108,13 @@ static void commit(struct ls_daemon *d, struct recording *r, const char *name)
                 return;
         }
         if (!error)
+                error = find_level(d, r);
+        if (!error)
                 error = ls_store_commit(&d->store, r->fd, name, &r->c);
-        if (!error) {
+        if (!error)
                 committed(d, r);
+        if (!error || error == -EAGAIN)
                 return;
-        }
         if (!d->commit_errors++)
                 ls_daemon_say("%s/incoming/%s/%s: %s", d->store.path, r->name, name, strerror(-error));
         snprintf(d->commit_error, sizeof(d->commit_error), "%s/%s: %s", r->name, name, strerror(-error));

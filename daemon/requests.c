@@ -101,6 +101,7 @@ static void do_status(struct ls_daemon *d, struct ls_client *c, const char *argu
                 put_text(g, "pressure", d->pressure ? d->pressure : "");
                 put_number(g, "disk_full", (uint64_t)d->full);
                 put_number(g, "disk_full_s", (d->full_ns + (d->full ? now - d->full_since_ns : 0)) / SECOND_NS);
+                put_number(g, "merged_chunks", d->merged_chunks);
                 put_number(g, "pruned_chunks", d->pruned_chunks);
                 put_number(g, "pruned_bytes", d->pruned_bytes);
                 put_number(g, "commit_errors", d->commit_errors);

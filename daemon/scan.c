@@ -69,9 +69,9 @@ static int look_at_new(struct ls_daemon *d, struct ls_seen *s, const struct ls_p
                 return 1;
         if (ls_program_read(s->pid, &p) < 0)
                 return 1;
-        service = ls_rules_find(&d->config, &p, &off);
+        service = strcmp(p.exe, d->own_exe) ? ls_rules_find(&d->config, &p, &off) : NULL;
         if (!service)
-                return 1;
+                return 1;               /* no rule, however wide, means recorders */
         w = add_watched(d, s->pid, id, service->name);
         if (w && off)
                 set_off(w, off);

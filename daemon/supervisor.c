@@ -119,7 +119,8 @@ int ls_daemon_reload(struct ls_daemon *d, char *why, size_t size)
         ls_error_to(keep_first, &first);
         error = ls_config_read(d->config_path, d->must_exist, d->user, &new);
         if (!error && (strcmp(new.store, old.store) || strcmp(new.socket, old.socket))) {
-                ls_error("%s: store and socket cannot be changed by a reload: stop the daemon, and start it again", d->config_path);
+                ls_error("%s: store and socket cannot be changed by a reload: stop the daemon, and start it again",
+                         d->config_path);
                 ls_config_done(&new);
                 error = -EINVAL;
         }
@@ -140,18 +141,27 @@ int ls_daemon_reload(struct ls_daemon *d, char *why, size_t size)
         return 0;
 }
 
+static void ended(struct ls_daemon *d, pid_t pid, int status)
+{
+        if (pid == d->merger) {
+                ls_merging_ended(d, status);
+                return;
+        }
+        for (unsigned i = 0; i < d->n_watched; i++)
+                if (d->watched[i]->recorder == pid) {
+                        ls_decide_ended(d, d->watched[i], status);
+                        d->next_work_ns = 0;
+                        return;
+                }
+}
+
 static void reap(struct ls_daemon *d)
 {
         int status;
         pid_t pid;
 
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-                for (unsigned i = 0; i < d->n_watched; i++)
-                        if (d->watched[i]->recorder == pid) {
-                                ls_decide_ended(d, d->watched[i], status);
-                                d->next_work_ns = 0;
-                                break;
-                        }
+                ended(d, pid, status);
 }
 
 static void read_signals(struct ls_daemon *d)
@@ -189,6 +199,7 @@ static void prune(struct ls_daemon *d, uint64_t now)
                 ls_daemon_say("%s: there is room again", d->store.path);
         }
         d->full = full;
+        ls_merging(d);
         d->next_prune_ns = now + (full ? FULL_PRUNE_NS : PRUNE_NS < d->config.chunk_ns ? PRUNE_NS : d->config.chunk_ns);
 }
 
@@ -283,6 +294,9 @@ int ls_supervise(struct ls_daemon *d)
         int told = 0;
 
         d->start_ns = ls_daemon_now();
+        d->merged_until_ms = UINT64_MAX;        /* not known yet */
+        if (readlink("/proc/self/exe", d->own_exe, sizeof(d->own_exe) - 1) < 0)
+                d->own_exe[0] = 0;
         d->servings = calloc(LS_SERVICES_MOST + 1, sizeof(*d->servings));
         if (!d->servings || open_signals(d) < 0) {
                 ls_error("daemon: %s", strerror(errno));
@@ -290,14 +304,18 @@ int ls_supervise(struct ls_daemon *d)
         }
         ls_daemon_say("daemon %d: store %s, %u service%s", (int)getpid(), d->store.path, d->config.n_services,
                       d->config.n_services == 1 ? "" : "s");
-        while (!d->stopping || has_recorders(d)) {
+        ls_notify("READY=1");
+        for (;;) {
                 work(d);
-                if (d->stopping && !told++)
+                if (d->stopping && !told++) {
+                        ls_notify("STOPPING=1");
                         end_all(d);
+                }
                 if (d->stopping && !has_recorders(d))
                         break;
                 wait_and_listen(d);
         }
+        ls_merging_stop(d);
         ls_incoming(d);
         ls_socket_done(d);
         ls_scan_done(d);

@@ -111,12 +111,6 @@ struct ls_profile {
         void *priv;                     /* the reader's */
 };
 
-/* Opens and checks path ("-" = stdin), reads all dictionaries. Returns 0, or -errno; then *ret_error is a static or
- * formatted sentence that says what is wrong, to stand after "PATH: " (never NULL, owned by the library until the next
- * call). Damaged chunks are no error: they are listed in damages. */
-int ls_profile_open(const char *path, struct ls_profile **ret_profile, const char **ret_error);
-void ls_profile_close(struct ls_profile *p);    /* takes NULL */
-
 /* A run of sample rows in columns. Columns live until the callback returns. */
 struct ls_sample_block {
         uint32_t n;
@@ -140,16 +134,6 @@ struct ls_sample_block {
 #define LS_COL_TRACE 2u
 #define LS_COL_PLACE 4u                 /* stacks as the file has them: places in machine code are not resolved */
 typedef int (*ls_sample_fn)(void *ctx, const struct ls_sample_block *block);    /* non-zero stops and is returned */
-
-/* Streams all readable sample rows in file order. Can be called again. columns: LS_COL_* beyond the rest. */
-int ls_profile_samples(struct ls_profile *p, unsigned columns, ls_sample_fn fn, void *ctx);
-
-/* Typed view of one record for `luasample dump`: calls fn for every record of every chunk, in file order, damage
- * included, with its fields already formatted as key and value. */
-struct ls_dump_field { const char *key; int is_u64; uint64_t u64; struct ls_str str; };
-typedef int (*ls_dump_fn)(void *ctx, uint64_t chunk, uint64_t offset, const char *record_kind,
-                          const struct ls_dump_field *fields, unsigned n_fields);
-int ls_profile_dump(struct ls_profile *p, ls_dump_fn fn, void *ctx);
 
 /* The value of an INFO key, or def / "" when it is not there. */
 uint64_t ls_profile_u64(const struct ls_profile *p, enum ls_info_key key, uint64_t def);

@@ -1,5 +1,5 @@
 /* Locks of the agent's normal code. A signal handler of the program's may call exec or exit, make or end a thread or a VM, or
- * wait for another thread that does: none runs on a thread that holds one of these. Called by threads.c and vm/engine.c; never
+ * wait for another thread that does: none runs on a thread that holds one of these. Called by recording/threads.c and vm/vms.c; never
  * in a signal handler of ours. */
 #ifndef LS_LOCK_H
 #define LS_LOCK_H

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/client/client.h"
 #include "record/attach/attach.h"
 #include "record/attach/children.h"
 #include "record/attach/hold.h"
@@ -189,7 +190,7 @@ static int attach_one(struct ls_session *s, pid_t pid)
         t->memory.fd = t->pidfd = -1;
         if (!s->recording)
                 s->pid = pid;
-        err = ls_subject_open(&a->subject, pid, s->agent, ls_memory_size(s->o), how);
+        err = ls_subject_open(&a->subject, pid, s->workers, s->agent, ls_memory_size(s->o), how);
         if (err == 0)
                 err = ls_recording_timer(s, a->subject.living);
         if (err == 0)
@@ -265,6 +266,16 @@ static unsigned attach_all(struct ls_session *s, const pid_t *pids, unsigned n)
         return there;
 }
 
+/* A daemon that records these lends them until we end. */
+static void borrow(const pid_t *pids, unsigned n)
+{
+        char text[LS_ATTACH_MOST * 12], *p = text;
+
+        for (unsigned i = 0; i < n; i++)
+                p += sprintf(p, "%s%d", i ? "," : "", (int)pids[i]);
+        ls_client_borrow(text);
+}
+
 int ls_attached_begin(struct ls_session *s)
 {
         static struct ls_record_options o;
@@ -286,6 +297,7 @@ int ls_attached_begin(struct ls_session *s)
         s->with_agent = 1;
         if (ls_recording_open(s) < 0)
                 return LS_EXIT_FAIL;
+        borrow(pids, (unsigned)n);
         err = ls_signals_open(s);
         if (err < 0)
                 ls_error("cannot receive signals: %s", strerror(-err));

@@ -10,9 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <yajl/yajl_gen.h>
-
 #include "formats/escape.h"
+#include "formats/json.h"
 #include "record/process/agent_path.h"
 #include "record/process/memory.h"
 #include "record/attach/subject.h"
@@ -117,18 +116,23 @@ static void look_at_process(struct findings *f, const char *name, pid_t pid)
         const struct ls_record_options usual = { .ring_size = LS_DEFAULT_RING };
         struct refusals refusals = { f, name, 0 };
         char agent[PATH_MAX] = "";
+        struct ls_workers *workers = ls_workers_new(NULL, NULL);
         struct ls_subject subject;
         struct row *row;
         int err;
 
+        if (!workers)
+                return;
+
         ls_agent_path(agent, sizeof(agent));
         ls_error_to(add_refusal, &refusals);
-        err = ls_subject_open(&subject, pid, agent, ls_memory_size(&usual), LS_SUBJECT_ALL);
+        err = ls_subject_open(&subject, pid, workers, agent, ls_memory_size(&usual), LS_SUBJECT_ALL);
         ls_error_to(NULL, NULL);
         f->can_attach &= err == 0;
         if (err == 0 && !refusals.n && (row = new_row(f, PROCESS, name, name)))
                 snprintf(row->result.text, sizeof(row->result.text), "%s (%s) can be attached to", name, subject.name);
         ls_subject_done(&subject);
+        ls_workers_free(workers);
 }
 
 static int find_out(struct findings *f, const char **programs)
@@ -194,63 +198,37 @@ static void print_text(const struct findings *f)
                 }
 }
 
-static void put_str(yajl_gen g, const char *s)
+static void put_rows(struct ls_js *g, const struct findings *f, const char *key, enum kind kind)
 {
-        char *visible = ls_visible(s, strlen(s));
-
-        s = visible ? visible : "?";
-        yajl_gen_string(g, (const unsigned char *)s, strlen(s));
-        free(visible);
-}
-
-static void put_pair(yajl_gen g, const char *key, const char *value)
-{
-        put_str(g, key);
-        put_str(g, value);
-}
-
-static void put_rows(yajl_gen g, const struct findings *f, const char *key, enum kind kind)
-{
-        put_str(g, key);
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, key, '[');
         for (unsigned i = 0; i < f->n; i++) {
                 const struct row *r = &f->rows[i];
 
                 if (r->kind != kind)
                         continue;
-                yajl_gen_map_open(g);
-                put_pair(g, "name", r->name);
-                put_pair(g, "status", status_names[r->result.status]);
-                put_pair(g, "text", r->result.text);
-                put_pair(g, "hint", r->result.hint);
-                put_str(g, "needed");
-                yajl_gen_bool(g, r->needed);
-                yajl_gen_map_close(g);
+                ls_js_open(g, '{');
+                ls_js_key_string(g, "name", r->name);
+                ls_js_key_string(g, "status", status_names[r->result.status]);
+                ls_js_key_string(g, "text", r->result.text);
+                ls_js_key_string(g, "hint", r->result.hint);
+                ls_js_key_bool(g, "needed", r->needed);
+                ls_js_close(g, '}');
         }
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
 }
 
 static int print_json(const struct findings *f)
 {
-        yajl_gen g = yajl_gen_alloc(NULL);
-        const unsigned char *text;
-        size_t len;
+        struct ls_js j = { .out = stdout, .indent = 4 }, *g = &j;
 
-        if (!g)
-                return -ENOMEM;
-        yajl_gen_config(g, yajl_gen_beautify, 1);
-        yajl_gen_map_open(g);
-        put_str(g, "can_record");
-        yajl_gen_bool(g, f->can_record);
-        put_pair(g, "timer", ls_timer_names[f->timer]);
+        ls_js_open(g, '{');
+        ls_js_key_bool(g, "can_record", f->can_record);
+        ls_js_key_string(g, "timer", ls_timer_names[f->timer]);
         put_rows(g, f, "checks", CHECK);
         put_rows(g, f, "programs", PROGRAM);
         put_rows(g, f, "processes", PROCESS);
-        yajl_gen_map_close(g);
-        if (yajl_gen_get_buf(g, &text, &len) == yajl_gen_status_ok)
-                fwrite(text, 1, len, stdout);
-        yajl_gen_free(g);
-        return 0;
+        ls_js_close(g, '}');
+        return j.failed;
 }
 
 static int doctor_run(int argc, const char **argv)

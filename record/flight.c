@@ -21,6 +21,7 @@
 #include "record/session.h"
 #include "record/status.h"
 #include "record/totals.h"
+#include "formats/trace/reader.h"
 
 #define SECOND_NS 1000000000ull
 

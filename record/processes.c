@@ -190,6 +190,9 @@ static void look_for_ended(struct ls_session *s, uint64_t now_ns)
                         for (unsigned k = 0; p[i].revents && k < s->n_targets; k++)
                                 if (s->targets[k]->pidfd == p[i].fd)
                                         s->targets[k]->ended = 1;
+        for (unsigned i = 1; i < s->n_targets; i++)
+                if (s->targets[i]->ended)
+                        ls_target_tell(s->targets[i]);
         for (unsigned i = 0; i < s->n_targets; i++) {
                 struct ls_target *t = s->targets[i];
 
@@ -283,6 +286,8 @@ void ls_processes_finish(struct ls_session *s)
                         s->targets[i]->kind->leave(s, s->targets[i]);
         if (left)
                 nanosleep(&moment, NULL);
+        for (unsigned i = 0; i < s->n_targets; i++)
+                ls_target_tell(s->targets[i]);
         for (unsigned i = 0; i < s->n_targets; i++) {
                 name(s, s->targets[i]);
                 ls_target_finish(s->targets[i]);

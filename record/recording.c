@@ -23,7 +23,8 @@
 
 int ls_recording_open(struct ls_session *s)
 {
-        if (ls_control_open(&s->control, s->o->control) == 0)
+        s->workers = ls_workers_new(ls_status_notice, s);
+        if (s->workers && ls_control_open(&s->control, s->o->control) == 0)
                 s->trace_fd = ls_trace_file_open(s->o->output, &s->trace_file);
         return s->trace_fd < 0 ? -1 : 0;
 }
@@ -65,8 +66,7 @@ int ls_recording_begin(struct ls_session *s, struct ls_target *first)
                 return err;
         }
         s->start_ns = ls_session_clock(CLOCK_MONOTONIC);
-        s->workers = ls_workers_new(ls_status_notice, s);
-        err = s->workers ? ls_processes_begin(s, first, s->pid) : -ENOMEM;
+        err = ls_processes_begin(s, first, s->pid);
         if (err < 0) {
                 ls_error("cannot record: %s", strerror(-err));
                 return err;
@@ -104,6 +104,7 @@ static void each_second(struct ls_session *s, uint64_t now)
 {
         s->next_second_ns = now + SECOND_NS;
         ls_totals_second(s, now);
+        ls_workers_second(s->workers);
         if (!s->exited)
                 ls_children_walk(&s->children, s->pid);
         ls_status_line(s, now);

@@ -27,15 +27,18 @@
 #include "record/trace_file.h"
 #include "record/worker/worker.h"
 #include "record/translate/translate.h"
+#include "record/worker/apart.h"
 #include "record/worker/broker.h"
 #include "record/worker/confine.h"
 #include "record/worker/outside.h"
+#include "record/worker/wire.h"
 
 #define SEARCH_NS   3000000ull          /* of the stop, for the search for coroutines */
 #define LOOK_NS     150000000ull        /* for all stacks of one that runs, */
 #define CORE_NS     10000000000ull      /* or of one that has ended */
 #define LOOK_MS     300                 /* the reader is given up then: the process must go on */
 #define PREPARE_MS  30000
+#define WRITE_MS    60000
 
 static struct { char *output, *core; int json, no_native, trust; } raw;
 
@@ -51,13 +54,16 @@ const struct poptOption ls_stack_option_table[] = {
 struct stack {
         pid_t pid;                      /* of a core file: 0 */
         char name[32];
-        struct ls_core core;
+        struct ls_worker_core core;
+        int core_fd, maps_fd;           /* that file, and a memory file of its mappings; -1 = none */
         struct ls_lua_image image;
         struct ls_memory memory;
         int now_fd, answer_fd;          /* files: of now, and what the probe has answered */
         struct ls_now *shared;          /* the reader writes it, who may be the process's by then: */
         struct ls_now *now;             /* our own copy of what it said last */
         struct ls_stop stop;
+        struct ls_workers *workers;
+        struct ls_worker *worker;       /* the one that reads for this process */
         struct ls_broker *broker;
         pid_t reader;
         int go[2], done[2];             /* pipes to and from it */
@@ -198,7 +204,7 @@ static pid_t no_outer_id(pid_t pid, pid_t inner)
 /* Its descriptors: see struct ls_look_start. */
 static pid_t spawn_reader(const struct stack *s, const struct ls_rights *r, int socket)
 {
-        const int fds[] = { socket, s->now_fd, s->memory.fd, s->go[0], s->done[1], s->answer_fd, s->core.fd };
+        const int fds[] = { socket, s->now_fd, s->memory.fd, s->go[0], s->done[1], s->answer_fd, s->core_fd };
         char uid[16], gid[16];
         const char *argv[] = { LS_WORKER_ARGV0, "look", uid, gid, NULL };
 
@@ -239,13 +245,6 @@ static int start_reader(struct stack *s)
 }
 
 /* The reader may write to what is shared: where in it, and how much, only we say. */
-static void fill_thread(struct ls_now_thread *ret, pid_t tid, int blocked, const struct user_regs_struct *r)
-{
-        *ret = (struct ls_now_thread){ .tid = tid, .blocked = (uint8_t)blocked, .ip = r->rip,
-                .sp = r->rsp, .bp = r->rbp, .bx = r->rbx, .dx = r->rdx, .r12 = r->r12, .r13 = r->r13,
-                .r14 = r->r14, .r15 = r->r15 };
-}
-
 static void fill_threads(struct stack *s)
 {
         unsigned n = s->stop.n < LS_NOW_THREADS ? s->stop.n : LS_NOW_THREADS;
@@ -253,20 +252,9 @@ static void fill_threads(struct stack *s)
         for (unsigned i = 0; i < n; i++) {
                 const struct ls_stopped *t = &s->stop.threads[i];
 
-                fill_thread(&s->shared->threads[i], t->tid, t->blocked, &t->regs);
+                ls_now_thread(&s->shared->threads[i], t->tid, t->blocked, &t->regs);
         }
         s->shared->n_threads = n;
-}
-
-static void fill_from_core(struct stack *s)
-{
-        unsigned n = s->core.n_threads < LS_NOW_THREADS ? s->core.n_threads : LS_NOW_THREADS;
-
-        for (unsigned i = 0; i < n; i++)
-                fill_thread(&s->shared->threads[i], s->core.threads[i].tid, 0, &s->core.threads[i].regs);
-        s->shared->n_threads = n;
-        s->stop.n = s->core.n_threads;
-        s->stop.more = s->core.more_threads;
 }
 
 /* The only time in which the process stands still. */
@@ -276,7 +264,8 @@ static int look(struct stack *s)
         uint64_t began;
 
         if (!s->pid) {
-                fill_from_core(s);
+                s->stop.n = s->core.threads < LS_NOW_THREADS ? s->core.threads : LS_NOW_THREADS;
+                s->stop.more = s->core.threads - s->stop.n;
                 return write(s->go[1], "", 1) == 1 ? await_reader(s, PREPARE_MS) : -EPIPE;
         }
         setpriority(PRIO_PROCESS, 0, -20);
@@ -294,15 +283,23 @@ static int look(struct stack *s)
         return err;
 }
 
+static FILE *open_maps(const struct stack *s)
+{
+        char path[64];
+
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", s->maps_fd);
+        return s->pid ? ls_remote_maps() : fopen(path, "re");
+}
+
 static int prepare(struct stack *s)
 {
         const struct ls_record_options o = { .interval_ns = LS_DEFAULT_INTERVAL_NS, .ring_size = LS_DEFAULT_RING,
                 .engine = LS_ENGINE_WALK, .events = LS_RECORD_CPU, .no_source = 1,
                 .native_bytes = raw.no_native ? 0 : LS_MAX_NATIVE / 4 };
-        int err = ls_lua_image_find(s->pid, ls_remote_maps(), &s->image);
         void *now;
+        int err;
 
-
+        err = ls_lua_image_find(s->workers, s->pid, open_maps(s), &s->image);
         if (err)
                 return err;
         s->now_fd = ls_memory_share(sizeof(*s->now), &now);
@@ -346,32 +343,51 @@ static void put_facts(const struct stack *s, struct ls_trace_writer *w)
                 ls_trace_notice(w, "the VM has more objects than could be looked at in the time: coroutines may be missing");
 }
 
-/* What the reader has put into the rings becomes a trace. */
-static int write_trace(struct stack *s)
+/* Its mappings as they are now, as bytes: who reads them opens no file of the process. */
+static int copy_maps(struct stack *s)
 {
+        FILE *maps = s->pid ? ls_remote_maps() : NULL;
+        char buf[16384];
+        size_t n;
+        int err = 0;
+
+        if (!s->pid)
+                return 0;
+        s->maps_fd = memfd_create("luasample", MFD_CLOEXEC);
+        if (!maps || s->maps_fd < 0)
+                err = -errno;
+        while (!err && (n = fread(buf, 1, sizeof(buf), maps)) > 0)
+                if (write(s->maps_fd, buf, n) != (ssize_t)n)
+                        err = -EIO;
+        if (maps)
+                fclose(maps);
+        return err;
+}
+
+/* What the reader has put into the rings becomes a trace. It has read hostile memory: this process has no rights any more. */
+static int write_trace(void *ctx)
+{
+        struct stack *s = ctx;
         struct ls_translate_config cfg = { .memory = &s->memory, .cwd = "/", .pid = (int)s->pid,
                 .interval_ns = LS_DEFAULT_INTERVAL_NS, .no_source = 1, .native = !raw.no_native };
         struct ls_translate translate;
         struct ls_drain drain;
         struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
                                       .ctx = &translate };
-        struct ls_workers *workers = ls_workers_new(NULL, NULL);
         struct ls_trace_writer *w;
         char maps[64];
         int err = ls_trace_writer_open(s->trace_fd, LS_DEFAULT_INTERVAL_NS, &w);
 
-        if (err || !workers) {
-                ls_workers_free(workers);
-                return err ? err : -ENOMEM;
-        }
+        if (err)
+                return err;
         cfg.writer = w;
-        cfg.worker = ls_workers_of(workers, s->pid, NULL);
+        cfg.worker = s->worker;
         cfg.process = ls_trace_process(w, (uint32_t)pid_of(s), ls_trace_string(w, s->name, strlen(s->name)));
         memset(&translate, 0, sizeof(translate));
         memset(&drain, 0, sizeof(drain));
         err = ls_translate_init(&translate, &cfg);
-        snprintf(maps, sizeof(maps), "/proc/self/fd/%d", s->core.maps_fd);
-        translate.mappings.maps = raw.core ? maps : NULL;
+        snprintf(maps, sizeof(maps), "/proc/self/fd/%d", s->maps_fd);
+        translate.mappings.maps = maps;
         if (!err)
                 err = ls_drain_init(&drain, &s->memory, &sink);
         if (!err) {
@@ -384,7 +400,6 @@ static int write_trace(struct stack *s)
         }
         ls_translate_done(&translate);
         ls_drain_done(&drain);
-        ls_workers_free(workers);
         return ls_trace_writer_close(w) ?: err;
 }
 
@@ -404,8 +419,16 @@ static int show(const struct stack *s)
 /* Returns -1, or the status to exit with. */
 static int open_core(struct stack *s)
 {
-        int err = ls_core_open(raw.core, &s->core);
+        int err;
 
+        s->core_fd = open(raw.core, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        err = s->core_fd < 0 ? -errno : 0;
+        if (!err)
+                s->maps_fd = memfd_create("luasample", MFD_CLOEXEC);
+        if (!err && s->maps_fd < 0)
+                err = -errno;
+        if (!err)
+                err = ls_worker_core(ls_workers_of(s->workers, 0, NULL), s->core_fd, s->maps_fd, &s->core);
         if (err == -ENOEXEC)
                 ls_error("stack: %s is no core file of an x86-64 process", raw.core);
         else if (err)
@@ -413,13 +436,12 @@ static int open_core(struct stack *s)
         if (err)
                 return LS_EXIT_FAIL;
         snprintf(s->name, sizeof(s->name), "%s", s->core.name);
-        ls_remote_of_core(&s->core);
         return -1;
 }
 
 static int stack_run(int argc, const char **argv)
 {
-        static struct stack s = { .image.fd = -1, .core.fd = -1, .memory.fd = -1, .trace_fd = -1 };
+        static struct stack s = { .image.fd = -1, .core_fd = -1, .maps_fd = -1, .memory.fd = -1, .trace_fd = -1 };
         struct ls_trace_file made;
         int status = read_command_line(argc, argv, &s), err;
 
@@ -427,6 +449,9 @@ static int stack_run(int argc, const char **argv)
                 return status;
         signal(SIGPIPE, SIG_IGN);
         signal(SIGCHLD, SIG_DFL);       /* its processes are waited for */
+        s.workers = ls_workers_new(NULL, NULL);
+        if (!s.workers)
+                return LS_EXIT_FAIL;
         if (raw.core && (status = open_core(&s)) >= 0)
                 return status;
         if (s.pid) {
@@ -449,7 +474,11 @@ static int stack_run(int argc, const char **argv)
         s.trace_fd = raw.output ? ls_trace_file_open(raw.output, &made) : memfd_create("luasample", MFD_CLOEXEC);
         if (s.trace_fd < 0)
                 return LS_EXIT_FAIL;
-        err = write_trace(&s);
+        s.worker = ls_workers_of(s.workers, s.pid, NULL);
+        err = copy_maps(&s);
+        if (!err)
+                err = ls_apart(write_trace, &s, WRITE_MS);
+        ls_workers_free(s.workers);
         if (err) {
                 ls_error("stack: cannot write the trace: %s", strerror(-err));
                 return LS_EXIT_FAIL;

@@ -39,6 +39,8 @@ void ls_target_done(struct ls_target *t)
         t->ticker = NULL;
         if (t->translate.rings)
                 ls_translate_done(&t->translate);
+        ls_workers_hold(NULL, t->translate.cfg.worker);
+        t->translate.cfg.worker = NULL;
         ls_drain_done(&t->drain);
         ls_memory_done(&t->memory);
         if (t->pidfd >= 0)
@@ -100,6 +102,7 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
         t->generation = t->memory.shm->generation;
         t->begin_ns = ls_clock_ns(CLOCK_MONOTONIC);
         t->wake_ns = WAKE_FIRST_NS;
+        ls_workers_hold(tr.worker, NULL);
         err = ls_translate_init(&t->translate, &tr);
         return err < 0 ? err : ls_drain_init(&t->drain, &t->memory, &sink);
 }
@@ -167,20 +170,33 @@ void ls_target_work(struct ls_target *t, uint64_t now_ns, int at_once)
         t->due_ns = (now_ns / t->wake_ns + 1) * t->wake_ns;    /* of many idle processes all at once */
 }
 
+static void use_worker(struct ls_target *t, struct ls_worker *w)
+{
+        ls_workers_hold(w, t->translate.cfg.worker);
+        ls_translate_worker(&t->translate, w);
+}
+
+static void take_all(void *ctx)
+{
+        ls_target_work(ctx, ls_clock_ns(CLOCK_MONOTONIC), 1);
+}
+
 void ls_target_second(struct ls_target *t, uint64_t now_ns)
 {
         uint64_t cpu = t->clock ? ls_clock_ns(t->clock) : 0;
-        clockid_t watcher;
 
         if (t->finished)
                 return;
-        if (t->watcher.pid && clock_getcpuclockid(t->watcher.pid, &watcher) == 0)
-                t->watcher_cpu_ns = ls_clock_ns(watcher);
+        if (t->watcher.pid) {
+                if (!t->ended && !t->watcher.told_ns)
+                        ls_watcher_follow(&t->watcher, &t->memory, t->pid, take_all, t);
+                t->watcher_cpu_ns = ls_watcher_cpu_ns(&t->watcher);
+        }
         if (cpu > t->cpu_before_ns + t->cpu_ns)
                 t->cpu_ns = cpu - t->cpu_before_ns;
         if (!t->ended)
-                ls_translate_worker(&t->translate, ls_workers_of(t->workers, t->pid, t->translate.cfg.worker));
-        for (unsigned i = 0, n = ls_memory_rings(&t->memory, LS_ROLE_AGENT); i < n; i++)
+                use_worker(t, ls_workers_of(t->workers, t->pid, t->translate.cfg.worker));
+        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
                 put_threadcpu(t, i, now_ns);
 }
 
@@ -206,9 +222,12 @@ void ls_target_stop(struct ls_target *t)
         ls_ticker_stop(t->ticker);
 }
 
-static void take_all(void *ctx)
+void ls_target_tell(struct ls_target *t)
 {
-        ls_target_work(ctx, ls_clock_ns(CLOCK_MONOTONIC), 1);
+        atomic_store(&t->memory.shm->recording, 0);
+        atomic_fetch_add(&t->memory.shm->request, 1);
+        syscall(SYS_futex, &t->memory.shm->request, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        ls_watcher_told(&t->watcher);
 }
 
 void ls_target_finish(struct ls_target *t)
@@ -217,9 +236,7 @@ void ls_target_finish(struct ls_target *t)
 
         if (t->finished)
                 return;
-        atomic_store(&t->memory.shm->recording, 0);
-        atomic_fetch_add(&t->memory.shm->request, 1);
-        syscall(SYS_futex, &t->memory.shm->request, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        ls_target_tell(t);
         if (t->watcher.pid)
                 t->watcher_cpu_ns = ls_watcher_stop(&t->watcher, take_all, t);
         now = ls_clock_ns(CLOCK_MONOTONIC);
@@ -285,7 +302,7 @@ static uint64_t rings_u64(const struct ls_target *t, size_t offset)
 {
         uint64_t sum = 0;
 
-        for (unsigned i = 0, n = ls_memory_rings(&t->memory, LS_ROLE_AGENT); i < n; i++)
+        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
                 sum += ring_u64((const _Atomic uint64_t *)(const void *)((const char *)ls_memory_ring(&t->memory, i) + offset));
         return sum;
 }
@@ -294,7 +311,7 @@ static uint64_t rings_cpu(const struct ls_target *t)
 {
         uint64_t sum = 0;
 
-        for (unsigned i = 0, n = ls_memory_rings(&t->memory, LS_ROLE_AGENT); i < n; i++)
+        for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
                 sum += ring_cpu(t, i);
         return sum;
 }

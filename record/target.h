@@ -92,6 +92,8 @@ void ls_target_second(struct ls_target *t, uint64_t now_ns);
 /* Ends the recording of it in two steps: no tick comes any more; the last records and names are in the trace. Between them
  * some ms may pass for what the last tick led to, unless it has ended. */
 void ls_target_stop(struct ls_target *t);
+/* Between them, of several: all are told that it is over before one is waited for. */
+void ls_target_tell(struct ls_target *t);
 void ls_target_finish(struct ls_target *t);
 
 /* Starts the process that watches for its blocked threads, when wall time is wanted. Its pid may come later. Returns 0 or -errno. */

@@ -6,11 +6,9 @@
 
 extern const struct ls_command ls_cmd_report;
 extern const struct ls_command ls_cmd_export;
-extern const struct ls_command ls_cmd_diff;
 extern const struct ls_command ls_cmd_merge;
 extern const struct ls_command ls_cmd_dump;
 extern const struct ls_command ls_cmd_info;
-extern const struct ls_command ls_cmd_tui;
 extern const struct ls_command ls_cmd_top;
 
 #endif

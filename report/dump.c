@@ -2,9 +2,11 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "formats/escape.h"
+#include "formats/trace/dump.h"
+#include "formats/trace/reader.h"
 #include "report/commands.h"
-#include "report/view/json.h"
-#include "report/trace.h"
+#include "report/options/trace.h"
+#include "formats/json.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -55,24 +57,20 @@ static void put_text(FILE *out, uint64_t chunk, uint64_t offset, const char *kin
 static int put_json(FILE *out, uint64_t chunk, uint64_t offset, const char *kind, const struct ls_dump_field *fields,
                     unsigned n)
 {
-        yajl_gen g = ls_json_begin(out);
+        struct ls_js j = { .out = out }, *g = &j;
 
-        if (!g)
-                return -ENOMEM;
-        yajl_gen_config(g, yajl_gen_beautify, 0);
-        yajl_gen_map_open(g);
-        ls_json_u64(g, "chunk", chunk);
-        ls_json_u64(g, "offset", offset);
-        ls_json_str(g, "record", kind);
+        ls_js_open(g, '{');
+        ls_js_key_u64(g, "chunk", chunk);
+        ls_js_key_u64(g, "offset", offset);
+        ls_js_key_string(g, "record", kind);
         for (unsigned i = 0; i < n; i++) {
                 if (fields[i].is_u64)
-                        ls_json_u64(g, fields[i].key, fields[i].u64);
+                        ls_js_key_u64(g, fields[i].key, fields[i].u64);
                 else
-                        ls_json_text(g, fields[i].key, fields[i].str);
+                        ls_js_key_text(g, fields[i].key, fields[i].str);
         }
-        yajl_gen_map_close(g);
-        ls_json_end(g);
-        return 0;
+        ls_js_close(g, '}');
+        return j.failed;
 }
 
 #define STOP 1                          /* of ls_dump_fn: the output takes no more */

@@ -1,6 +1,12 @@
 /* luasample export, and report --format: gives the filtered samples to an exporter of formats/. Called by
  * report/report.c. */
+#include "report/export.h"
+
+#include "cli/command.h"
+#include "formats/trace/reader.h"
 #include "report/export_job.h"
+#include "report/export_table.h"
+#include "report/export_text.h"
 #include "report/model/rows.h"
 
 #include <errno.h>

@@ -1,6 +1,8 @@
 /* The command luasample export: a trace in the format of another tool. The rest is report's (report/report.c). */
+#include "formats/export/export.h"
 #include "report/commands.h"
-#include "report/options.h"
+#include "report/options/options.h"
+#include "report/report.h"
 #include "report/view/view.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef LS_REPORT_EXPORT_JOB_H
 #define LS_REPORT_EXPORT_JOB_H
 
-#include "report/view/view.h"
+#include "report/model/report.h"
 
 /* Keys of the sample as a whole become frames: before the root when they come first in --by, else after the leaf. */
 struct ls_export_tags {
@@ -21,13 +21,5 @@ struct ls_export_job {
         struct ls_export_cell *cells;
         size_t n_cells;
 };
-
-/* export_text.c: the groupings that give texts to ids, and the text. */
-int ls_export_dims_new(struct ls_export_job *job);
-void ls_export_dims_free(struct ls_export_job *job);
-const char *ls_export_dim_text(const struct ls_export *in, unsigned dim, uint32_t id);
-
-/* export_table.c */
-int ls_export_table(const struct ls_export *in, ls_export_line_fn fn, void *ctx);
 
 #endif

@@ -2,9 +2,12 @@
  * tables (formats/export/csv.c). Called through report/export.c.
  *
  * A second level has lines of its own, below that of their parent, whose name they repeat. */
+#include "report/export_table.h"
+
+#include "formats/escape.h"
 #include "report/export_job.h"
 #include "report/model/rows.h"
-#include "formats/escape.h"
+#include "report/view/view.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -77,7 +80,7 @@ static void set_share(struct table *t, unsigned column, double value)
         set(t, column, asprintf(&text, "%.6f", value) < 0 ? NULL : text);
 }
 
-/* The columns that ls_json_group has as members. */
+/* The columns that ls_js_group has as members. */
 static void set_group(struct table *t, int level, uint32_t id)
 {
         const struct ls_grouping *g = grouping_of(t, level);

@@ -1,5 +1,8 @@
 /* What zones, threads, VMs, coroutines, traces and VM states are called in exports: as --by shows them. Called by the
  * exporters, through report/export.c. */
+#include "report/export_text.h"
+
+#include "formats/export/export.h"
 #include "report/export_job.h"
 
 #include <errno.h>

@@ -2,12 +2,13 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "formats/escape.h"
+#include "formats/trace/reader.h"
 #include "report/commands.h"
-#include "report/model/facts.h"
 #include "report/info_counters.h"
 #include "report/info_processes.h"
-#include "report/view/json.h"
-#include "report/trace.h"
+#include "report/model/facts.h"
+#include "report/options/trace.h"
+#include "formats/json.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -207,7 +208,7 @@ static void put_private(FILE *out, const struct ls_profile *p)
         fprintf(out, "%-22s names of functions, zones and threads\n", "always");
 }
 
-static void json_infos(yajl_gen g, const struct ls_profile *p)
+static void json_infos(struct ls_js *g, const struct ls_profile *p)
 {
         static const enum ls_info_key own[] = { LS_INFO_ASKED_INTERVAL, LS_INFO_CPU, LS_INFO_TICKS, LS_INFO_SAMPLES,
                                                 LS_INFO_COMPLETE };
@@ -220,43 +221,40 @@ static void json_infos(yajl_gen g, const struct ls_profile *p)
                 for (unsigned k = 0; !known && k < sizeof(own) / sizeof(*own); k++)
                         known = !strcmp(ls_info_key(own[k]), key);
                 if (!known && info->is_u64)
-                        ls_json_u64(g, key, info->u64);
+                        ls_js_key_u64(g, key, info->u64);
                 else if (!known)
-                        ls_json_text(g, key, info->str);
+                        ls_js_key_text(g, key, info->str);
                 free(key);
         }
 }
 
-static void json_lists(yajl_gen g, const struct ls_profile *p)
+static void json_lists(struct ls_js *g, const struct ls_profile *p)
 {
-        ls_json_key(g, "damage");
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, "damage", '[');
         for (uint32_t i = 0; i < p->n_damages; i++) {
-                yajl_gen_map_open(g);
-                ls_json_u64(g, "chunk", p->damages[i].chunk);
-                ls_json_u64(g, "offset", p->damages[i].offset);
-                ls_json_u64(g, "bytes", p->damages[i].bytes);
-                ls_json_str(g, "why", p->damages[i].why);
-                yajl_gen_map_close(g);
+                ls_js_open(g, '{');
+                ls_js_key_u64(g, "chunk", p->damages[i].chunk);
+                ls_js_key_u64(g, "offset", p->damages[i].offset);
+                ls_js_key_u64(g, "bytes", p->damages[i].bytes);
+                ls_js_key_string(g, "why", p->damages[i].why);
+                ls_js_close(g, '}');
         }
-        yajl_gen_array_close(g);
-        ls_json_key(g, "notices");
-        yajl_gen_array_open(g);
+        ls_js_close(g, ']');
+        ls_js_key_open(g, "notices", '[');
         for (uint32_t i = 0; i < p->n_notices; i++)
-                ls_json_text(g, NULL, p->notices[i]);
-        yajl_gen_array_close(g);
-        ls_json_key(g, "events");
-        yajl_gen_array_open(g);
+                ls_js_text(g, p->notices[i]);
+        ls_js_close(g, ']');
+        ls_js_key_open(g, "events", '[');
         for (uint32_t i = 0; i < p->n_events; i++) {
-                yajl_gen_map_open(g);
-                ls_json_u64(g, "id", p->events[i].id);
-                ls_json_text(g, "name", p->events[i].name);
-                ls_json_text(g, "unit", p->events[i].unit);
-                ls_json_u64(g, "rows", p->events[i].rows);
-                ls_json_u64(g, "sum", p->events[i].sum);
-                yajl_gen_map_close(g);
+                ls_js_open(g, '{');
+                ls_js_key_u64(g, "id", p->events[i].id);
+                ls_js_key_text(g, "name", p->events[i].name);
+                ls_js_key_text(g, "unit", p->events[i].unit);
+                ls_js_key_u64(g, "rows", p->events[i].rows);
+                ls_js_key_u64(g, "sum", p->events[i].sum);
+                ls_js_close(g, '}');
         }
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
 }
 
 static int info_json(FILE *out, const struct ls_profile *p, const struct ls_facts *f)
@@ -264,46 +262,41 @@ static int info_json(FILE *out, const struct ls_profile *p, const struct ls_fact
         struct table_size tables[20];
         unsigned n = count_tables(p, tables);
         uint32_t files;
-        yajl_gen g = ls_json_begin(out);
+        struct ls_js j = { .out = out, .indent = 1 }, *g = &j;
 
-        if (!g)
-                return -ENOMEM;
-        yajl_gen_map_open(g);
-        ls_json_u64(g, "ticks", f->ticks);
-        ls_json_u64(g, "samples", f->samples);
-        ls_json_u64(g, "asked_interval_ns", f->asked_ns);
-        ls_json_double(g, "achieved_rate_hz", f->achieved_hz);
-        ls_json_u64(g, "cpu_ns", f->cpu_ns);
-        ls_json_u64(g, "lost_ticks", f->lost_ticks);
-        ls_json_key(g, "lost");
-        yajl_gen_map_open(g);
+        ls_js_open(g, '{');
+        ls_js_key_u64(g, "ticks", f->ticks);
+        ls_js_key_u64(g, "samples", f->samples);
+        ls_js_key_u64(g, "asked_interval_ns", f->asked_ns);
+        ls_js_key_share(g, "achieved_rate_hz", f->achieved_hz);
+        ls_js_key_u64(g, "cpu_ns", f->cpu_ns);
+        ls_js_key_u64(g, "lost_ticks", f->lost_ticks);
+        ls_js_key_open(g, "lost", '{');
         for (unsigned i = 0; i < f->n_losses; i++)
-                ls_json_u64(g, f->losses[i].key, f->losses[i].count);
-        yajl_gen_map_close(g);
-        ls_json_double(g, "incomplete", f->incomplete_share);
-        ls_json_u64(g, "jit_ticks", p->jit_ticks);
-        ls_json_u64(g, "jit_approximate_ticks", p->jit_approximate_ticks);
-        ls_json_u64(g, "jit_unknown_ticks", p->jit_unknown_ticks);
-        ls_json_bool(g, "complete", p->complete);
-        ls_json_u64(g, "readable_samples", p->recorded_samples);
-        ls_json_u64(g, "readable_ticks", p->recorded_ticks);
-        ls_json_double(g, "own_cost", f->own_share);
-        ls_json_u64(g, "file_size", p->file_size);
-        ls_json_u64(g, "chunks", p->n_chunks);
+                ls_js_key_u64(g, f->losses[i].key, f->losses[i].count);
+        ls_js_close(g, '}');
+        ls_js_key_share(g, "incomplete", f->incomplete_share);
+        ls_js_key_u64(g, "jit_ticks", p->jit_ticks);
+        ls_js_key_u64(g, "jit_approximate_ticks", p->jit_approximate_ticks);
+        ls_js_key_u64(g, "jit_unknown_ticks", p->jit_unknown_ticks);
+        ls_js_key_bool(g, "complete", p->complete);
+        ls_js_key_u64(g, "readable_samples", p->recorded_samples);
+        ls_js_key_u64(g, "readable_ticks", p->recorded_ticks);
+        ls_js_key_share(g, "own_cost", f->own_share);
+        ls_js_key_u64(g, "file_size", p->file_size);
+        ls_js_key_u64(g, "chunks", p->n_chunks);
         json_infos(g, p);
-        ls_json_u64(g, "source_text_bytes", source_text_bytes(p, &files));
-        ls_json_u64(g, "file_names", count_paths(p));
-        ls_json_key(g, "tables");
-        yajl_gen_map_open(g);
+        ls_js_key_u64(g, "source_text_bytes", source_text_bytes(p, &files));
+        ls_js_key_u64(g, "file_names", count_paths(p));
+        ls_js_key_open(g, "tables", '{');
         for (unsigned i = 0; i < n; i++)
-                ls_json_u64(g, tables[i].name, tables[i].n);
-        yajl_gen_map_close(g);
+                ls_js_key_u64(g, tables[i].name, tables[i].n);
+        ls_js_close(g, '}');
         ls_info_processes_json(g, p);
         ls_info_counters_json(g, p);
         json_lists(g, p);
-        yajl_gen_map_close(g);
-        ls_json_end(g);
-        return 0;
+        ls_js_close(g, '}');
+        return j.failed;
 }
 
 static int no_rows(void *ctx, const struct ls_sample_block *b)

@@ -2,7 +2,7 @@
 #include "report/info_counters.h"
 #include "formats/escape.h"
 #include "formats/real.h"
-#include "report/view/json.h"
+#include "formats/json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,36 +37,32 @@ void ls_info_counters(FILE *out, const struct ls_profile *p)
         }
 }
 
-/* Of any size: ls_json_double is for shares. */
-static void put_real(yajl_gen g, const char *key, double value)
+/* Of any size: ls_js_key_share is for shares. */
+static void put_real(struct ls_js *g, const char *key, double value)
 {
-        char text[LS_REAL_TEXT];
-
-        ls_json_key(g, key);
-        ls_real_text(value, text);
-        yajl_gen_number(g, text, strlen(text));
+        ls_js_key(g, key);
+        ls_js_real(g, value);
 }
 
-void ls_info_counters_json(yajl_gen g, const struct ls_profile *p)
+void ls_info_counters_json(struct ls_js *g, const struct ls_profile *p)
 {
         double low, high;
 
-        ls_json_key(g, "counters");
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, "counters", '[');
         for (uint32_t i = 1; i < p->n_counters; i++) {
                 const struct ls_counter_series *s = &p->counters[i];
 
                 if (!s->n)
                         continue;
                 find_range(s, &low, &high);
-                yajl_gen_map_open(g);
-                ls_json_text(g, "name", s->name);
-                ls_json_u64(g, "pid", p->processes[s->process].pid);
-                ls_json_u64(g, "values", s->n);
+                ls_js_open(g, '{');
+                ls_js_key_text(g, "name", s->name);
+                ls_js_key_u64(g, "pid", p->processes[s->process].pid);
+                ls_js_key_u64(g, "values", s->n);
                 put_real(g, "last", s->counts[s->n - 1].value);
                 put_real(g, "least", low);
                 put_real(g, "most", high);
-                yajl_gen_map_close(g);
+                ls_js_close(g, '}');
         }
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
 }

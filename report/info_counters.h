@@ -3,11 +3,11 @@
 #define LS_REPORT_INFO_COUNTERS_H
 
 #include <stdio.h>
-#include <yajl/yajl_gen.h>
 
+#include "formats/json.h"
 #include "formats/profile.h"
 
 void ls_info_counters(FILE *out, const struct ls_profile *p);
-void ls_info_counters_json(yajl_gen g, const struct ls_profile *p);
+void ls_info_counters_json(struct ls_js *g, const struct ls_profile *p);
 
 #endif

@@ -1,7 +1,7 @@
 /* The processes of a trace, in luasample info: one line or object each. See info_processes.h. */
 #include "report/info_processes.h"
 #include "formats/escape.h"
-#include "report/view/json.h"
+#include "formats/json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -43,24 +43,23 @@ void ls_info_processes(FILE *out, const struct ls_profile *p)
                 fprintf(out, "and %u more (--json has them all)\n", p->n_processes - 1 - LINES_MOST);
 }
 
-void ls_info_processes_json(yajl_gen g, const struct ls_profile *p)
+void ls_info_processes_json(struct ls_js *g, const struct ls_profile *p)
 {
-        ls_json_key(g, "processes");
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, "processes", '[');
         for (uint32_t i = 1; i < p->n_processes; i++) {
                 const struct ls_process *s = &p->processes[i];
 
-                yajl_gen_map_open(g);
-                ls_json_u64(g, "pid", s->pid);
-                ls_json_text(g, "name", s->name);
-                ls_json_u64(g, "samples", s->totals.samples);
-                ls_json_u64(g, "ticks", s->totals.ticks);
-                ls_json_u64(g, "lost_ticks", s->totals.lost_ticks);
-                ls_json_u64(g, "cpu_ns", s->totals.cpu_ns);
-                ls_json_u64(g, "own_ns", s->totals.own_ns);
-                ls_json_u64(g, "from_ns", s->totals.from_ns);
-                ls_json_u64(g, "to_ns", s->totals.to_ns);
-                yajl_gen_map_close(g);
+                ls_js_open(g, '{');
+                ls_js_key_u64(g, "pid", s->pid);
+                ls_js_key_text(g, "name", s->name);
+                ls_js_key_u64(g, "samples", s->totals.samples);
+                ls_js_key_u64(g, "ticks", s->totals.ticks);
+                ls_js_key_u64(g, "lost_ticks", s->totals.lost_ticks);
+                ls_js_key_u64(g, "cpu_ns", s->totals.cpu_ns);
+                ls_js_key_u64(g, "own_ns", s->totals.own_ns);
+                ls_js_key_u64(g, "from_ns", s->totals.from_ns);
+                ls_js_key_u64(g, "to_ns", s->totals.to_ns);
+                ls_js_close(g, '}');
         }
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
 }

@@ -3,12 +3,12 @@
 #define LS_REPORT_INFO_PROCESSES_H
 
 #include <stdio.h>
-#include <yajl/yajl_gen.h>
 
+#include "formats/json.h"
 #include "formats/profile.h"
 
 /* Nothing for a trace of one process. */
 void ls_info_processes(FILE *out, const struct ls_profile *p);
-void ls_info_processes_json(yajl_gen g, const struct ls_profile *p);
+void ls_info_processes_json(struct ls_js *g, const struct ls_profile *p);
 
 #endif

@@ -1,9 +1,10 @@
 /* The command luasample merge: several recordings become one trace, which every other command reads. */
 #include "cli/output.h"
 #include "formats/merge/merge.h"
+#include "formats/trace/reader.h"
 #include "report/commands.h"
 #include "report/model/facts.h"
-#include "report/trace.h"
+#include "report/options/trace.h"
 
 #include <errno.h>
 #include <inttypes.h>

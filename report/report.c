@@ -1,9 +1,15 @@
 /* The command luasample report: reads a trace, filters it, and shows it through one view, or gives it to an exporter, as
  * luasample export does. */
+#include "report/report.h"
+
+#include "formats/export/export.h"
+#include "formats/trace/reader.h"
 #include "report/commands.h"
-#include "report/view/json.h"
-#include "report/options.h"
-#include "report/trace.h"
+#include "report/export.h"
+#include "report/model/keys_label.h"
+#include "report/options/options.h"
+#include "report/options/trace.h"
+#include "formats/json.h"
 #include "report/tui/tui.h"
 #include "report/view/view.h"
 
@@ -46,22 +52,18 @@ static int show_nothing(const struct ls_report *r)
 
 static int show_json(const struct ls_report *r, const struct ls_view *view)
 {
-        yajl_gen g = ls_json_begin(r->out);
+        struct ls_js j = { .out = r->out, .indent = 1 }, *g = &j;
         int error = 0;
 
-        if (!g)
-                return -ENOMEM;
-        yajl_gen_map_open(g);
-        ls_json_str(g, "view", view->name);
-        ls_json_str(g, "by", r->o->by_text ? r->o->by_text : r->o->by[0]->name);
-        ls_json_key(g, "header");
-        yajl_gen_map_open(g);
+        ls_js_open(g, '{');
+        ls_js_key_string(g, "view", view->name);
+        ls_js_key_string(g, "by", r->o->by_text ? r->o->by_text : r->o->by[0]->name);
+        ls_js_key_open(g, "header", '{');
         ls_header_json(r, g);
-        yajl_gen_map_close(g);
+        ls_js_close(g, '}');
         error = view->json(r, g);
-        yajl_gen_map_close(g);
-        ls_json_end(g);
-        return error;
+        ls_js_close(g, '}');
+        return error ? error : j.failed;
 }
 
 static int is_empty(const struct ls_report *r)

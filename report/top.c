@@ -5,7 +5,7 @@
  * nowhere. Its stderr comes to us in a pipe: record's own words are among it. */
 #include "report/commands.h"
 #include "formats/wire/clock.h"
-#include "report/options.h"
+#include "report/options/options.h"
 #include "report/tui/tui.h"
 
 #include <errno.h>

@@ -116,11 +116,12 @@ static int check_version(const struct ls_store *s, enum ls_store_mode mode)
         version = strncmp(text, VERSION_TEXT, strlen(VERSION_TEXT)) ? -1 : strtol(text + strlen(VERSION_TEXT), &end, 10);
         if (version < 1) {
                 ls_error("%s: not a store of luasample; name another directory, or an empty one", s->path);
-                return -EINVAL;
+                return -EPROTO;
         }
         if (version > VERSION) {
-                ls_error("%s: a store of version %ld; this luasample reads version %d: use a newer one", s->path, version, VERSION);
-                return -EINVAL;
+                ls_error("%s: a store of version %ld; this luasample reads version %d: use a newer one", s->path, version,
+                         VERSION);
+                return -EPROTO;
         }
         return 0;
 }
@@ -165,8 +166,8 @@ int ls_store_open(struct ls_store *s, const char *path, enum ls_store_mode mode)
         if (s->fd < 0) {
                 error = error ? error : -errno;
                 if (error == -ENOENT)
-                        ls_error("%s: there is no store; the daemon makes it (luasample help daemon), or name one with --store DIR",
-                                 path);
+                        ls_error("%s: there is no store; the daemon makes it (luasample help daemon), or name one with "
+                                 "--store DIR", path);
                 else
                         ls_error("%s: %s", path, strerror(-error));
         } else if (mode == LS_STORE_WRITE && (fstat(s->fd, &st) < 0 || st.st_uid != geteuid() || st.st_mode & S_IWOTH)) {

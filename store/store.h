@@ -5,7 +5,8 @@
  *      lock                            flock of the daemon, or of `store prune`
  *      incoming/RECORDING/trace[.N]    what recorders write
  *      services/SERVICE/DAY/CHUNK      what is committed: 2026-11-22/143000.125-60000-4711-0.luasample has begun at 14:30:00.125
- *                                      UTC, is of 60 s of the process 4711, and was not merged
+ *                                      UTC, is of 60 s of the process 4711, and was not merged;
+ *                                      ...-7200000-0-2: merged, of all processes (tier.c)
  *
  * The names are the index: nothing else has to be kept whole. A chunk comes by one rename, and is never changed. */
 #ifndef LS_STORE_STORE_H
@@ -59,6 +60,28 @@ int ls_store_commit(const struct ls_store *s, int from_fd, const char *name, str
 /* Names and times. Returns 0, or -EINVAL: not a name of ours. */
 int ls_chunk_parse(const char *day, const char *name, struct ls_chunk *ret);
 void ls_chunk_name(struct ls_chunk *c);         /* day and name, of the times, pid and level */
+
+/* tier.c: chunks of a time that is over are merged. */
+struct ls_window {                      /* of a service: what begins in [begin, end) and is below level becomes a chunk of level */
+        char service[LS_STORE_SERVICE];
+        uint64_t begin_ms, end_ms;
+        uint32_t level;
+};
+/* Takes away those whose samples are in a merged chunk that is there, too; *ret_hidden gets them, NULL = nobody asks.
+ * Returns 0, or -1: no memory. */
+int ls_store_hide(struct ls_chunks *all, struct ls_chunks *ret_hidden);
+/* The level that a chunk must have so that no merged one hides it: it came when its time had been merged. */
+uint32_t ls_store_level(const struct ls_chunks *all, const struct ls_chunk *c);
+int ls_window_has(const struct ls_window *w, const struct ls_chunk *c);
+/* The first window of length_ms that ended before before_ms, is not skipped, and has something to merge. Returns 1 when there
+ * is one. */
+int ls_window_find(const struct ls_chunks *all, uint32_t level, uint64_t length_ms, uint64_t before_ms,
+                   int (*skip)(void *ctx, const struct ls_window *w), void *ctx, struct ls_window *ret);
+
+#define LS_STORE_MERGING "merging"      /* in incoming: what is being merged */
+/* Merges what a window has into LS_STORE_MERGING, which is on the disk then. For a process of its own, since it reads
+ * traces; nothing else is changed. Returns 0 or -errno: a chunk is damaged, of another boot, or cannot be added up. */
+int ls_window_merge(const struct ls_store *s, const struct ls_window *w);
 
 struct ls_store_limits {
         uint64_t max_age_ms, max_size, min_free;        /* min_free in percent */

@@ -5,7 +5,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FILES = ["test_libsample_threads.c", "test_record_attach_hold_steps.c", "test_record_tick_ticker_steps.c",
+FILES = ["test_libsample_recording_threads.c", "test_record_attach_hold_steps.c", "test_record_tick_ticker_steps.c",
          "test_record_translate_drain_steps.c"]
 
 

@@ -11,7 +11,7 @@ import re
 import sys
 
 ROOT = os.path.abspath(sys.argv[1])
-ROOMS = ("cli", "formats", "libsample", "record", "report")
+ROOMS = ("cli", "daemon", "formats", "libsample", "record", "report", "store")
 
 
 def sources():

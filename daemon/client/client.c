@@ -2,6 +2,7 @@
 #include "daemon/client/client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,12 @@ static int connect_to(const char *path)
                 return -ENAMETOOLONG;
         strcpy(a.sun_path, path);
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd >= 0 && fd <= STDERR_FILENO) {   /* these are the program's */
+                int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+                close(fd);
+                fd = above;
+        }
         if (fd < 0)
                 return -errno;
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));   /* also until there is room in its queue */

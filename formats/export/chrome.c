@@ -9,7 +9,7 @@
  * speedscope recurses into its call tree, whether made from samples or from slices, so that it fails on stacks of some
  * thousands of frames. They are whole here, for the other readers. */
 #include "formats/escape.h"
-#include "formats/export/json_stream.h"
+#include "formats/json.h"
 #include "formats/export/timeline.h"
 
 #include <errno.h>

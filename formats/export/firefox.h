@@ -3,7 +3,7 @@
 #ifndef LS_FORMATS_EXPORT_FIREFOX_H
 #define LS_FORMATS_EXPORT_FIREFOX_H
 
-#include "formats/export/json_stream.h"
+#include "formats/json.h"
 #include "formats/export/spool.h"
 #include "formats/export/timeline.h"
 

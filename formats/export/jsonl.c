@@ -2,6 +2,7 @@
  * Streamed: what a frame, a zone, a thread looks like is made when it is first met. */
 #include "formats/escape.h"
 #include "formats/export/export.h"
+#include "formats/json.h"
 #include "formats/real.h"
 
 #include <errno.h>
@@ -9,14 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <yajl/yajl_gen.h>
-
-
 struct jsonl {
         const struct ls_export *in;
         const struct ls_profile *p;
         FILE *out;
-        yajl_gen gen;                   /* makes the texts */
+        struct ls_js js;                /* makes the texts, in made */
+        char *made;
+        size_t made_size;
         uint64_t start_ns;
         char **frame;                   /* by location, and of leaves without a line by n_locations + function */
         char *vmstate[LS_NVMSTATES];
@@ -26,34 +26,22 @@ struct jsonl {
         int failed;
 };
 
-static void add_text(yajl_gen g, const char *key, const char *text)
+static void put_or_null(struct ls_js *j, const char *text)
 {
-        if (key)
-                yajl_gen_string(g, (const unsigned char *)key, strlen(key));
         if (text)
-                yajl_gen_string(g, (const unsigned char *)text, strlen(text));
+                ls_js_string(j, text);
         else
-                yajl_gen_null(g);
-}
-
-static void add_number(yajl_gen g, const char *key, uint32_t value)
-{
-        if (key)
-                yajl_gen_string(g, (const unsigned char *)key, strlen(key));
-        yajl_gen_integer(g, value);
+                ls_js_null(j);
 }
 
 /* Takes what was made since the last time. */
 static char *take(struct jsonl *s)
 {
-        const unsigned char *text;
-        char *copy = NULL;
-        size_t n;
+        long n = fflush(s->js.out) ? -1 : ftell(s->js.out);
+        char *copy = n < 0 || s->js.failed ? NULL : strndup(s->made, (size_t)n);
 
-        if (yajl_gen_get_buf(s->gen, &text, &n) == yajl_gen_status_ok)
-                copy = strndup((const char *)text, n);
-        yajl_gen_clear(s->gen);
-        yajl_gen_reset(s->gen, "");     /* a new text; "" between this one and the last */
+        rewind(s->js.out);
+        s->js = (struct ls_js){ .out = s->js.out };
         s->failed |= !copy;
         return copy;
 }
@@ -67,15 +55,15 @@ static const char *frame(struct jsonl *s, uint32_t location)
 
         if (*text)
                 return *text;
-        yajl_gen_map_open(s->gen);
-        add_text(s->gen, "function", s->in->labels->function[l->function]);
+        ls_js_open(&s->js, '{');
+        ls_js_key_string(&s->js, "function", s->in->labels->function[l->function]);
         if (f->kind == LS_FUNC_LUA) {
-                add_text(s->gen, "source", s->in->labels->source[f->source]);
-                add_number(s->gen, "line_defined", f->first_line);
+                ls_js_key_string(&s->js, "source", s->in->labels->source[f->source]);
+                ls_js_key_u64(&s->js, "line_defined", f->first_line);
                 if (l->line)
-                        add_number(s->gen, "line", l->line);
+                        ls_js_key_u64(&s->js, "line", l->line);
         }
-        yajl_gen_map_close(s->gen);
+        ls_js_close(&s->js, '}');
         *text = take(s);
         return *text ? *text : "{}";
 }
@@ -84,7 +72,7 @@ static const char *frame(struct jsonl *s, uint32_t location)
 static const char *dim(struct jsonl *s, char **texts, unsigned which, uint32_t id)
 {
         if (!texts[id]) {
-                add_text(s->gen, NULL, s->in->dim_text(s->in, which, id));
+                put_or_null(&s->js, s->in->dim_text(s->in, which, id));
                 texts[id] = take(s);
         }
         return texts[id] ? texts[id] : "null";
@@ -94,18 +82,17 @@ static const char *dim(struct jsonl *s, char **texts, unsigned which, uint32_t i
 static const char *thread(struct jsonl *s, uint32_t id)
 {
         const struct ls_thread *t = &s->p->threads[id];
-        char *name = s->thread[id] ? NULL : ls_visible(t->name.s, t->name.len), *quoted;
+        char *quoted;
 
         if (s->thread[id])
                 return s->thread[id];
-        add_text(s->gen, NULL, name ? name : "");
+        ls_js_text(&s->js, t->name);
         quoted = take(s);
-        if (!name || !quoted || asprintf(&s->thread[id], "\"process\":%u,\"thread\":%u,\"thread_name\":%s",
+        if (!quoted || asprintf(&s->thread[id], "\"process\":%u,\"thread\":%u,\"thread_name\":%s",
                                          s->p->processes[t->process].pid, t->tid, quoted) < 0) {
                 s->thread[id] = NULL;
                 s->failed = 1;
         }
-        free(name);
         free(quoted);
         return s->thread[id] ? s->thread[id] : "";
 }
@@ -117,16 +104,15 @@ static const char *labels(struct jsonl *s, uint32_t id)
 
         if (s->label[id])
                 return s->label[id];
-        yajl_gen_map_open(s->gen);
+        ls_js_open(&s->js, '{');
         for (uint32_t at = id, n = 0; at && n < LS_EXPORT_LABELS; at = all[at].parent, n++) {
                 char *key = ls_visible(all[at].key.s, all[at].key.len);
-                char *value = ls_visible(all[at].value.s, all[at].value.len);
 
-                add_text(s->gen, key ? key : "", value);
+                s->failed |= !key;
+                ls_js_key_text(&s->js, key ? key : "", all[at].value);
                 free(key);
-                free(value);
         }
-        yajl_gen_map_close(s->gen);
+        ls_js_close(&s->js, '}');
         s->label[id] = take(s);
         return s->label[id] ? s->label[id] : "{}";
 }
@@ -184,11 +170,10 @@ static int put_counters(struct jsonl *s)
 
         for (uint32_t i = 1; i < s->p->n_counters; i++) {
                 const struct ls_counter_series *c = &s->p->counters[i];
-                char *name = s->shown[c->process] ? ls_visible(c->name.s, c->name.len) : NULL, *quoted = NULL;
-                char value[LS_REAL_TEXT];
+                char value[LS_REAL_TEXT], *quoted = NULL;
 
-                if (name) {
-                        add_text(s->gen, NULL, name);
+                if (s->shown[c->process]) {
+                        ls_js_text(&s->js, c->name);
                         quoted = take(s);
                 }
                 for (uint32_t k = 0; quoted && k < c->n; k++)
@@ -196,8 +181,6 @@ static int put_counters(struct jsonl *s)
                                 fprintf(s->out, "{\"time_ns\":%" PRIu64 ",\"process\":%u,\"counter\":%s,\"value\":%s}\n",
                                         ns > s->start_ns ? ns - s->start_ns : 0, s->p->processes[c->process].pid, quoted,
                                         ls_real_text(c->counts[k].value, value));
-                s->failed |= s->shown[c->process] && !quoted;
-                free(name);
                 free(quoted);
         }
         return s->failed ? -ENOMEM : ferror(s->out) ? -EIO : 0;
@@ -218,14 +201,14 @@ static int jsonl_write(FILE *out, const struct ls_export *in)
         int r = -ENOMEM;
 
         s.start_ns = ls_profile_u64(p, LS_INFO_START_MONOTONIC, p->n_clocks ? p->clocks[0].monotonic_ns : 0);
-        s.gen = yajl_gen_alloc(NULL);
+        s.js.out = open_memstream(&s.made, &s.made_size);
         s.frame = calloc(n_frames + 1, sizeof(*s.frame));
         s.zone = calloc((size_t)p->n_zones + 1, sizeof(*s.zone));
         s.thread = calloc((size_t)p->n_threads + 1, sizeof(*s.thread));
         s.coroutine = calloc((size_t)p->n_coroutines + 1, sizeof(*s.coroutine));
         s.label = calloc((size_t)p->n_sample_labels + 1, sizeof(*s.label));
         s.shown = calloc((size_t)p->n_processes + 1, 1);
-        if (s.gen && s.frame && s.label && s.zone && s.thread && s.coroutine && s.shown)
+        if (s.js.out && s.frame && s.label && s.zone && s.thread && s.coroutine && s.shown)
                 r = in->rows(in, LS_COL_TIME, put_rows, &s);
         if (!r)
                 r = put_counters(&s);
@@ -237,8 +220,9 @@ static int jsonl_write(FILE *out, const struct ls_export *in)
         free_texts(s.coroutine, p->n_coroutines);
         for (unsigned i = 0; i < LS_NVMSTATES; i++)
                 free(s.vmstate[i]);
-        if (s.gen)
-                yajl_gen_free(s.gen);
+        if (s.js.out)
+                fclose(s.js.out);
+        free(s.made);
         return r == -EIO ? 0 : r;       /* whoever closes out says why */
 }
 

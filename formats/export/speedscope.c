@@ -3,7 +3,7 @@
  *
  * speedscope recurses into its call tree and fails where browsers end that, somewhere below 5000 frames. So the middle of
  * deep stacks is left out. */
-#include "formats/export/json_stream.h"
+#include "formats/json.h"
 #include "formats/export/spool.h"
 #include "formats/export/timeline.h"
 

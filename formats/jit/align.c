@@ -3,6 +3,7 @@
  * borders the x86 instructions are aligned with the IR instructions that emit code by a monotone dynamic programme:
  * every unit gets an IR instruction, scored by how well it fits (score.c); leaving one out costs what its kind
  * makes unlikely. Called by map.c. */
+#include "formats/jit/map.h"
 #include "formats/jit/trace.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Checks a JITTRACE record before anything in it is used: the only place that trusts no count. Called by whoever reads
  * records, before ls_jit_map_new. */
-#include "formats/jit/map.h"
-#include "formats/jit/trace.h"
+
+#include "formats/jit/input.h"
 
 #include <errno.h>
 

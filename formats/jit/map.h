@@ -10,20 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/wire/ring.h"
-
-/* The parts of a JITTRACE record; they point into the blob. */
-struct ls_jit_input {
-        const struct ls_rec_jittrace *head;
-        const uint32_t *functions;
-        const struct ls_jit_event *events;
-        const struct ls_jit_snapshot *snapshots;
-        const uint64_t *ir;
-        const uint8_t *code;
-};
-
-/* Checks a record's body of len bytes, aligned to 8. 0, or -EINVAL: it is not what the head says. */
-int ls_jit_input_parse(const void *blob, size_t len, struct ls_jit_input *ret);
+#include "formats/jit/input.h"
 
 struct ls_jit_map;
 

@@ -1,6 +1,7 @@
 /* How well a piece of machine code fits an IR instruction: what align.c's dynamic programme adds up. The figures
  * were set by hand and tried against what LuaJIT logs of itself (tests/jit); they only need to be right in their
  * order. */
+#include "formats/jit/map.h"
 #include "formats/jit/trace.h"
 
 /* Conditions of a rule; all that are set must hold. */

@@ -3,7 +3,7 @@
 #ifndef LS_FORMATS_JIT_TRACE_H
 #define LS_FORMATS_JIT_TRACE_H
 
-#include "formats/jit/map.h"
+#include "formats/jit/input.h"
 
 #define JIT_TAG_BITS 47                 /* of a value, below its type tag */
 #define JIT_NUM_TAG 0xfff90000u         /* a value whose upper half is below it is a number: what loads check */
@@ -11,7 +11,6 @@
 /* Limits of the work on one trace, whatever its record says: 128 KiB is twice what LuaJIT can number. */
 #define JIT_MAX_CODE (128u << 10)       /* bytes that are disassembled */
 #define JIT_MAX_CELLS (4u << 20)        /* of all dynamic programmes of a trace together */
-#define JIT_MAX_REFS 0x8000u
 
 /* An IR instruction as LuaJIT stores it (LuaJIT's lj_ir.h: operands, type, opcode, register, spill slot). */
 struct jit_ir {

@@ -1,7 +1,9 @@
 /* INFO of a merged trace: what is counted is added up, what describes is kept, or listed where the inputs differ. Called by
  * merge.c when all samples are written. */
-#include "formats/merge/parts.h"
+#include "formats/merge/info.h"
+
 #include "formats/escape.h"
+#include "formats/trace/writer.h"
 #include "formats/wire/kinds.h"
 
 #include <inttypes.h>

@@ -1,6 +1,11 @@
 /* Several recordings become one trace: see merge.h. First it is decided what ticks and times mean; then the inputs are
  * written one after the other, each with its dictionaries, and its samples in chunks as they were. */
-#include "formats/merge/parts.h"
+#include "formats/merge/merge.h"
+
+#include "formats/merge/info.h"
+#include "formats/merge/tables.h"
+#include "formats/trace/reader.h"
+#include "formats/trace/writer.h"
 #include "formats/wire/events.h"
 
 #include <errno.h>

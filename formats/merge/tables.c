@@ -1,7 +1,10 @@
 /* Dictionaries of the inputs of a merge: what is equal becomes one. Functions and sources are equal by their identity;
  * mapped files by what they are, not by where they were mapped; processes, threads and VMs never are, since numbers are
  * used again: each recording keeps its own. Called by merge.c. */
-#include "formats/merge/parts.h"
+#include "formats/merge/tables.h"
+
+#include "formats/trace/schema.h"
+#include "formats/trace/writer.h"
 #include "formats/wire/ring.h"
 
 #include <errno.h>

@@ -1,6 +1,8 @@
 /* Pending samples become a chunk: times in units of the interval, and for each column the encoding that compresses
  * best. Called by flush.c. */
 #include "formats/trace/coded.h"
+#include "formats/trace/schema.h"
+#include "formats/trace/writer.h"
 #include "formats/trace/writer_parts.h"
 
 /* Times become sixteenths of the interval from the first row's time, each rounded for itself, so that no error adds

@@ -1,6 +1,8 @@
 /* Rows of a record kind in memory: see dict.h. */
 #include "formats/trace/dict.h"
 
+#include "formats/trace/schema.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

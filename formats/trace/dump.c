@@ -1,7 +1,11 @@
 /* Every record of a trace, row by row, as keys and values: what `luasample dump` prints. Layouts come from the table
  * of columns; there is no code for any kind of record but the sample's time. */
-#include "formats/trace/reader_parts.h"
+#include "formats/trace/dump.h"
+
 #include "formats/real.h"
+#include "formats/trace/reader.h"
+#include "formats/trace/reader_parts.h"
+#include "formats/trace/schema.h"
 
 #include <errno.h>
 

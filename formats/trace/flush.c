@@ -1,6 +1,8 @@
 /* From the writer's memory to the file: chunks, definitions, checkpoints, the index, and what happens when a write
  * fails. Sample chunks are block.c's part. Called by writer.c. */
 #include "formats/trace/coded.h"
+#include "formats/trace/schema.h"
+#include "formats/trace/writer.h"
 #include "formats/trace/writer_parts.h"
 
 #include <errno.h>
@@ -45,33 +47,6 @@ int ls_writer_write(struct ls_trace_writer *w, const void *bytes, size_t len)
         return r;
 }
 
-/* The chunk in out joins those that the next parity chunk covers. */
-static void parity_add(struct ls_trace_writer *w, uint32_t number)
-{
-        struct ls_buf *x = &w->parity;
-
-        if (x->len < w->out.len) {
-                size_t more = w->out.len - x->len;
-                uint8_t *p = ls_buf_room(x, more);
-
-                if (!p)
-                        return;
-                memset(p, 0, more);
-                x->len += more;
-        }
-        for (size_t i = 0; i < w->out.len; i++)
-                x->data[i] ^= w->out.data[i];
-        ls_buf_add(&w->parity_numbers, &number, sizeof(number));
-        w->parity_sum += w->out.len;
-}
-
-static void parity_reset(struct ls_trace_writer *w)
-{
-        w->parity.len = w->parity_numbers.len = 0;
-        w->parity.failed = w->parity_numbers.failed = 0;
-        w->parity_sum = 0;
-}
-
 int ls_writer_put_chunk(struct ls_trace_writer *w, uint8_t type, uint8_t flags, uint64_t ticks)
 {
         struct ls_chunk_header h = { .type = type, .flags = flags, .number = w->number };
@@ -97,10 +72,8 @@ int ls_writer_put_chunk(struct ls_trace_writer *w, uint8_t type, uint8_t flags, 
         w->number++;
         w->since_full += w->out.len;
         w->since_checkpoint++;
-        if (type == LS_CHUNK_DEFINITIONS) {
+        if (type == LS_CHUNK_DEFINITIONS)
                 w->definition_bytes += w->out.len;
-                parity_add(w, (uint32_t)row.number);
-        }
         ls_buf_add(&w->index, &row, sizeof(row));
         return 0;
 }
@@ -374,45 +347,21 @@ static int put_all(struct ls_trace_writer *w, enum select select, uint8_t type)
         return r;
 }
 
-static int put_parity(struct ls_trace_writer *w)
-{
-        const uint32_t *numbers = (const void *)w->parity_numbers.data;
-        size_t n = w->parity_numbers.len / sizeof(*numbers);
-        uint32_t last = 0;
-
-        for (size_t i = 0; i < n; i++) {
-                ls_buf_varint(&w->extra, numbers[i] - last);
-                last = numbers[i];
-        }
-        ls_buf_add(&w->raw, w->parity.data, w->parity.len);
-        return ls_writer_put_chunk(w, LS_CHUNK_PARITY, 0, 0);
-}
-
-/* Parity costs one chunk where repeating costs them all: for programs with many stacks. */
-static int parity_is_better(const struct ls_trace_writer *w)
-{
-        size_t n = w->parity_numbers.len / sizeof(uint32_t);
-
-        return !w->parity.failed && !w->parity_numbers.failed && n > 1 && n <= UINT8_MAX / 3 &&
-               w->parity_sum >= LS_PARITY_BYTES && w->parity_sum > 3 * w->parity.len;
-}
-
-/* Everything that the file says so far is said again, so that the loss of one chunk loses no name. In full when that
- * is little beside the file, and else only what is new since the last checkpoint. */
+/* What the file says so far is said again, so that the loss of one chunk loses no name. In full when
+ * that is little beside the file, and else only what is new since the last checkpoint. Many stacks are
+ * said once: their repetition would be half of such a file, and what a lost one costs is counted. */
 int ls_writer_checkpoint(struct ls_trace_writer *w, int last)
 {
         uint64_t affordable = (last ? w->size : w->since_full) / 16;
-        int full = w->definition_bytes <= affordable, parity = !full && parity_is_better(w);
-        int r = parity ? put_parity(w) : 0;
+        struct ls_dict *stacks = &w->dict[LS_REC_STACK], *locations = &w->dict[LS_REC_LOCATION];
+        int full = w->definition_bytes <= affordable;
+        int many = !full && stacks->written - stacks->kept >= LS_MANY_STACKS;
+        int r = put_all(w, many ? SMALL : full ? ALL : SINCE, LS_CHUNK_CHECKPOINT);
 
-        if (!r)
-                r = put_all(w, parity ? SMALL : full ? ALL : SINCE, LS_CHUNK_CHECKPOINT);
-        if (!r && parity) {
-                w->dict[LS_REC_STACK].kept = w->dict[LS_REC_STACK].written;
-                w->dict[LS_REC_LOCATION].kept = w->dict[LS_REC_LOCATION].written;
+        if (!r && many) {
+                stacks->kept = stacks->written;
+                locations->kept = locations->written;
         }
-        if (!r)
-                parity_reset(w);
         w->since_checkpoint = 0;
         if (!r && full)
                 w->since_full = 0;

@@ -41,7 +41,7 @@ _Static_assert(sizeof(struct ls_chunk_header) == 32, "the chunk header is 32 byt
 #define LS_CHUNK_SAMPLES     2u         /* extra: event, rows, samples, sum of weights */
 #define LS_CHUNK_CHECKPOINT  3u         /* as DEFINITIONS, repeats what earlier chunks said */
 #define LS_CHUNK_INDEX       4u         /* extra: empty */
-#define LS_CHUNK_PARITY      5u         /* extra: numbers of the chunks that it covers */
+#define LS_CHUNK_PARITY      5u         /* of older writers: skipped */
 
 #define LS_CHUNKF_ZSTD 0x01u            /* the payload is one zstd frame; else it is stored as it is */
 #define LS_CHUNKF_END  0x02u            /* the last chunk of a trace that was ended in order */
@@ -80,7 +80,7 @@ enum ls_encoding {
 #define LS_CHECKPOINT_CHUNKS 64u
 #define LS_ZSTD_SAMPLES 3
 #define LS_ZSTD_DEFINITIONS 12
-#define LS_PARITY_BYTES (4u << 10)      /* definitions since the last checkpoint that make a parity chunk worth while */
+#define LS_MANY_STACKS 2000u            /* so many since a checkpoint are not repeated by the next */
 
 #define LS_KINDS        34u             /* record kinds are less than this */
 #define LS_COLUMNS_MAX  16u             /* column numbers are 1 to this */
@@ -108,10 +108,6 @@ struct ls_schema {
         enum ls_rows rows;
         uint32_t max;                   /* most ids */
 };
-
-extern const struct ls_schema ls_schemas[LS_KINDS];
-extern const struct ls_column ls_columns[LS_KINDS][LS_COLUMNS_MAX];     /* by kind and number - 1 */
-unsigned ls_schema_ncolumns(unsigned kind);
 
 /* LS_C_STACK_PARENT and so on: index of a column in a row, its number - 1. */
 enum ls_column_index {

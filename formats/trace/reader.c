@@ -1,4 +1,6 @@
 /* Opens and closes a profile: the file itself, the sentences for what cannot be read, and INFO by key. */
+#include "formats/trace/reader.h"
+
 #include "formats/trace/reader_parts.h"
 
 #include <errno.h>
@@ -194,9 +196,7 @@ static int read_all(struct ls_reader *r, const char *path, const char **ret_erro
                 *ret_error = NOT_A_TRACE;
                 return -EBADMSG;
         }
-        if (r->p->n_damages)
-                e = ls_parity_repair(r);
-        return e ? e : ls_resolve(r);
+        return ls_resolve(r);
 }
 
 int ls_profile_open(const char *path, struct ls_profile **ret_profile, const char **ret_error)
@@ -219,33 +219,4 @@ int ls_profile_open(const char *path, struct ls_profile **ret_profile, const cha
         *ret_error = error;
         ls_profile_close(p);
         return e;
-}
-
-static const struct ls_info *find_info(const struct ls_profile *p, const char *key)
-{
-        size_t len = strlen(key);
-
-        for (uint32_t i = 0; i < p->n_infos; i++)
-                if (p->infos[i].key.len == len && !memcmp(p->infos[i].key.s, key, len))
-                        return &p->infos[i];
-        return NULL;
-}
-
-uint64_t ls_profile_u64_of(const struct ls_profile *p, const char *key, uint64_t def)
-{
-        const struct ls_info *i = find_info(p, key);
-
-        return i && i->is_u64 ? i->u64 : def;
-}
-
-uint64_t ls_profile_u64(const struct ls_profile *p, enum ls_info_key key, uint64_t def)
-{
-        return ls_profile_u64_of(p, ls_info_key(key), def);
-}
-
-struct ls_str ls_profile_str(const struct ls_profile *p, enum ls_info_key key)
-{
-        const struct ls_info *i = find_info(p, ls_info_key(key));
-
-        return i && !i->is_u64 ? i->str : (struct ls_str){ "", 0 };
 }

@@ -71,7 +71,6 @@ struct ls_reader {
 
         uint32_t lost_function, lost_location;
         uint32_t lost[LS_KINDS];        /* by kind: the entry for ids of rows without definition, 0 = it is none */
-        int repairing;                  /* old definitions: they must not replace later values of the same key */
         int holes;                      /* some stack ids have no definition */
         struct ls_sample_buffers *buffers;
         struct ls_jit_move *jit_moves;  /* by stack of the file; NULL = none ends in machine code */
@@ -94,8 +93,6 @@ int ls_extra_next(const uint8_t **p, const uint8_t *end, unsigned n, uint64_t *r
 
 /* tables.c: takes the records of a definition chunk. Returns 0, or -EBADMSG and why. */
 int ls_tables_add(struct ls_reader *r, const uint8_t *payload, size_t len, const char **ret_why);
-/* parity.c: gets definitions back from parity chunks, after a scan that found damage. */
-int ls_parity_repair(struct ls_reader *r);
 void *ls_block_alloc(struct ls_reader *r, size_t n);
 /* Decodes all number columns of rec into r->scratch. Returns 0 or -errno. */
 int ls_columns_decode(struct ls_reader *r, const struct ls_record *rec);

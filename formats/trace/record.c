@@ -1,6 +1,8 @@
 /* Records and their columns, both ways: see record.h. */
 #include "formats/trace/record.h"
 
+#include "formats/trace/schema.h"
+
 #include <errno.h>
 
 static int parse_column(const uint8_t **p, const uint8_t *end, struct ls_record *rec)

@@ -1,6 +1,7 @@
 /* Streams the sample chunks of a trace as blocks of columns, one block for each chunk: decodes, checks ids and totals.
  * The hot path of every report: 10 million rows pass here. */
 #include "formats/trace/coded.h"
+#include "formats/trace/reader.h"
 #include "formats/trace/reader_parts.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* The table of record kinds and their columns, made from records.def and columns.def. */
-#include "formats/trace/format.h"
+#include "formats/trace/schema.h"
 
 #define M (1u << 20)
 

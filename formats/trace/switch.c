@@ -1,5 +1,7 @@
 /* A trace goes on in another file: what the writer has in memory is said again there, so that each file is whole. Called by
  * record/rotate.c. */
+#include "formats/trace/schema.h"
+#include "formats/trace/writer.h"
 #include "formats/trace/writer_parts.h"
 
 #include <errno.h>
@@ -55,9 +57,9 @@ static int begin_file(struct ls_trace_writer *w, int fd)
         w->fd = fd;
         w->seekable = !fstat(fd, &st) && S_ISREG(st.st_mode);
         w->error = 0;
-        w->size = w->dropped = w->dropped_ticks = w->since_full = w->definition_bytes = w->last_facts_ns = w->parity_sum = 0;
+        w->size = w->dropped = w->dropped_ticks = w->since_full = w->definition_bytes = w->last_facts_ns = 0;
         w->number = w->since_checkpoint = 0;
-        w->index.len = w->parity.len = w->parity_numbers.len = 0;
+        w->index.len = 0;
         for (size_t i = 0; i < sizeof(forgotten); i++) {
                 ls_dict_done(&w->dict[forgotten[i]]);
                 ls_dict_init(&w->dict[forgotten[i]], forgotten[i]);

@@ -2,6 +2,7 @@
  * limit, and all rows and gaps together below what a file of this size may define. */
 #include "formats/trace/coded.h"
 #include "formats/trace/reader_parts.h"
+#include "formats/trace/schema.h"
 
 #include <errno.h>
 
@@ -310,7 +311,7 @@ static int add_keyed(struct ls_reader *r, const struct ls_record *rec)
                         return d->n < ls_schemas[rec->kind].max ? -ENOMEM : -EBADMSG;
                 if (is_new && (e = account_rows(r, d, 1)))
                         return e;
-                if (!is_new && (!r->repairing || rec->kind == LS_REC_NAME) && replaces(rec->kind, row, ls_dict_row(d, id)))
+                if (!is_new && replaces(rec->kind, row, ls_dict_row(d, id)))
                         memcpy(ls_dict_row(d, id), row, d->ncol * sizeof(*row));
         }
         return 0;

@@ -1,6 +1,8 @@
 /* What callers add to a trace: interning of definitions, columns of samples. The file is flush.c's part. */
-#include "formats/wire/ring.h"
+#include "formats/trace/writer.h"
+
 #include "formats/trace/writer_parts.h"
+#include "formats/wire/ring.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -43,8 +45,6 @@ static void writer_free(struct ls_trace_writer *w)
         ls_buf_free(&w->out);
         ls_buf_free(&w->trial);
         ls_buf_free(&w->packed);
-        ls_buf_free(&w->parity);
-        ls_buf_free(&w->parity_numbers);
         free(w->scratch);
         ZSTD_freeCCtx(w->zstd);
         free(w);

@@ -5,7 +5,6 @@
 
 #include "formats/trace/chunk.h"
 #include "formats/trace/dict.h"
-#include "formats/trace/writer.h"
 
 /* What ls_trace_sample sets, as bits. */
 enum {
@@ -37,9 +36,6 @@ struct ls_trace_writer {
         unsigned since_checkpoint;      /* chunks */
         uint64_t since_full;            /* bytes since the last checkpoint with everything */
         uint64_t definition_bytes;      /* stored size of all definition chunks: about that of a full checkpoint */
-        struct ls_buf parity;           /* exclusive or of the definition chunks since the last checkpoint */
-        struct ls_buf parity_numbers;   /* uint32_t: which these are */
-        uint64_t parity_sum;            /* their bytes together */
 
         struct ls_strings strings;
         struct ls_dict dict[LS_KINDS];  /* of all other kinds with rows; by kind */

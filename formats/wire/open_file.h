@@ -55,9 +55,9 @@ static inline int ls_open_seen(int seen, int flags)
         return fd;
 }
 
-/* Opens a regular file for reading. It may shrink at any time, so it is read, never mapped. Returns the descriptor and the
- * state of the file, or -errno; -EINVAL: it is no regular file, or one of /proc. */
-static inline int ls_open_regular(const char *path, struct stat *ret_st)
+/* A descriptor of O_PATH of a regular file, which opens nothing, and its state; or -errno; -EINVAL: it is no regular file, or
+ * one of /proc. */
+static inline int ls_see_regular(const char *path, struct stat *ret_st)
 {
         int seen = open(path, O_PATH | O_CLOEXEC), err;
 
@@ -65,9 +65,18 @@ static inline int ls_open_regular(const char *path, struct stat *ret_st)
                 return -errno;
         err = ls_look_at_regular(seen, ret_st);
         if (err == 0)
-                return ls_open_seen(seen, O_RDONLY);
+                return seen;
         close(seen);
         return err;
+}
+
+/* Opens a regular file for reading. It may shrink at any time, so it is read, never mapped. Returns the descriptor and the
+ * state of the file, or -errno as above. */
+static inline int ls_open_regular(const char *path, struct stat *ret_st)
+{
+        int seen = ls_see_regular(path, ret_st);
+
+        return seen < 0 ? seen : ls_open_seen(seen, O_RDONLY);
 }
 
 #endif

@@ -7,10 +7,14 @@
 
 #include "libsample/agent.h"
 #include "libsample/api/control.h"
-#include "libsample/vm/lua_debug.h"
-#include "libsample/attach/own.h"
+#include "libsample/api/counters.h"
+#include "libsample/api/module.h"
+#include "libsample/api/own.h"
 #include "libsample/api/ready.h"
-#include "libsample/interpose/real.h"
+#include "libsample/handler/ready.h"
+#include "libsample/libc/real.h"
+#include "libsample/lua_debug.h"
+#include "libsample/recording/pass.h"
 #include "libsample/thread.h"
 
 static size_t length(const char *name)

@@ -1,7 +1,16 @@
 /* Regions, pauses and marks. See control.h. */
+
 #include "libsample/api/control.h"
 
-#include "libsample/vm/engine.h"
+#include <string.h>
+
+#include "libsample/agent.h"
+#include "libsample/handler/clock.h"
+#include "libsample/handler/ring_writer.h"
+#include "libsample/handler/vms.h"
+#include "libsample/recording/pass.h"
+#include "libsample/recording/threads.h"
+#include "libsample/vm/profiler.h"
 
 #define NAME_MOST 1024u
 
@@ -92,42 +101,6 @@ static int is_sampled(struct ls_vm *vm)
 static int would_begin(struct ls_vm *vm)
 {
         return !vm->in_region;
-}
-
-static int pass(int in_the_end_too)
-{
-        if (!ls_agent.attached)
-                return ls_agent_live();
-        atomic_fetch_add(&ls_agent.calls, 1);
-        if ((in_the_end_too || !atomic_load(&ls_agent.leaving)) && ls_agent_live())
-                return 1;
-        ls_control_go_out();
-        return 0;
-}
-
-int ls_control_pass(void)
-{
-        return pass(0);
-}
-
-int ls_control_pass_vm(void)
-{
-        return pass(1);
-}
-
-int ls_control_come_in(void)
-{
-        int in = ls_control_pass();
-
-        if (in && ls_agent.attached && !ls_thread_self())
-                ls_thread_begin(0);             /* it may not have had its first tick yet */
-        return in;
-}
-
-void ls_control_go_out(void)
-{
-        if (ls_agent.attached)
-                atomic_fetch_sub(&ls_agent.calls, 1);
 }
 
 static int start(struct ls_thread *t, lua_State *L, const char *name, size_t len)

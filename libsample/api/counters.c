@@ -1,10 +1,19 @@
 /* Counters: numbers that the program keeps saying (luasample_counter, require "luasample".counter). A value goes into the
  * ring of the thread that says it, but of each counter at most one an interval; the table of the memory always has the last,
  * which the recorder takes from there when it did not come. Called by api.c and module.c. */
-#include <math.h>
 
+#include "libsample/api/counters.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "libsample/agent.h"
 #include "libsample/api/control.h"
-#include "libsample/vm/engine.h"
+#include "libsample/handler/clock.h"
+#include "libsample/handler/ring_writer.h"
+#include "libsample/recording/notice.h"
+#include "libsample/recording/pass.h"
+#include "libsample/thread.h"
 
 static struct ls_counter *find(struct ls_counter *all, uint32_t n, const char *name, uint32_t len)
 {

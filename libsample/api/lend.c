@@ -1,13 +1,16 @@
 /* require "luasample" in a process that was attached to. The agent comes and goes, but what the Lua code of zones and labels
  * writes to must stay: so it is memory of the VM, which is lent to each recording. luasample.lua opens the module itself. */
-#include <stdio.h>
 
-#include "libsample/api/control.h"
-#include "libsample/vm/engine.h"
-#include "libsample/api/labels.h"
-#include "libsample/vm/lua_debug.h"
-#include "libsample/interpose/real.h"
-#include "libsample/api/zones.h"
+#include "libsample/api/lend.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "libsample/agent.h"
+#include "libsample/handler/labels.h"
+#include "libsample/handler/vms.h"
+#include "libsample/handler/zones.h"
+#include "libsample/lua_debug.h"
 
 struct lent { struct ls_vm_zones zones; struct ls_vm_labels labels; };
 
@@ -33,27 +36,4 @@ void ls_module_lend(lua_State *L)
         vm->lent = 1;
         vm->zones = &lent->zones;
         vm->labels = &lent->labels;
-}
-
-static int open_here(lua_State *L)
-{
-        ls_module_push(L, NULL);
-        return 1;
-}
-
-int luasample_open(lua_State *L);
-
-/* A lua_CFunction. Returns the module, or nothing where this VM is not recorded by way of attachment. */
-LS_EXPORT int luasample_open(lua_State *L)
-{
-        int found = 0;
-
-        if (!ls_agent_live() || !ls_agent.attached || !ls_control_come_in())
-                return 0;
-        if (ls_vm_of(L) && ls_lua.lua_newuserdata) {
-                ls_lua.lua_pushcclosure(L, open_here, 0);
-                found = ls_lua.lua_pcall(L, 0, 1, 0) == 0;
-        }
-        ls_control_go_out();
-        return found;
 }

@@ -1,4 +1,5 @@
 /* Texts of chunks loaded under a name. See load_text.h. */
+
 #include "libsample/api/load_text.h"
 
 #include <string.h>

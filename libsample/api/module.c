@@ -1,100 +1,25 @@
 /* What the recorded program can require: "luasample" (regions, pauses, marks, counters, zones, labels) and "jit.zone".
  * Both are put into package.preload when the VM is created. */
+
+#include "libsample/api/module.h"
+
 #include "libsample/agent.h"
 #include "libsample/api/control.h"
-#include "libsample/vm/engine.h"
-#include "libsample/api/labels.h"
-#include "libsample/vm/lua_debug.h"
-#include "libsample/attach/own.h"
+#include "libsample/api/counters.h"
+#include "libsample/api/lend.h"
+#include "libsample/api/own.h"
 #include "libsample/api/ready.h"
 #include "libsample/api/zones.h"
+#include "libsample/handler/labels.h"
+#include "libsample/handler/ready.h"
+#include "libsample/handler/vms.h"
+#include "libsample/handler/walk.h"
+#include "libsample/handler/zones.h"
+#include "libsample/libc/real.h"
+#include "libsample/lua_debug.h"
+#include "libsample/recording/pass.h"
 
-/* Zones, in Lua so that they compile where jit.zone's calls do: its stack is this one. own and cur are as in zones.c. */
-static const char module_source[] =
-        "local M, own, cur, zone, lown, new_labels = ...\n"
-        "local pcall, error, select = pcall, error, select\n"
-        "local ok, ffi = pcall(require, 'ffi')\n"
-        "if ok then cur = ffi.cast('int32_t *', cur) end\n"
-        "if ok and own then own = ffi.cast('int32_t *', own) else own = nil end\n"
-        /* zones of this coroutine, or without the FFI of all */
-        "local function held()\n"
-        "  if not own then return #zone end\n"
-        "  local n, co = 0, cur[0]\n"
-        "  for i = 1, own[0] do if own[i] == co then n = n + 1 end end\n"
-        "  return n\n"
-        "end\n"
-        "local function push(name) zone(name or '') end\n"
-        "local function pop()\n"
-        "  if #zone == 0 then return false end\n"
-        "  if own and own[own[0]] ~= cur[0] and own[0] < 16383 and held() == 0 then return false end\n"
-        "  zone() return true\n"
-        "end\n"
-        "local function finish(depth, ok, ...)\n"
-        "  while held() > depth and pop() do end\n"
-        "  if ok then return ... end\n"
-        "  return error((...), 0)\n"
-        "end\n"
-        "function M.zone_push(name) push(name) end\n"
-        "function M.zone_pop() pop() end\n"
-        "function M.zone(name, fn, ...)\n"
-        "  local depth = held()\n"
-        "  push(name)\n"
-        "  return finish(depth, pcall(fn, ...))\n"
-        "end\n"
-        "local label = function() return false end\n"
-        "if ok and lown then\n"
-        "  local bit, setmetatable, type, tostring = require 'bit', setmetatable, type, tostring\n"
-        "  local band, bxor, rshift = bit.band, bit.bxor, bit.rshift\n"
-        "  local running, status = coroutine._running or coroutine.running, coroutine._status or coroutine.status\n"
-        "  local slots, live, sets = ffi.cast('int32_t *', lown)\n"
-        /* a slot that nobody has, or one whose coroutine has ended and was not collected yet */
-        "  local function take(co, hash)\n"
-        "    for dead = 0, 1 do for i = hash, hash + 15 do\n"
-        "      local s = band(i, 4095) + 1\n"
-        "      local c = live[s]\n"
-        "      if c == nil or dead == 1 and c ~= true and status(c) == 'dead' then\n"
-        "        slots[s] = 0\n"
-        "        sets[s] = { false, false, false, false, false, false, false, false,\n"
-        "                    false, false, false, false, false, false, false, false }\n"
-        "        local c, main = running()\n"
-        "        live[s] = not main and c or true slots[s] = co\n"
-        "        return s\n"
-        "      end\n"
-        "    end end\n"
-        "  end\n"
-        "  label = function(key, value)\n"
-        "    if not live then\n"
-        "      live, sets = new_labels()\n"
-        "      if not live then return false end\n"            /* an attachment has ended, or there is no memory */
-        "      setmetatable(live, { __mode = 'v' })\n"
-        "    end\n"
-        "    local co, s = cur[0]\n"
-        "    local hash = band(bxor(rshift(co, 4), rshift(co, 14)), 4095)\n"
-        "    for i = hash, hash + 15 do\n"
-        "      local at = band(i, 4095) + 1\n"
-        "      if slots[at] == co and live[at] ~= nil then s = at break end\n"
-        "    end\n"
-        "    if not s then\n"
-        "      if value == nil then return true end\n"
-        "      s = take(co, hash)\n"
-        "      if not s then return false end\n"
-        "    end\n"
-        "    if type(key) ~= 'string' then key = tostring(key) end\n"
-        "    if value == nil then value = false\n"
-        "    elseif type(value) ~= 'string' and type(value) ~= 'number' then value = tostring(value) end\n"
-        "    local set, room = sets[s]\n"
-        "    for i = 1, 15, 2 do\n"
-        "      if set[i] == key then set[i + 1] = value return true end\n"
-        "      if not set[i + 1] and not room then room = i end\n"
-        "    end\n"
-        "    if value and room then set[room] = key set[room + 1] = value end\n"
-        "    return not value or room ~= nil\n"
-        "  end\n"
-        "end\n"
-        "function M.label(key, value) label(key, value) end\n"
-        "return { _push = function(name) push(name) return true end, _pop = pop, _label = label }\n";
-
-_Static_assert(LS_LABEL_SLOTS == 4096 && LS_LABEL_PROBES == 16 && LS_LABELS_MOST == 8, "the Lua code has these figures");
+_Static_assert(LS_LABELS_MOST == 8, "a set of module.lua has so many places");
 
 #define INNER "luasample.inner"         /* in the registry: what the C interface calls */
 #define OUTER "luasample.module"        /* and the module, where that was what opened it */
@@ -243,7 +168,7 @@ static void add_lua(lua_State *L)
         push_zone(L);
         if (vm && vm->lent && vm->zones && !vm->zones->names)        /* LuaJIT's own, from before: its stack is in itself */
                 vm->zones->names = ls_lua.lua_topointer(L, -1);
-        if (ls_lua.luaL_loadbuffer(L, module_source, sizeof module_source - 1, "=luasample"))
+        if (ls_lua.luaL_loadbuffer(L, ls_module_lua, ls_module_lua_len, "=luasample"))
                 ls_lua.lua_error(L);
         ls_lua.lua_pushvalue(L, module);
         if (vm && vm->zones && vm->zones->tracked)
@@ -257,7 +182,10 @@ static void add_lua(lua_State *L)
         else
                 ls_lua.lua_pushnil(L);
         ls_lua.lua_pushcclosure(L, new_labels, 0);
-        ls_lua.lua_call(L, 6, 1);
+        ls_lua.lua_pushnumber(L, LS_ZONE_OWNERS);
+        ls_lua.lua_pushnumber(L, LS_LABEL_SLOTS);
+        ls_lua.lua_pushnumber(L, LS_LABEL_PROBES);
+        ls_lua.lua_call(L, 9, 1);
         ls_lua.lua_setfield(L, LS_LUA_REGISTRYINDEX, INNER);
         ls_lua.lua_settop(L, module);
 }
@@ -352,4 +280,27 @@ void ls_module_install(lua_State *L)
         ls_lua.lua_pushcclosure(L, install, 0);
         ls_lua.lua_pcall(L, 0, 0, 0);   /* no memory: the program will notice soon enough by itself */
         ls_lua.lua_settop(L, top);
+}
+
+static int open_here(lua_State *L)
+{
+        ls_module_push(L, NULL);
+        return 1;
+}
+
+int luasample_open(lua_State *L);
+
+/* A lua_CFunction. Returns the module, or nothing where this VM is not recorded by way of attachment. */
+LS_EXPORT int luasample_open(lua_State *L)
+{
+        int found = 0;
+
+        if (!ls_agent_live() || !ls_agent.attached || !ls_control_come_in())
+                return 0;
+        if (ls_vm_of(L) && ls_lua.lua_newuserdata) {
+                ls_lua.lua_pushcclosure(L, open_here, 0);
+                found = ls_lua.lua_pcall(L, 0, 1, 0) == 0;
+        }
+        ls_control_go_out();
+        return found;
 }

@@ -1,9 +1,11 @@
 /* Marks on coroutines that can run: see ready.h. */
+
 #include "libsample/api/ready.h"
 
-#include "libsample/api/control.h"
-#include "libsample/handler/tick.h"
+#include "libsample/handler/clock.h"
+#include "libsample/handler/ready.h"
 #include "libsample/pages.h"
+#include "libsample/recording/pass.h"
 
 /* The slot of co; else a free one or, when marks of coroutines that have ended fill them, the oldest; NULL without take. */
 static struct ls_ready_slot *slot_of(struct ls_vm_ready *ready, const lua_State *co, int take)
@@ -51,12 +53,4 @@ int ls_ready_mark(const lua_State *co, int ready)
         r = mark(co, ready);
         ls_control_go_out();
         return r;
-}
-
-void ls_ready_close(struct ls_vm *vm)
-{
-        struct ls_vm_ready *ready = vm->ready;
-
-        vm->ready = NULL;
-        ls_pages_free(ready, sizeof *ready);
 }

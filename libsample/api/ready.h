@@ -1,31 +1,11 @@
-/* Coroutines that can run and do not yet, as the host says (require "luasample".ready, luasample_ready). Put into slots by
- * ready.c, which the watcher finds by the address of the coroutine (watch/suspended.c). */
+/* Marks on coroutines that can run: see ready.c, and handler/ready.h for where they are. */
 #ifndef LS_LIBSAMPLE_API_READY_H
 #define LS_LIBSAMPLE_API_READY_H
 
-#include <stdatomic.h>
-#include <stdint.h>
-
-#include "libsample/vm/vm.h"
-
-#define LS_READY_SLOTS 4096u            /* coroutines that are marked at a time; a power of two */
-#define LS_READY_PROBES 16u             /* slots that a coroutine may be in, from that of its hash on */
-
-struct ls_ready_slot {
-        _Atomic uint64_t L;             /* the coroutine */
-        _Atomic uint64_t since_ns;      /* CLOCK_MONOTONIC, 0 = the slot is free. Stored last, cleared first */
-};
-
-struct ls_vm_ready { struct ls_ready_slot slots[LS_READY_SLOTS]; };     /* of a VM; pages */
-
-static inline uint32_t ls_ready_hash(uint64_t L)
-{
-        return (uint32_t)((L * UINT64_C(0x9e3779b97f4a7c15)) >> 40) & (LS_READY_SLOTS - 1);
-}
+typedef struct lua_State lua_State;
 
 /* The coroutine co can run from now on, or, ready 0, it runs. Returns 0 when its VM is not sampled, or when it runs and was
  * not marked. By the thread that runs the VM. */
 int ls_ready_mark(const lua_State *co, int ready);
-void ls_ready_close(struct ls_vm *vm);
 
 #endif

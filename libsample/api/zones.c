@@ -1,11 +1,13 @@
 /* jit.zone per coroutine. See zones.h. */
+
 #include "libsample/api/zones.h"
 
 #include <stdio.h>
 
 #include "libsample/agent.h"
 #include "libsample/handler/walk.h"
-#include "libsample/vm/lua_debug.h"
+#include "libsample/handler/zones.h"
+#include "libsample/lua_debug.h"
 #include "libsample/pages.h"
 
 /* Behaves as LuaJIT's jit.zone: a call pushes, or pops and returns; get, flush. Beside it a second stack is kept, of
@@ -143,13 +145,4 @@ int ls_zone_open(lua_State *L)
                 zones->names = ls_lua.lua_topointer(L, -1);
         }
         return 1;
-}
-
-void ls_zones_close(struct ls_vm *vm)
-{
-        struct ls_vm_zones *zones = vm->zones;
-
-        vm->zones = NULL;
-        if (!vm->lent)
-                ls_pages_free(zones, sizeof *zones);
 }

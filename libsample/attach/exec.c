@@ -2,17 +2,18 @@
  * has no handler. Nothing is interposed here, so the entries of the C library's calls are patched: threads give up their ticks,
  * the recorder says that it has stopped them, and what is pending is discarded. All of the exec family goes through these
  * three; bare system calls are not seen. Called by attach.c. */
+
 #include "libsample/attach/exec.h"
 
 #include <errno.h>
 #include <sys/mman.h>
 
 #include "libsample/agent.h"
-#include "libsample/api/control.h"
-#include "libsample/vm/engine.h"
 #include "libsample/inject/objects.h"
 #include "libsample/inject/patch.h"
-#include "libsample/interpose/interpose.h"
+#include "libsample/recording/notice.h"
+#include "libsample/recording/pass.h"
+#include "libsample/vm/life.h"
 
 static int on_execve(const char *path, char *const argv[], char *const envp[]);
 static int on_fexecve(int fd, char *const argv[], char *const envp[]);

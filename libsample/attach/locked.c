@@ -1,6 +1,7 @@
 /* A program that has called mlockall(MCL_FUTURE) has the agent in memory too, as far as it reaches: its library with tables that are
  * mostly empty, and the whole stack of its thread, which the C library keeps for the program's next one. Called by attach.c, on the
- * agent's thread; the memory that is shared with the recorder is never locked (interpose/share.c). */
+ * agent's thread; the memory that is shared with the recorder is never locked (recording/share.c). */
+
 #include "libsample/attach/locked.h"
 
 #include <elf.h>
@@ -9,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "libsample/interpose/real.h"
+#include "libsample/libc/real.h"
 
 #define PAGE UINT64_C(4096)
 #define NEEDED (64u << 10)              /* bytes of the stack, below where it is now */

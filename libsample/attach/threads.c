@@ -1,5 +1,6 @@
 /* See threads.h. The agent's thread lists the process's own now and then, and makes what each needs; a thread finds
  * it at its first tick, by its id. */
+
 #include "libsample/attach/threads.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@
 #include "libsample/handler/sample.h"
 #include "libsample/handler/tick.h"
 #include "libsample/lock.h"
-#include "libsample/threads_private.h"
+#include "libsample/recording/threads.h"
+#include "libsample/recording/tick_action.h"
 
 #define QUIET_NS UINT64_C(20000000)     /* a handler that is about to say that it runs needs less */
 #define HANDLER_NS UINT64_C(2000000000) /* the longest that one is waited for; its thread may be stopped */
@@ -36,7 +38,7 @@ struct ls_thread *ls_attach_threads_newcomer(const void *context)
                 return NULL;
         if (sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_DISABLE) &&
             stack.ss_size < getauxval(AT_MINSIGSTKSZ) + HANDLER_BYTES) {
-                ls_engine_leave_signal_stacks();
+                ls_tick_action_leave_signal_stacks();
                 if (stack.ss_flags & SS_ONSTACK)
                         return NULL;
         }

@@ -7,7 +7,7 @@
 
 #include "formats/wire/exact.h"
 #include "libsample/exact/exact.h"
-#include "libsample/vm/layout.h"
+#include "libsample/layout.h"
 
 /* Numbers of instructions, less that of FORI, which the VM's probe finds; verified by probe.c. */
 enum {

@@ -15,8 +15,8 @@
 #include "libsample/handler/walk.h"
 #include "libsample/inject/decode.h"
 #include "libsample/inject/patch.h"
-#include "libsample/jit/private.h"
-#include "libsample/vm/lua_debug.h"
+#include "libsample/jit/facts.h"
+#include "libsample/lua_debug.h"
 
 #define FIXED_MOST 256                  /* entries from the one table to the other, at most */
 #define SETHOOK_MOST 192                /* bytes of lua_sethook that are looked at */

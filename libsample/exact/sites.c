@@ -9,7 +9,7 @@
 #include "libsample/handler/walk.h"
 #include "libsample/inject/decode.h"
 #include "libsample/inject/patch.h"
-#include "libsample/jit/private.h"
+#include "libsample/jit/facts.h"
 #include "libsample/pages.h"
 
 #define PAGE 4096u

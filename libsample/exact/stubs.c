@@ -14,7 +14,7 @@
 #include "libsample/agent.h"
 #include "libsample/exact/private.h"
 #include "libsample/handler/walk.h"
-#include "libsample/jit/private.h"
+#include "libsample/jit/facts.h"
 #include "libsample/pages.h"
 
 #define PAGE 4096u

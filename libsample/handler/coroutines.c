@@ -3,7 +3,9 @@
  * A bounded number is remembered: programs make coroutines by the million. One that is met again after it was
  * forgotten counts as another generation, and after GENERATIONS_MOST of one body all further ones share one
  * definition, so that the trace does not grow without bound. */
+
 #include "libsample/handler/coroutines.h"
+#include "formats/wire/mix.h"
 
 #include "libsample/agent.h"
 #include "libsample/handler/ring_writer.h"
@@ -69,7 +71,7 @@ static uint32_t another(struct ls_thread *t, const lua_State *L, uint32_t body_i
 uint32_t ls_coroutine_id(struct ls_thread *t, const lua_State *L, const char *body_fn, uint32_t body_id, uint32_t vm_id)
 {
         struct ls_coroutines *co = t->coroutines;
-        uint32_t i = (uint32_t)(((uint64_t)(uintptr_t)L * UINT64_C(0x9e3779b97f4a7c15)) >> 40) % KNOWN;
+        uint32_t i = (uint32_t)(ls_mix((uint64_t)(uintptr_t)L) >> 40) % KNOWN;
 
         if (co->known[i].L != L || co->known[i].body_fn != body_fn || co->known[i].body_id != body_id ||
             co->known[i].vm_id != vm_id || !co->known[i].id) {

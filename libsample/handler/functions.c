@@ -1,12 +1,16 @@
 /* Functions, by identity, with the ids that ring records use. See functions.h. */
+
 #include "libsample/handler/functions.h"
+#include "formats/wire/mix.h"
+
+#include "libsample/handler/builtins.h"
 
 #include "libsample/agent.h"
 #include "libsample/handler/proto_hash.h"
 #include "libsample/handler/sources.h"
+#include "libsample/handler/vms.h"
 #include "libsample/handler/walk.h"
 #include "libsample/pages.h"
-#include "libsample/vm/vm.h"
 
 #define KEY_C       (UINT64_C(1) << 63)
 #define KEY_BUILTIN (UINT64_C(1) << 62)
@@ -51,7 +55,7 @@ static uint64_t key_of(const char *fn)
 
 static struct ls_fn *slot_of(const struct ls_functions *fns, uint64_t key)
 {
-        size_t i = (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 20);
+        size_t i = (size_t)(ls_mix(key) >> 20);
 
         for (;; i++) {
                 struct ls_fn *s = &fns->slots[i & (fns->nslots - 1)];

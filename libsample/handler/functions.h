@@ -14,7 +14,7 @@
 
 #define LS_INTERPOSED_MOST 128u
 
-/* Functions of the C library that the agent has its own in place of (interpose/real.c). */
+/* Functions of the C library that the agent has its own in place of (libc/real.c). */
 struct ls_interposed { uintptr_t ours, real; };
 extern struct ls_interposed ls_interposed[LS_INTERPOSED_MOST];  /* what is not used is 0 */
 
@@ -59,11 +59,5 @@ uint32_t ls_functions_count(const struct ls_thread *t);
 /* The tables of a thread. Normal context. */
 struct ls_functions *ls_functions_new(void);
 void ls_functions_free(struct ls_functions *fns);
-
-/* Name of a fast function in this build, found in the libraries of a VM (names_search.c); NULL = none. */
-const char *ls_builtin_name(uint8_t ffid);
-/* Their texts, by number; and what makes use of a table that was filled from another process's. */
-char (*ls_builtin_table(size_t *ret_size))[40];
-void ls_builtin_adopt(void);
 
 #endif

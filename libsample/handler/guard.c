@@ -1,5 +1,8 @@
 /* Guarded reads: see guard.h. */
+
 #include "libsample/handler/guard.h"
+
+#include "libsample/handler/guard_page.h"
 
 #include <string.h>
 

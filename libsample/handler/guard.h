@@ -8,8 +8,6 @@
 
 #include "libsample/handler/ring_writer.h"
 
-/* 1 when the page of this number (its address / 4096) can be read. */
-LS_HANDLER int ls_page_readable(uintptr_t page);
 /* 1 when n bytes (at least 1) at p can be read. One system call a page, 0.1 us. */
 LS_HANDLER int ls_readable(const void *p, size_t n);
 

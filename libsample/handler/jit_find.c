@@ -4,13 +4,17 @@
  *
  * The thread was interrupted in the trace's own code. So it stays where it is, and so do its prototypes: LuaJIT gives
  * them up in the collector and in a flush, which compiled code has called when they run. */
+
+#include "libsample/handler/jit_find.h"
+
 #include <string.h>
 
 #include "libsample/handler/guard.h"
+#include "libsample/handler/jit_locate.h"
+#include "libsample/handler/jit_send.h"
 #include "libsample/handler/walk.h"
-#include "libsample/jit/private.h"
+#include "libsample/layout.h"
 #include "libsample/pages.h"
-#include "libsample/vm/layout.h"
 
 #define MOST_ANCESTORS 32               /* that a side trace is followed to; LuaJIT allows more, and rarely has them */
 #define MOST_PROTOS 64                  /* in which the bytecodes of its snapshots are looked for */

@@ -1,11 +1,13 @@
 /* Which trace runs, and where in it: called by the tick handler for a VM whose thread was interrupted. Reads what
- * jit_traces.c keeps, a few words of the VM's global state, and words of the C stack; see jit/jit.h and jit/private.h. */
+ * jit_traces.c keeps, a few words of the VM's global state, and words of the C stack; see jit/jit.h. */
+
+#include "libsample/handler/jit_locate.h"
+
 #include <string.h>
 
 #include "libsample/handler/guard.h"
 #include "libsample/handler/walk.h"
-#include "libsample/jit/private.h"
-#include "libsample/vm/layout.h"
+#include "libsample/layout.h"
 
 #define MOST_WORDS 512                  /* of the C stack that are searched for a return address */
 #define EXIT_CODE  256u                 /* bytes of LuaJIT's exit handlers that may run before the VM state says so */

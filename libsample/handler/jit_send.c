@@ -1,14 +1,18 @@
 /* The definition of a trace as a record in a ring: what was recorded, the intermediate code, snapshots and machine code.
  * Called by jit/events.c between ls_thread_enter and _leave, in the thread that compiled it, and by jit_find.c in the
  * tick handler. */
+
+#include "libsample/handler/jit_send.h"
+
 #include <string.h>
 
 #include "libsample/agent.h"
+#include "libsample/handler/builtins.h"
+#include "libsample/handler/clock.h"
 #include "libsample/handler/functions.h"
 #include "libsample/handler/ring_writer.h"
-#include "libsample/handler/tick.h"
-#include "libsample/jit/private.h"
-#include "libsample/vm/layout.h"
+#include "libsample/handler/sampler.h"
+#include "libsample/layout.h"
 
 #define NO_FUNCTION 0xffffu
 static _Atomic uint32_t last_jit_id;    /* of the process */

@@ -1,12 +1,14 @@
 /* The live traces of a VM, by number and by address: changed by jit/events.c when LuaJIT tells of a trace, or by
  * jit_find.c when one is first seen; read by jit_locate.c. LuaJIT gives up machine code only when it flushes all of it, and
  * tells; so an address that is in the table is that trace's, however the trace object itself fares. */
+
+#include "libsample/handler/jit_traces.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "libsample/jit/private.h"
+#include "libsample/layout.h"
 #include "libsample/pages.h"
-#include "libsample/vm/layout.h"
 
 #define JMP_REL32 0xe9
 #define JMP_LEN   5

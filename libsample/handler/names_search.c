@@ -2,12 +2,18 @@
  * from lists, "package.loaders[2]", and from the metatables of userdata, which the registry has: "tcp{client}.send". A
  * breadth-first walk over tables in small steps. Between two steps the program may change or free any table, so a step
  * begins with a check of the links from the root to the table where the last one stopped. */
+
+#include "libsample/handler/names_search.h"
+
 #include <stdatomic.h>
 
-#include "libsample/handler/names.h"
-#include "libsample/handler/tick.h"
+#include "libsample/handler/builtins.h"
+#include "libsample/handler/clock.h"
+#include "libsample/handler/functions.h"
+#include "libsample/handler/sampler.h"
+#include "formats/wire/mix.h"
 #include "libsample/pages.h"
-#include "libsample/vm/rawtab.h"
+#include "libsample/rawtab.h"
 
 #define QUEUE_MOST   16384u             /* tables of one search */
 #define PATH_MOST    12                 /* tables from the root */
@@ -50,26 +56,9 @@ void ls_names_free(struct ls_names *search)
         ls_pages_free(search, sizeof *search);
 }
 
-static const char *builtins[256];
-static char builtin_text[256][40];
-
-char (*ls_builtin_table(size_t *ret_size))[40]
-{
-        *ret_size = sizeof builtin_text;
-        return builtin_text;
-}
-
-void ls_builtin_adopt(void)
-{
-        for (int i = 0; i < 256; i++) {
-                builtin_text[i][sizeof *builtin_text - 1] = 0;  /* it may be another process's */
-                builtins[i] = builtin_text[i][0] ? builtin_text[i] : NULL;
-        }
-}
-
 static uint32_t *seen_slot(struct ls_names *search, const char *table)
 {
-        size_t i = (size_t)(((uint64_t)(uintptr_t)table * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+        size_t i = (size_t)(ls_mix((uint64_t)(uintptr_t)table) >> 32);
 
         for (;; i++) {
                 uint32_t *s = &search->seen[i & (2 * QUEUE_MOST - 1)];
@@ -337,22 +326,6 @@ int ls_names_wanted(const struct ls_thread *t)
         return search->running || (ls_functions_unnamed(t) && ls_functions_count(t) > search->functions_at_start);
 }
 
-static void note_builtin(uint8_t ffid, const char *prefix, size_t prefix_len, const char *key)
-{
-        char *text = builtin_text[ffid];
-        size_t len = ls_str_len(key);
-
-        if (builtins[ffid] || ffid <= LS_FFID_C || prefix_len + len + 2 > sizeof *builtin_text)
-                return;
-        key = ls_at(ls_str_data(key), len);
-        memcpy(text, prefix, prefix_len);
-        if (prefix_len)
-                text[prefix_len++] = '.';
-        memcpy(text + prefix_len, key, len);
-        text[prefix_len + len] = 0;
-        builtins[ffid] = text;
-}
-
 static void note_library(const char *t, const char *prefix, size_t prefix_len)
 {
         uint32_t n = ls_tab_nodes(t);
@@ -361,7 +334,7 @@ static void note_library(const char *t, const char *prefix, size_t prefix_len)
                 uint64_t key = ls_node_key(ls_tab_node(t, i)), val = ls_node_val(ls_tab_node(t, i));
 
                 if (ls_istype(key, LS_T_STR) && ls_istype(val, LS_T_FUNC))
-                        note_builtin(LS_READ(uint8_t, ls_gcptr(val), LS_FN_FFID), prefix, prefix_len, ls_gcptr(key));
+                        ls_builtin_note(LS_READ(uint8_t, ls_gcptr(val), LS_FN_FFID), prefix, prefix_len, ls_gcptr(key));
         }
 }
 
@@ -392,16 +365,6 @@ void ls_names_builtins(const lua_State *L)
                                 note_library(LS_READ(const char *, ls_gcptr(out), LS_UDATA_META), "file", 4);
                 }
         }
-        if (!builtins[ls_vm_facts.ffid_wrap_aux])
-                builtins[ls_vm_facts.ffid_wrap_aux] = "coroutine.wrap function";
-        if (!builtins[ls_vm_facts.ffid_ipairs_aux])
-                builtins[ls_vm_facts.ffid_ipairs_aux] = "ipairs iterator";
-        if (ls_vm_facts.ffid_gmatch_aux > LS_FFID_C && !builtins[ls_vm_facts.ffid_gmatch_aux])
-                builtins[ls_vm_facts.ffid_gmatch_aux] = "string.gmatch iterator";
+        ls_builtin_note_aux();
         atomic_flag_clear(&busy);
-}
-
-const char *ls_builtin_name(uint8_t ffid)
-{
-        return builtins[ffid];
 }

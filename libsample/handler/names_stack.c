@@ -1,8 +1,10 @@
 /* Names from a stack: as an enclosing function defines a function ("local function f", "t.f = function"), or as its
  * caller calls it. A call site's name is taken only when the thing of that name still is the function: a tail call
  * puts another function into the frame. */
-#include "libsample/handler/names.h"
-#include "libsample/vm/rawtab.h"
+
+#include "libsample/handler/names_stack.h"
+
+#include "libsample/rawtab.h"
 
 #define CALLERS_MOST 64                 /* frames that are looked at for a definition */
 #define CONSTANTS_MOST 2048u            /* of all functions of a stack that are looked through: some 20 us */

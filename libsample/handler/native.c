@@ -1,4 +1,5 @@
 /* Copies native stacks: see native.h. */
+
 #include "libsample/handler/native.h"
 
 #include <sys/syscall.h>

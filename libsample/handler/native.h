@@ -3,7 +3,7 @@
 #ifndef LS_HANDLER_NATIVE_H
 #define LS_HANDLER_NATIVE_H
 
-#include "libsample/handler/tick.h"
+#include "libsample/handler/sampler.h"
 
 /* Bytes that ls_native_write will put after a sample's frames, 0 = none are wanted or none can be read. */
 LS_HANDLER size_t ls_native_measure(struct ls_thread *t, const struct ls_regs *regs, const struct ls_walk *walk);

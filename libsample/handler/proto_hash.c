@@ -1,11 +1,13 @@
 /* Hash of a function's definition (proto_hash.h): bytecode and constants, without what the JIT compiler patches into them. */
+
 #include "libsample/handler/proto_hash.h"
+#include "formats/wire/mix.h"
 
 #include "libsample/handler/walk.h"
 
 static uint64_t mix(uint64_t h, uint64_t v)
 {
-        h = (h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
+        h = ls_mix(h ^ v);
         return h ^ h >> 29;
 }
 

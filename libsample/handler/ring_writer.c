@@ -1,4 +1,5 @@
 /* Writer side of a ring. See ring_writer.h; the layout and its invariants are in formats/wire/ring.h. */
+
 #include "libsample/handler/ring_writer.h"
 
 #include <errno.h>
@@ -10,14 +11,6 @@
 
 #include "libsample/agent.h"
 #include "libsample/thread.h"
-
-__thread struct ls_thread *ls_thread_own __attribute__((tls_model("initial-exec")));
-__thread uint64_t ls_thread_own_generation __attribute__((tls_model("initial-exec")));
-
-LS_HANDLER struct ls_thread *ls_thread_self(void)
-{
-        return ls_agent_live() && ls_thread_own_generation == *ls_agent.generation ? ls_thread_own : NULL;
-}
 
 LS_HANDLER size_t ls_ring_largest(const struct ls_ring *ring)
 {

@@ -1,16 +1,20 @@
 /* Sends samples: see sample.h. */
+
 #include "libsample/handler/sample.h"
+
+#include "libsample/handler/builtins.h"
 
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "libsample/handler/coroutines.h"
-#include "libsample/handler/names.h"
+#include "libsample/handler/labels.h"
+#include "libsample/handler/names_search.h"
+#include "libsample/handler/names_stack.h"
 #include "libsample/handler/native.h"
 #include "libsample/handler/sources.h"
-#include "libsample/api/labels.h"
-#include "libsample/api/zones.h"
+#include "libsample/handler/zones.h"
 
 #define SEARCH_STEP_NS   UINT64_C(80000)        /* most of a search for names in one tick */
 #define SEARCH_FREE_NS   UINT64_C(300000)       /* searches may take so much at once, */

@@ -4,7 +4,8 @@
 #define LS_HANDLER_SAMPLE_H
 
 #include "libsample/agent.h"
-#include "libsample/handler/tick.h"
+#include "libsample/handler/clock.h"
+#include "libsample/handler/sampler.h"
 
 struct ls_moment {                      /* what a sample shows, beside the stack in sampler->walks[current] */
         const struct ls_vm *vm;

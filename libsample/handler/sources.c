@@ -1,12 +1,14 @@
 /* Sources by chunk name, and the texts of loaded chunks. See sources.h. */
+
 #include "libsample/handler/sources.h"
+#include "formats/wire/mix.h"
 
 #include "libsample/agent.h"
 #include "libsample/handler/kept_text.h"
 #include "libsample/handler/proto_hash.h"
 #include "libsample/handler/ring_writer.h"
+#include "libsample/layout.h"
 #include "libsample/pages.h"
-#include "libsample/vm/layout.h"
 
 #define NAME_MOST   4096u               /* of a chunk name that is the text */
 #define TEXT_MOST   (1u << 20)          /* of one text */
@@ -52,7 +54,7 @@ void ls_sources_free(struct ls_sources *src)
 
 static struct source *slot_of(const struct ls_sources *src, const char *chunkname, uint32_t str_hash, uint32_t len)
 {
-        size_t i = (size_t)(((uint64_t)(uintptr_t)chunkname * UINT64_C(0x9e3779b97f4a7c15)) >> 24);
+        size_t i = (size_t)(ls_mix((uint64_t)(uintptr_t)chunkname) >> 24);
 
         for (;; i++) {
                 struct source *s = &src->slots[i & (src->nslots - 1)];

@@ -1,5 +1,6 @@
 /* The tick: counts the CPU time that passed and takes the sample, or asks LuaJIT for its profile hook. Runs in the handler
  * of LS_TICK_SIGNAL on the sampled thread. */
+
 #include "libsample/handler/tick.h"
 
 #include <errno.h>
@@ -8,60 +9,14 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "formats/wire/clock.h"
 #include "libsample/agent.h"
+#include "libsample/handler/clock.h"
+#include "libsample/handler/jit_find.h"
+#include "libsample/handler/jit_locate.h"
 #include "libsample/handler/sample.h"
-#include "libsample/jit/jit.h"
-
-struct ls_profiler ls_profiler;
-uintptr_t ls_jit_functions[2];
-struct ls_vm ls_vms[LS_VMS_MOST];
-_Atomic uint32_t ls_vms_used, ls_vms_closed;
-_Atomic(const struct ls_vm *) ls_vm_readers[LS_THREADS_MOST];
 
 /* No heartbeat for so long: the recorder is gone or stopped. */
 #define RECORDER_SILENT_NS UINT64_C(2000000000)
-
-LS_HANDLER uint64_t ls_now_ns(void)
-{
-        return ls_clock_ns(CLOCK_MONOTONIC);
-}
-
-LS_HANDLER uint64_t ls_thread_cpu_ns(void)
-{
-        return ls_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-}
-
-/* Longer than the agent's work takes: the thread was off the CPU meanwhile. */
-#define LONG_NS 20000
-
-LS_HANDLER uint64_t ls_own_ns(uint64_t since_ns, uint64_t cpu_ns)
-{
-        uint64_t passed = ls_now_ns() - since_ns, cpu;
-
-        if (passed < LONG_NS)
-                return passed;
-        cpu = ls_thread_cpu_ns() - cpu_ns;
-        return cpu < passed ? cpu : passed;
-}
-
-/* What a handler of the program's that interrupts this one adds is left, or taken: an exchange of what is 0 mostly is dear. */
-static uint32_t take(_Atomic uint32_t *n)
-{
-        return atomic_load_explicit(n, memory_order_relaxed) ? atomic_exchange_explicit(n, 0, memory_order_relaxed) : 0;
-}
-
-LS_HANDLER void ls_ticks_take(struct ls_sampler *s, struct ls_ticks *t)
-{
-        t->sum = t->event = t->flags = 0;
-        for (int i = 0; i < LS_NVMSTATES; i++) {
-                t->weight[i] = take(&s->pending[i]);
-                t->sum += t->weight[i];
-        }
-        t->delayed = take(&s->delayed);
-        t->time_ns = atomic_load_explicit(&s->last_time_ns, memory_order_relaxed);
-        t->cpu_ns = atomic_load_explicit(&s->last_cpu_ns, memory_order_relaxed);
-}
 
 /* LuaJIT's vmstate: a trace number, or the complement of INTERP, C, GC, EXIT, RECORD, OPT, ASM. */
 LS_HANDLER static enum ls_vmstate vmstate_of(int32_t vmstate)

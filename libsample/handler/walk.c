@@ -1,9 +1,10 @@
-/* Reads a Lua stack raw. See walk.h; the frame layout is described in vm/layout.h.
+/* Reads a Lua stack raw. See walk.h; the frame layout is described in layout.h.
  *
  * At a tick the VM may be at any instruction. Links below the innermost frame are whole; the innermost one may be half
  * made, and in C code of the VM anything that L points to may be about to move. So nothing is taken on trust there:
  * each pointer is checked by the kernel before it is read (guard.h), each link must point into the bytecode of the frame
  * below it, and the chain must end at the stack's bottom. */
+
 #include "libsample/handler/walk.h"
 
 #include <errno.h>
@@ -171,7 +172,7 @@ static int walk_thread(struct ls_walk *w, const lua_State *L, const struct ls_to
                         below = below_call(w, f, pc, bottom);
                         w->trusted = trusted;   /* what was half made is behind us */
                 } else {
-                        below = (const uint64_t *)((const char *)f - (link & ~(uint64_t)LS_FRAME_TYPEP));
+                        below = (const uint64_t *)((uintptr_t)f - (link & ~(uint64_t)LS_FRAME_TYPEP));
                         if (below >= f || below < stack)
                                 return -EBADMSG;
                         if (((link & 3) == LS_FRAME_C || (type == LS_FRAME_CONT && LS_GET(f[-3]) == LS_CONT_FFI_CALLBACK)) && cf) {
@@ -321,7 +322,7 @@ static const uint64_t *returned_to(struct ls_walk *w, const lua_State *L, const 
         if ((uintptr_t)base & 7 || base < stack + 2 || base > end || !ls_guard_reads(&w->guard, base - 1, 8) ||
             (LS_GET(base[-1]) & 3) != LS_FRAME_C)
                 return NULL;
-        below = (const uint64_t *)((const char *)base - (LS_GET(base[-1]) & ~(uint64_t)LS_FRAME_TYPEP));
+        below = (const uint64_t *)((uintptr_t)base - (LS_GET(base[-1]) & ~(uint64_t)LS_FRAME_TYPEP));
         return below < base && link_holds(w, L, below) ? below : NULL;
 }
 

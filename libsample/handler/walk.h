@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "libsample/handler/guard.h"
-#include "libsample/vm/layout.h"
+#include "libsample/layout.h"
 
 struct ls_wframe {                      /* one frame as read; two equal ones show the same function at the same line */
         const char *fn;                 /* GCfunc, or one of LS_WFN_* */

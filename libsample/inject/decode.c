@@ -2,6 +2,7 @@
  *   . nothing   m ModRM   b 8-bit immediate   z 16/32-bit immediate   B ModRM + b   Z ModRM + z
  *   v immediate of the operand's size (64 with REX.W)   w 16-bit immediate   e enter   o 64-bit address
  *   r rel8   R rel32   t ModRM, with an immediate for /0 and /1 (test)   p prefix   x REX   - not known */
+
 #include "libsample/inject/decode.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* See elf_file.h. Every offset and count is compared with the file's size before it is used; loops are bounded by
  * constants, so that a hostile file costs little time. */
+
 #include "libsample/inject/elf_file.h"
 
 #include <elf.h>

@@ -1,4 +1,5 @@
 /* See environment.h. */
+
 #include "libsample/inject/environment.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* How an executable is found and what the kernel and the loader will make of it. See inspect.h. Reads with pread only:
  * a file that shrinks meanwhile gives an error, not SIGBUS. */
+
 #include "libsample/inject/inspect.h"
 
 #include <errno.h>

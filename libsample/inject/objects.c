@@ -1,4 +1,5 @@
 /* See objects.h. The tables of a loaded object are as trustworthy as its code; only the notes are bounded. */
+
 #include "libsample/inject/objects.h"
 
 #include <elf.h>

@@ -3,6 +3,7 @@
  *   0   jmp *[rip]; .quad replacement          where the patched entry jumps to
  *   16  moved instructions; jmp *[rip]; .quad entry + n
  */
+
 #include "libsample/inject/patch.h"
 
 #include <errno.h>

@@ -26,7 +26,7 @@ struct ls_patch {
 
 /* Where entries are patched while other threads run: keeps each of them from standing behind the entry of one of the functions
  * and within its moved bytes, until let_go. Returns NULL, or why it cannot be done: then they are not patched. Set by
- * attach/attach.c; NULL = no thread can be at these entries. */
+ * start/attach.c; NULL = no thread can be at these entries. */
 extern const char *(*ls_patch_hold)(const struct ls_patch *patches, size_t n);
 /* Before that, while the entries are as they were: asks whoever holds to come. NULL = that need not be asked. */
 extern const char *(*ls_patch_call)(void);

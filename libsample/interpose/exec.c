@@ -2,7 +2,7 @@
  * the new image again, and the recording goes on there. When a child execs, or a process that holds the agent but has no
  * Lua, the new image gets the agent with the way to the registry. May run in a child of vfork or in a signal handler: no
  * malloc. */
-#include "libsample/interpose/real.h"
+#include "libsample/libc/real.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +16,12 @@
 #include <sys/syscall.h>
 
 #include "libsample/agent.h"
-#include "libsample/handler/tick.h"
 #include "libsample/inject/inspect.h"
 #include "libsample/interpose/interpose.h"
+#include "libsample/recording/mappings.h"
+#include "libsample/recording/notice.h"
+#include "libsample/recording/pass.h"
+#include "libsample/vm/life.h"
 
 struct exec_call {
         int (*run)(const struct exec_call *, char *const envp[]);

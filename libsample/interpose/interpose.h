@@ -8,14 +8,7 @@
 #include "libsample/agent.h"
 #include "libsample/inject/environment.h"
 #include "libsample/inject/objects.h"
-
-/* How the agent came in, kept by preload.c for the next image of the same process and for children. */
-struct ls_preload {
-        char library[4096];             /* as it stood in LD_PRELOAD */
-        struct ls_env_memory where;     /* the memory of this process; pid 0 = it has none */
-        struct ls_env_memory registry;  /* where children find theirs; pid 0 = they are not followed */
-};
-extern struct ls_preload ls_preload;
+#include "libsample/recording/preload.h"
 
 /* process.c: what makes this process a recorded one. */
 /* The constructor: memory says whose it is. Leaves the process as it is when that cannot be had. */
@@ -34,9 +27,6 @@ static inline int ls_process_is_known(void)
 {
         return ls_agent.shm || ls_preload.registry.pid;
 }
-
-/* 1 in the recorded process itself, 0 in its children: those of vfork too, which share its memory. */
-int ls_in_recorded_process(void);
 
 /* process.c: hears of children made by fork, for good. */
 void ls_process_watch_forks(void);
@@ -69,7 +59,7 @@ void ls_note_command(pid_t pid, const char *command);
 /* The same for a shell with the command that argv gives it ("-c"). */
 void ls_note_shell(pid_t pid, char *const argv[]);
 
-/* vm/library.c: looks for lua_newstate in what is loaded and patches the first that has it; sends what is new of the
+/* library.c: looks for lua_newstate in what is loaded and patches the first that has it; sends what is new of the
  * mappings. in_constructor: no other thread runs yet. Cheap when nothing was loaded since. Normal context. */
 void ls_vm_library_scan(int in_constructor);
 /* Takes the patches back: the attachment ends. */
@@ -89,15 +79,6 @@ char *const *ls_env_of_child(const char *file, const char *search_path, unsigned
 
 /* popen.c: in a forked child no other thread is in popen. */
 void ls_popen_after_fork(void);
-
-/* mappings.c: in a forked child nothing was sent yet. */
-void ls_mappings_after_fork(void);
-/* mappings.c: sends a MAPPING for each executable segment that was not sent yet, if this thread may write now. */
-void ls_mappings_send(void);
-/* The next recording has none of them. */
-void ls_mappings_restart(void);
-/* 1 when the calling thread has a ring. */
-int ls_may_write_ring(void);
 
 /* wait.c: 1 once the program asked for a timeout on a socket. */
 extern int ls_socket_timeouts;

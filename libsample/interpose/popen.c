@@ -1,7 +1,7 @@
 /* popen, and what closes its streams. libc starts the shell itself, with the environment that the program has, and the environment
  * is no place for the agent's way into that shell: other threads read it. So popen is made of a pipe, posix_spawn and fdopen, as
  * libc's is; its streams are kept in a list, where pclose and fclose find whom to wait for. */
-#include "libsample/interpose/real.h"
+#include "libsample/libc/real.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* What makes a process a recorded one: the memory that the recorder shares with it. The program itself finds its own at
  * start; a child, made by fork or started by exec, takes a seat in the recorder's registry when it has or is to have a Lua VM,
- * and is left alone otherwise. Called by preload.c, vm/library.c and thread.c. */
-#include "libsample/interpose/real.h"
+ * and is left alone otherwise. Called by preload.c, interpose/library.c and thread.c. */
+#include "libsample/libc/real.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -10,12 +10,15 @@
 #include <sys/mman.h>
 
 #include "libsample/agent.h"
-#include "libsample/attach/attach.h"
-#include "libsample/handler/tick.h"
+#include "libsample/attach/attached.h"
+#include "libsample/handler/clock.h"
 #include "libsample/interpose/interpose.h"
 #include "libsample/pages.h"
-#include "libsample/interpose/share.h"
+#include "libsample/recording/mappings.h"
+#include "libsample/recording/share.h"
+#include "libsample/recording/threads.h"
 #include "libsample/thread.h"
+#include "libsample/vm/life.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -28,11 +31,6 @@ struct ls_agent ls_agent;
 static struct ls_registry *registry;    /* NULL = children are not followed, or it cannot be mapped */
 static pid_t refused;                   /* the process that found no memory: it asks no more */
 static int forgotten;                   /* in a forked child: what the parent's threads and locks were is forgotten */
-
-int ls_in_recorded_process(void)
-{
-        return getpid() == ls_agent.pid;
-}
 
 /* The word that tells this process from its forked children, raw clone included: the kernel zeroes its page there. */
 volatile uint64_t *ls_process_make_generation(void)

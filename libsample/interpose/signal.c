@@ -1,7 +1,7 @@
 /* Signal dispositions. The tick's signal has two: the agent's, which the kernel has, and the program's, which the
  * program sees. SIGPROF and ITIMER_PROF belong to the program, except while the engine starts LuaJIT's profiler. Sets
  * of signals that the program waits for do not hold the tick's. */
-#include "libsample/interpose/real.h"
+#include "libsample/libc/real.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,6 +11,9 @@
 #include "libsample/handler/tick.h"
 #include "libsample/interpose/interpose.h"
 #include "libsample/interpose/wait.h"
+#include "libsample/recording/pass.h"
+#include "libsample/recording/tick_action.h"
+#include "libsample/vm/profiler.h"
 
 #ifndef SA_RESTORER
 #define SA_RESTORER 0x04000000
@@ -145,7 +148,7 @@ LS_EXPORT int sigaltstack(const stack_t *stack, stack_t *old)
 
         if (r == 0 && stack && !(stack->ss_flags & SS_DISABLE) && ls_agent.shm &&
             stack->ss_size < getauxval(AT_MINSIGSTKSZ) + HANDLER_BYTES)
-                ls_engine_leave_signal_stacks();
+                ls_tick_action_leave_signal_stacks();
         return r;
 }
 

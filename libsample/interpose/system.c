@@ -1,7 +1,7 @@
 /* system: libc starts the shell itself, with the environment that the program has, so the agent has to get into that shell's
  * environment on another way. It is what POSIX says it is, made of posix_spawn, with the environment that is meant for the
  * child. */
-#include "libsample/interpose/real.h"
+#include "libsample/libc/real.h"
 
 #include <errno.h>
 #include <pthread.h>

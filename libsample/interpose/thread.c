@@ -1,5 +1,5 @@
 /* pthread_create and thrd_create: a new thread gets a ring and ticks before its first instruction of the program's. */
-#include "libsample/interpose/real.h"
+#include "libsample/libc/real.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -9,6 +9,7 @@
 #include "libsample/agent.h"
 #include "libsample/interpose/interpose.h"
 #include "libsample/pages.h"
+#include "libsample/recording/threads.h"
 #include "libsample/thread.h"
 
 struct beginning {

@@ -1,6 +1,7 @@
 /* Calls that a signal handler makes return early although it has SA_RESTART: the tick must not. Where the call takes a
  * signal mask the tick's signal is put into it; around the others it is blocked. Ticks are not lost by that: the one
  * that is pending comes when the call returns, and its weight is CPU time. */
+
 #include "libsample/interpose/wait.h"
 
 #include <string.h>
@@ -21,7 +22,7 @@ int ls_socket_timeouts;
                 ls_wait_end(&wait);                     \
                 return r;                               \
         }
-#include "libsample/interpose/real.def"
+#include "libsample/libc/real.def"
 #undef LS_REAL
 #undef LS_WAIT
 

@@ -6,8 +6,8 @@
 #include <signal.h>
 
 #include "libsample/agent.h"
+#include "libsample/libc/real.h"
 #include "libsample/thread.h"
-#include "libsample/interpose/real.h"
 
 struct ls_wait {
         int blocked;            /* 1 = ls_wait_end unblocks the signal */

@@ -7,13 +7,14 @@
 
 #include "libsample/agent.h"
 #include "libsample/exact/exact.h"
+#include "libsample/handler/jit_send.h"
 #include "libsample/handler/sample.h"
 #include "libsample/handler/tick.h"
 #include "libsample/handler/walk.h"
-#include "libsample/jit/private.h"
-#include "libsample/vm/lua_debug.h"
+#include "libsample/jit/facts.h"
+#include "libsample/layout.h"
+#include "libsample/lua_debug.h"
 #include "libsample/pages.h"
-#include "libsample/vm/layout.h"
 
 #define TIMED_EVERY 64u                 /* one recorded bytecode of so many is timed, for the agent's own account */
 #define LOST_CPU_NS UINT64_C(10000)     /* a bytecode that took so long was interrupted: its time says nothing */

@@ -1,11 +1,15 @@
 /* The names of the instructions of LuaJIT's intermediate code: their numbers differ between builds, and only
  * jit/vmdef.lua, which comes with each, tells them. Called by probe.c, in the probe's VM. */
+
+#include "libsample/jit/irnames.h"
+
 #include <string.h>
 
 #include "libsample/agent.h"
-#include "libsample/jit/private.h"
-#include "libsample/vm/lua_debug.h"
-#include "libsample/vm/layout.h"
+
+#include "libsample/jit/facts.h"
+#include "libsample/layout.h"
+#include "libsample/lua_debug.h"
 
 /* Finds the file as require would, and runs it where it can do nothing. */
 static const char vmdef_source[] =

@@ -7,10 +7,11 @@
 
 #include "libsample/agent.h"
 #include "libsample/handler/guard.h"
-#include "libsample/inject/patch.h"
-#include "libsample/jit/private.h"
-#include "libsample/vm/lua_debug.h"
 #include "libsample/handler/walk.h"
+#include "libsample/inject/patch.h"
+#include "libsample/jit/facts.h"
+#include "libsample/jit/irnames.h"
+#include "libsample/lua_debug.h"
 
 struct ls_jit_facts ls_jit_facts = { .why = "no VM was looked at yet" };
 

@@ -1,5 +1,7 @@
-/* See find.h, and search.h for what is looked for. Memory is read through /proc/thread-self/mem, which fails where a mapping was
- * taken away meanwhile, and only where pages are present: nothing is brought in from swap, and no page is made. */
+/* See find.h, and search.h for what is looked for. Memory is read through /proc/thread-self/mem,
+ * which fails where a mapping was taken away meanwhile, and only where pages are present: nothing
+ * is brought in from swap, and no page is made. */
+
 #include "libsample/vm/find.h"
 
 #include <fcntl.h>

@@ -1,10 +1,16 @@
-/* One sample of the hook engine: LuaJIT's profile hook calls here at a safe point after a tick. Reads the stack and gives it
- * the ticks that passed. Normal context of the sampled thread; a tick may interrupt it. */
+/* One sample of the hook engine: LuaJIT's profile hook calls here at a safe point after a tick.
+ * Reads the stack and gives it the ticks that passed. Normal context of the sampled thread; a
+ * tick may interrupt it. */
+
+#include "libsample/vm/hook.h"
+
 #include <errno.h>
 
-#include "libsample/vm/engine.h"
+#include "libsample/agent.h"
 #include "libsample/handler/sample.h"
-#include "libsample/vm/lua_debug.h"
+#include "libsample/handler/tick.h"
+#include "libsample/lua_debug.h"
+#include "libsample/vm/hook_api.h"
 
 #define API_LEVELS       200                    /* lua_getstack counts from the top */
 
@@ -42,9 +48,10 @@ static int is_jumped_to(const char *pt, uint32_t pos)
         return 0;
 }
 
-/* The interpreter calls the hook before the next instruction; what took the time is the one before. For time in C
- * code and in the collector that is the instruction above it; for time in the interpreter itself (some builtins run
- * there) this is known only behind a call that nothing jumps over. Compiled code has its own checks. */
+/* The interpreter calls the hook before the next instruction; what took the time is the one
+ * before. For time in C code and in the collector that is the instruction above it; for time in
+ * the interpreter itself (some builtins run there) this is known only behind a call that nothing
+ * jumps over. Compiled code has its own checks. */
 static void step_back(struct ls_walk *w, const struct ls_ticks *t)
 {
         const char *pt, *pc = w->frames[0].pc;

@@ -1,14 +1,20 @@
-/* One sample of the hook engine for a runtime whose stacks cannot be read raw, such as LuaJIT with 32-bit references: all
- * through Lua's own API. Functions are known by source and lines, the zone and the coroutine are not, and each frame is
- * looked for from the top. Called by hook.c; normal context of the sampled thread, inside ls_thread_enter. */
+/* One sample of the hook engine for a runtime whose stacks cannot be read raw, such as LuaJIT
+ * with 32-bit references: all through Lua's own API. Functions are known by source and lines, the
+ * zone and the coroutine are not, and each frame is looked for from the top. Called by hook.c;
+ * normal context of the sampled thread, inside ls_thread_enter. */
+
+#include "libsample/vm/hook_api.h"
+
 #include <string.h>
 
-#include "libsample/vm/engine.h"
+#include "libsample/agent.h"
+#include "libsample/handler/clock.h"
+#include "formats/wire/mix.h"
 #include "libsample/handler/functions.h"
 #include "libsample/handler/proto_hash.h"
 #include "libsample/handler/sample.h"
 #include "libsample/handler/sources.h"
-#include "libsample/vm/lua_debug.h"
+#include "libsample/lua_debug.h"
 
 #define LEVELS 200                      /* frames of a sample: lua_getstack counts from the top */
 #define KNOWN  4096                     /* functions remembered; more are sent again */
@@ -53,8 +59,8 @@ static uint32_t function_id(struct ls_thread *t, lua_State *L, const struct lua_
 
         if (ar->what[0] == 'C' && !c_function)
                 return ls_function_pseudo(t, "[builtin]");
-        key = c_function ? (uint64_t)(uintptr_t)c_function * UINT64_C(0x9e3779b97f4a7c15)
-                         : key * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)(uint32_t)ar->lastlinedefined;
+        key = c_function ? ls_mix((uint64_t)(uintptr_t)c_function)
+                         : ls_mix(key) + (uint64_t)(uint32_t)ar->lastlinedefined;
         k = slot_of(key);
         if (k->id && k->key == key)
                 return k->id;

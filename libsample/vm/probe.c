@@ -1,16 +1,18 @@
 /* Probes and verifies the layout of a LuaJIT build in a throw-away VM. See probe.h. */
+
 #include "libsample/vm/probe.h"
 
 #include "libsample/agent.h"
-#include "libsample/handler/names.h"
+#include "libsample/handler/names_search.h"
 #include "libsample/jit/jit.h"
-#include "libsample/vm/lua_debug.h"
+#include "libsample/lua_debug.h"
 #include "libsample/pages.h"
 
 __thread int ls_vm_probing;
 
-/* Runs check() below at known places: nested calls, a vararg function, a C function between Lua functions, inside a
- * coroutine resumed by resume and one by wrap, a metamethod, and a handler of errors. */
+/* Runs check() below at known places: nested calls, a vararg function, a C function between Lua
+ * functions, inside a coroutine resumed by resume and one by wrap, a metamethod, and a handler of
+ * errors. */
 static const char probe_source[] =
         "local check, resume, create, wrap, pcall, setmeta, ipairs, xpcall = ...\n"
         "local function rec(n)\n"
@@ -245,7 +247,8 @@ static void find_registry(lua_State *L)
                         ls_vm_facts.registry_offset = i * 8;
 }
 
-/* The word that holds the newest object, whichever that is. Without it only the coroutines that run are found from outside. */
+/* The word that holds the newest object, whichever that is. Without it only the coroutines that
+ * run are found from outside. */
 static void find_objects(lua_State *L)
 {
         const char *newest[3];
@@ -327,8 +330,8 @@ static void read_version(lua_State *L)
         ls_lua.lua_settop(L, 0);
 }
 
-/* Names of the builtins, where no program has given them others. Protected; those that cannot be had here are looked
- * for in the program's VM. */
+/* Names of the builtins, where no program has given them others. Protected; those that cannot be
+ * had here are looked for in the program's VM. */
 static int read_builtins(lua_State *L)
 {
         static const char iterators[] = "return (string.gmatch('', ''))";
@@ -400,8 +403,9 @@ static int run(lua_State *L)
         return 0;
 }
 
-/* The word behind cur_L is jit_base: it was NULL at each check, in C functions that the interpreter had called. That it
- * is the base of what compiled code runs on is verified by jit/probe.c where there are traces. */
+/* The word behind cur_L is jit_base: it was NULL at each check, in C functions that the
+ * interpreter had called. That it is the base of what compiled code runs on is verified by
+ * jit/probe.c where there are traces. */
 static void find_jit_base(void)
 {
         ls_vm_facts.why_no_walk = "the base of compiled code is not in the global state";

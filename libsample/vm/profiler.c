@@ -1,8 +1,17 @@
-/* LuaJIT's own profiler: a process has one. The hook engine needs it for its VM, and --jit-leaf check for its leaf; the
- * program may want it too, and then has it. Called from the patched entries; see engine.h and agent.h. */
-#include "libsample/vm/engine.h"
+/* LuaJIT's own profiler: a process has one. The hook engine needs it for its VM, and --jit-leaf
+ * check for its leaf; the program may want it too, and then has it. Called from the patched
+ * entries; see profiler.h. */
+
+#include "libsample/vm/profiler.h"
 
 #include <string.h>
+
+#include "libsample/agent.h"
+#include "libsample/handler/clock.h"
+#include "libsample/handler/walk.h"
+#include "libsample/recording/notice.h"
+#include "libsample/recording/threads.h"
+#include "libsample/vm/hook.h"
 
 /* 1 while the engine itself is in luaJIT_profile_start or _stop. */
 static __thread int in_own_call;
@@ -138,9 +147,10 @@ void ls_profiler_vm_closed(lua_State *L)
         take_turn_again();
 }
 
-/* The program's own profiler takes the place of ours until it stops. LuaJIT has one profiler a process, so ours
- * stops first, also when another VM asks. Not for one in another thread: to stop ours means to flush the compiled code
- * that its VM may be running; then LuaJIT ignores the start. */
+/* The program's own profiler takes the place of ours until it stops. LuaJIT has one profiler a
+ * process, so ours stops first, also when another VM asks. Not for one in another thread: to stop
+ * ours means to flush the compiled code that its VM may be running; then LuaJIT ignores the
+ * start. */
 void ls_engine_app_profile_start(lua_State *L, const char *mode, void (*cb)(void *, lua_State *, int, int), void *data)
 {
         struct ls_thread *t = ls_thread_self();
@@ -161,8 +171,8 @@ void ls_engine_app_profile_start(lua_State *L, const char *mode, void (*cb)(void
         in_start = 0;
 }
 
-/* Without the program's profiler running a stop does nothing, as in LuaJIT. LuaJIT's start itself stops what runs,
- * through the patched entry. */
+/* Without the program's profiler running a stop does nothing, as in LuaJIT. LuaJIT's start itself
+ * stops what runs, through the patched entry. */
 void ls_engine_app_profile_stop(lua_State *L)
 {
         if (!in_own_call && !in_start && own.vm && !own.app_active)
@@ -173,8 +183,8 @@ void ls_engine_app_profile_stop(lua_State *L)
         take_turn_again();
 }
 
-/* A forked child has our profiler in LuaJIT's state, but not its timer and its disposition of SIGPROF: the first stop
- * must leave these alone. */
+/* A forked child has our profiler in LuaJIT's state, but not its timer and its disposition of
+ * SIGPROF: the first stop must leave these alone. */
 void ls_engine_child_profile_stop(lua_State *L)
 {
         static int stopped;

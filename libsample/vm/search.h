@@ -1,6 +1,7 @@
-/* What tells a VM from other memory. The main lua_State and the global_State are parts of one object, so they lie at a distance that
- * the probe has measured, and each points to the other: a word that points to where the global_State would be if it were the
- * lua_State's may be one. Used by find.c in the process itself, and by record/watch/now.c from another. */
+/* What tells a VM from other memory. The main lua_State and the global_State are parts of one
+ * object, so they lie at a distance that the probe has measured, and each points to the other: a
+ * word that points to where the global_State would be if it were the lua_State's may be one. Used
+ * by find.c in the process itself, and by record/watch/now.c from another. */
 #ifndef LS_LIBSAMPLE_VM_SEARCH_H
 #define LS_LIBSAMPLE_VM_SEARCH_H
 

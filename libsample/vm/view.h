@@ -1,13 +1,13 @@
-/* Where in the program the agent keeps what a process that reads the program from outside needs (record/watch): the
- * agent publishes the address of its one struct ls_view in the control page. Both are built from the same source; the sizes
- * tell when they are not. */
+/* Where in the program the agent keeps what a process that reads the program from outside needs
+ * (record/watch): the agent publishes the address of its one struct ls_view in the control page.
+ * Both are built from the same source; the sizes tell when they are not. */
 #ifndef LS_LIBSAMPLE_VM_VIEW_H
 #define LS_LIBSAMPLE_VM_VIEW_H
 
 #include "libsample/handler/functions.h"
+#include "libsample/handler/vms.h"
 #include "libsample/handler/walk.h"
 #include "libsample/thread.h"
-#include "libsample/vm/vm.h"
 
 struct ls_view {
         uint32_t size, vm_size, facts_size, thread_size;
@@ -19,8 +19,8 @@ struct ls_view {
         const struct ls_interposed *interposed;
 };
 
-/* What luasample_probe writes for a process that reads another one without an agent in it (record/watch/now.c): how the LuaJIT
- * that is loaded beside the agent lays out its VMs. */
+/* What luasample_probe writes for a process that reads another one without an agent in it
+ * (record/watch/now.c): how the LuaJIT that is loaded beside the agent lays out its VMs. */
 struct ls_probe_answer {
         uint32_t size;
         int32_t error;                  /* 0, or why there is nothing: -ENOENT no LuaJIT, -EPROTO a check failed */
@@ -29,7 +29,6 @@ struct ls_probe_answer {
         char builtins[256][40];
         char why[120];                  /* the check that failed */
 };
-int luasample_probe(int fd);            /* probe_entry.c */
 #define LS_PROBE_VARIABLE "LUASAMPLE_PROBE"     /* a descriptor: the agent answers there, and ends the process */
 
 #endif

@@ -58,9 +58,9 @@ static int write_go(struct ls_subject *t, uint32_t go)
 
 static uint64_t symbol_beside(const struct ls_subject *t, const char *name, const char *beside)
 {
-        const struct ls_module *m = ls_modules_find(&t->modules, beside, NULL);
+        const struct ls_module *m = ls_modules_find(&t->modules, beside);
 
-        return m ? ls_module_symbol(&t->modules, m, name, NULL) : 0;
+        return m ? ls_module_symbol(m, name) : 0;
 }
 
 /* Functions of the C library; before 2.34 some are in libraries of its own, which are known by what they alone have: others
@@ -76,14 +76,14 @@ static int find_functions(struct ls_subject *t)
                 { "dlerror", "_dlfcn_hook", offsetof(struct ls_attach, dlerror) },
                 { "munmap", "gnu_get_libc_version", offsetof(struct ls_attach, munmap) },
         };
-        const struct ls_module *libc = ls_modules_find(&t->modules, "gnu_get_libc_version", NULL);
+        const struct ls_module *libc = ls_modules_find(&t->modules, "gnu_get_libc_version");
 
         if (!libc) {
                 ls_error("cannot attach to %d (%s): it has ended", (int)t->pid, t->name);
                 return -ESRCH;
         }
         for (unsigned i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
-                uint64_t at = ls_module_symbol(&t->modules, libc, functions[i].name, NULL);
+                uint64_t at = ls_module_symbol(libc, functions[i].name);
 
                 if (!at)
                         at = symbol_beside(t, functions[i].name, functions[i].beside);

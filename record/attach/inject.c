@@ -177,7 +177,7 @@ static int make_tcb(const struct victim *v, uint64_t tcb)
 {
         const struct ls_modules *ms = v->in->modules;
         uint64_t head[TCB_HEAD / 8];
-        uint8_t image[4096];
+        uint8_t image[LS_OBJECT_TLS];
 
         memset(head, 0, sizeof(head));
         memcpy(head + 4, v->own + 0x20, sizeof(head) - 0x20);
@@ -473,19 +473,18 @@ static int try_threads(struct ls_inject *in, const struct ls_thread_data *data)
 
 int ls_inject_begin(struct ls_inject *in)
 {
-        const struct ls_module *libc = ls_modules_find(in->modules, "gnu_get_libc_version", NULL);
-        struct ls_thread_data data;
+        const struct ls_module *libc = ls_modules_find(in->modules, "gnu_get_libc_version");
         int err = lock(in);
 
         if (err < 0)
                 return err;
         in->region = in->page_at = 0;
         in->refused = NULL;
-        if (!libc || ls_module_thread_data(in->modules, libc, &data) < 0 || ls_way_find(&in->way, in->modules) < 0)
+        if (!libc || !libc->object.thread.offset || ls_way_find(&in->way, in->modules) < 0)
                 err = -ENOEXEC;
         else {
-                in->libc_version = ls_module_libc_version(in->modules, libc);
-                err = try_threads(in, &data);
+                in->libc_version = libc->object.libc_version;
+                err = try_threads(in, &libc->object.thread);
         }
         if (err < 0)
                 ls_inject_end(in, 1);

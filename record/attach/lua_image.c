@@ -1,7 +1,6 @@
 /* The LuaJIT in a process that runs already: see lua_image.h. */
 #include "record/attach/lua_image.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,8 +14,6 @@
 #include <unistd.h>
 
 #include "formats/wire/open_file.h"
-#include "libsample/inject/elf_file.h"
-#include "libsample/inject/inspect.h"
 #include "record/process/agent_path.h"
 #include "record/process/proc.h"
 #include "record/worker/confine.h"
@@ -24,7 +21,6 @@
 
 #define PROBE_MS 10000
 #define END_MS 100
-#define PHDRS_MOST 64u
 
 struct mapped { unsigned long low, high, offset; char rights[8], path[PATH_MAX]; };
 
@@ -40,96 +36,109 @@ static int parse(const char *line, struct mapped *m)
         return 0;
 }
 
-/* The mapped file itself, whatever has its name now; where that needs a right that we have not, by its name. */
-static int open_mapped(pid_t pid, const struct mapped *m, struct stat *ret_st)
+/* The mapped file itself, whatever has its name now; where that needs a right that we have not, by its name. Seen, not opened:
+ * who opens it has the process's rights. */
+static int see_mapped(pid_t pid, const struct mapped *m)
 {
         char path[PATH_MAX + 64];
-        int fd;
+        struct stat st;
+        int seen;
 
         if (!pid)                       /* it has ended */
-                return ls_open_regular(m->path, ret_st);
+                return ls_see_regular(m->path, &st);
         snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", (int)pid, m->low, m->high);
-        fd = ls_open_regular(path, ret_st);
-        if (fd >= 0)
-                return fd;
+        seen = ls_see_regular(path, &st);
+        if (seen >= 0)
+                return seen;
         snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, m->path);
-        return ls_open_regular(path, ret_st);
+        return ls_see_regular(path, &st);
 }
 
-/* The address that the file asks its first byte to be loaded at: 0 but for programs at fixed addresses. */
-static int wanted_address(int fd, uint64_t *ret)
+static int is_lua(const struct ls_object *o)
 {
-        Elf64_Ehdr eh;
-        Elf64_Phdr ph[PHDRS_MOST];
-        unsigned n;
-
-        if (pread(fd, &eh, sizeof(eh), 0) != sizeof(eh) || eh.e_phentsize != sizeof(*ph))
-                return -EINVAL;
-        n = eh.e_phnum < PHDRS_MOST ? eh.e_phnum : PHDRS_MOST;
-        if (pread(fd, ph, n * sizeof(*ph), (off_t)eh.e_phoff) != (ssize_t)(n * sizeof(*ph)))
-                return -EINVAL;
-        for (unsigned i = 0; i < n; i++)
-                if (ph[i].p_type == PT_LOAD) {
-                        *ret = ph[i].p_vaddr - ph[i].p_offset;
-                        return 0;
-                }
-        return -EINVAL;
+        return o->symbols[ls_object_symbol("lua_newstate")] != 0;
 }
 
-/* Whether a file holds the LuaJIT. Returns 1 and keeps it open in ret. */
-static int look_at(pid_t pid, const struct mapped *m, uint64_t start, struct ls_lua_image *ret)
+static int is_luajit(const struct ls_object *o)
 {
-        struct ls_elf_facts facts;
-        struct stat st;
-        uint64_t wanted;
-        int fd = open_mapped(pid, m, &st);
+        return is_lua(o) && o->symbols[ls_object_symbol("luaJIT_setmode")];
+}
 
-        if (fd < 0)
+/* What the object with this mapping is: of a process that runs as it is in memory, of another as it is in its file. file: that,
+ * by O_PATH. Returns 0 or -errno. */
+static int ask(struct ls_worker *w, int memory, int file, uint64_t start, struct ls_object *ret)
+{
+        struct ls_object in_file;
+        int err = memory >= 0 ? ls_worker_loaded(w, memory, start, ret) : ls_worker_image(w, file, ret);
+
+        if (!err && memory < 0)
+                ret->bias = start - ret->bias;
+        else if (!err && is_lua(ret) && !is_luajit(ret) && ls_worker_image(w, file, &in_file) == 0 && is_luajit(&in_file))
+                ret->symbols[ls_object_symbol("luaJIT_setmode")] = 1;   /* it is there without its symbol */
+        return err;
+}
+
+/* Whether it holds the LuaJIT. Returns 1 and keeps its file open in ret. */
+static int look_at(pid_t pid, struct ls_worker *w, int memory, const struct mapped *m, uint64_t start, struct ls_lua_image *ret)
+{
+        struct ls_object object;
+        int seen = see_mapped(pid, m), found = 0;
+
+        if (seen < 0)
                 return 0;
-        if (ls_elf_inspect(fd, (uint64_t)st.st_size, &facts) == 0 &&
-            facts.exports_lua_newstate && wanted_address(fd, &wanted) == 0) {
+        if (ask(w, memory, seen, start, &object) == 0 && is_lua(&object)) {
                 snprintf(ret->path, sizeof(ret->path), "%s", m->path);
-                if (ls_elf_contains(fd, (uint64_t)st.st_size, "luaJIT_setmode")) {
-                        ret->base = start - wanted;
-                        ret->is_program = *facts.interpreter != 0;
-                        ret->fd = fd;
-                        ret->other_lua = 0;
-                        return 1;
-                }
-                ret->other_lua = 1;
+                found = is_luajit(&object);
+                ret->other_lua = !found;
         }
-        close(fd);
-        return 0;
+        if (!found) {
+                close(seen);
+                return 0;
+        }
+        ret->base = object.bias;
+        ret->is_program = object.has_interpreter;
+        ret->takes_agent = object.is_glibc && !object.sanitizer;
+        ret->fd = seen;
+        return 1;
 }
 
-int ls_lua_image_find(pid_t pid, FILE *f, struct ls_lua_image *ret)
+static int find(pid_t pid, struct ls_worker *w, int memory, FILE *maps, struct ls_lua_image *ret)
 {
         static struct mapped m;
         char line[PATH_MAX + 128], last[PATH_MAX] = "";
         uint64_t start = 0;             /* of the file's first byte */
         int found = 0;
 
-        *ret = (struct ls_lua_image){ .fd = -1 };
-        if (!f)
-                return errno == ENOENT ? -ESRCH : -errno;
-        while (!found && fgets(line, sizeof(line), f)) {
+        while (!found && fgets(line, sizeof(line), maps)) {
                 if (parse(line, &m) || m.path[0] != '/')
                         continue;
                 if (strcmp(m.path, last))
                         start = m.low - m.offset;
                 snprintf(last, sizeof(last), "%s", m.path);
                 if (m.rights[2] == 'x')
-                        found = look_at(pid, &m, start, ret);
+                        found = look_at(pid, w, memory, &m, start, ret);
         }
-        fclose(f);
         return found ? 0 : -ENOENT;
 }
 
-void ls_lua_image_done(struct ls_lua_image *image)
+int ls_lua_image_find(struct ls_workers *workers, pid_t pid, FILE *maps, struct ls_lua_image *ret)
 {
-        if (image->fd >= 0)
-                close(image->fd);
-        image->fd = -1;
+        struct ls_worker *w = pid ? NULL : ls_workers_of(workers, 0, NULL);
+        int memory = -1, err = 0;
+
+        *ret = (struct ls_lua_image){ .fd = -1 };
+        if (!maps)
+                return errno == ENOENT ? -ESRCH : -errno;
+        if (pid) {
+                memory = ls_workers_memory(workers, pid, &w);
+                err = memory < 0 ? memory : 0;
+        }
+        if (!err)
+                err = find(pid, w, memory, maps, ret);
+        if (memory >= 0)
+                close(memory);
+        fclose(maps);
+        return err;
 }
 
 static int same_namespace(pid_t pid)
@@ -212,7 +221,6 @@ static pid_t start_probe(const struct ls_lua_image *image, pid_t pid, const stru
 
 int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int trust, int *ret_fd)
 {
-        static struct ls_image what;    /* 8 KiB */
         struct ls_rights rights;
         char agent[PATH_MAX];
         int agent_fd, answer, err = choose_rights(image, pid, trust, &rights);
@@ -221,8 +229,7 @@ int ls_lua_image_probe(const struct ls_lua_image *image, pid_t pid, int trust, i
         if (err)
                 return err;
         /* One that the agent does not come up in would run. */
-        ls_image_inspect_fd(image->fd, NULL, 0, &what);
-        if (image->is_program && !ls_image_preloadable(&what))
+        if (image->is_program && !image->takes_agent)
                 return -ENOEXEC;
         err = ls_agent_path(agent, sizeof(agent));
         if (err)

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +19,6 @@
 #include "formats/escape.h"
 #include "formats/wire/clock.h"
 #include "formats/wire/open_file.h"
-#include "libsample/inject/elf_file.h"
 #include "record/attach/threads.h"
 #include "record/process/proc.h"
 #include "record/process/thread_ids.h"
@@ -174,42 +174,56 @@ static int has_file(const struct ls_subject *t, const char *part)
 /* Whether its parts are found that inject.c uses. */
 static int knows_library(const struct ls_subject *t)
 {
-        const struct ls_module *libc = ls_modules_find(&t->modules, "gnu_get_libc_version", NULL);
-        struct ls_thread_data data;
+        const struct ls_module *libc = ls_modules_find(&t->modules, "gnu_get_libc_version");
 
-        return libc && ls_module_symbol(&t->modules, libc, "syscall", NULL) &&
-               ls_module_thread_data(&t->modules, libc, &data) == 0;
+        return libc && ls_module_symbol(libc, "syscall") && libc->object.thread.offset;
+}
+
+/* The program itself among what is loaded: by the name that the kernel has for it. Returns 0 or -errno; *ret NULL = it is not
+ * there as linkers make them. */
+static int find_program(const struct ls_subject *t, const struct ls_module **ret)
+{
+        char name[PATH_MAX];
+        ssize_t n = ls_proc_link(t->living, "exe", name, sizeof(name));
+
+        if (n < 0)
+                return (int)n;
+        *ret = NULL;
+        for (unsigned i = 0; i < t->modules.n && !*ret; i++)
+                if (!strcmp(t->modules.m[i].path, name))
+                        *ret = &t->modules.m[i];
+        return 0;
 }
 
 /* What kind of program it is. */
 static int check_image(const struct ls_subject *t)
 {
-        struct ls_elf_facts elf;
+        static const struct ls_object unknown = { .is_elf = 1 };
+        const struct ls_object *is = &unknown;
+        const struct ls_module *program = NULL;
         const char *why = NULL;
-        char path[LS_PROC_PATH];
-        struct stat st;
-        int fd;
+        int err = find_program(t, &program);
 
-        fd = ls_open_regular(ls_proc_path(path, t->living, 0, "exe"), &st);
-        if (fd < 0) {
-                if (fd == -EACCES || fd == -EPERM)
+        if (err < 0) {
+                if (err == -EACCES || err == -EPERM)
                         ls_subject_not_permitted(t);
                 else
-                        ls_error("%d (%s): its program cannot be read: %s", (int)t->pid, t->name, strerror(-fd));
-                return fd;
+                        ls_error("%d (%s): its program cannot be read: %s", (int)t->pid, t->name, strerror(-err));
+                return err;
         }
-        if (ls_elf_inspect(fd, (uint64_t)st.st_size, &elf) < 0 || elf.other_arch)
-                why = "is for another processor: only x86-64 programs can be attached to";
-        else if (elf.bits32)
+        if (program)
+                is = &program->object;
+        if (is->bits32)
                 why = "is a 32-bit program: only 64-bit ones can be attached to";
-        else if (strstr(elf.interpreter, "ld-musl") || has_file(t, "ld-musl-"))
+        else if (!is->is_elf)
+                why = "is for another processor: only x86-64 programs can be attached to";
+        else if (is->is_musl || has_file(t, "ld-musl-"))
                 why = "is linked with musl: only programs of the GNU C library can be attached to";
-        else if (!ls_modules_find(&t->modules, "gnu_get_libc_version", NULL))
-                why = *elf.interpreter ? "has not loaded the GNU C library: it cannot be attached to"
+        else if (!ls_modules_find(&t->modules, "gnu_get_libc_version"))
+                why = is->has_interpreter ? "has not loaded the GNU C library: it cannot be attached to"
                       : "is statically linked, so the agent cannot be loaded into it";
         else if (!knows_library(t))
                 why = "has a C library that is not known: only the GNU C library, as its project makes it, can be attached to";
-        close(fd);
         if (why)
                 ls_error("%d (%s) %s", (int)t->pid, t->name, why);
         return why ? -ENOEXEC : 0;
@@ -218,16 +232,17 @@ static int check_image(const struct ls_subject *t)
 /* 1 when the program holds LuaJIT without its symbols. */
 static int hides_luajit(const struct ls_subject *t)
 {
+        struct ls_object object = { 0 };
         char path[LS_PROC_PATH];
         struct stat st;
-        int fd, found;
+        int seen, err;
 
-        fd = ls_open_regular(ls_proc_path(path, t->living, 0, "exe"), &st);
-        if (fd < 0)
+        seen = ls_see_regular(ls_proc_path(path, t->living, 0, "exe"), &st);
+        if (seen < 0)
                 return 0;
-        found = ls_elf_contains(fd, (uint64_t)st.st_size, "LuaJIT 2.");
-        close(fd);
-        return found;
+        err = ls_worker_image(ls_workers_of(t->workers, t->living, NULL), seen, &object);
+        close(seen);
+        return !err && object.hides_luajit;
 }
 
 /* The agent comes in by way of /proc/self/fd, and looks around by way of /proc/self. */
@@ -249,9 +264,9 @@ static int check_lua(const struct ls_subject *t)
         unsigned others = 0;
 
         for (unsigned i = 0; i < ms->n; i++) {
-                if (!ls_module_symbol(ms, &ms->m[i], "lua_newstate", NULL))
+                if (!ls_module_symbol(&ms->m[i], "lua_newstate"))
                         continue;
-                if (ls_module_symbol(ms, &ms->m[i], "luaJIT_setmode", NULL))
+                if (ls_module_symbol(&ms->m[i], "luaJIT_setmode"))
                         return 0;
                 others++;
         }
@@ -286,28 +301,32 @@ static int has_left(const struct ls_subject *t, uint64_t status_at)
         }
 }
 
-static size_t build_id_of_file(const char *path, uint8_t id[64])
+/* Our own file. */
+static void look_at_agent(const char *path, struct ls_object *ret)
 {
-        struct ls_modules file = { .mem_fd = open(path, O_RDONLY | O_CLOEXEC) };
-        struct ls_module self = { 0, NULL };
-        size_t n;
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-        if (file.mem_fd < 0)
-                return 0;
-        n = ls_module_build_id(&file, &self, id);
-        close(file.mem_fd);
-        return n;
+        *ret = (struct ls_object){ 0 };
+        if (fd < 0)
+                return;
+        ls_object_of_memory(fd, 0, ret);
+        close(fd);
+}
+
+static int is_same_build(const struct ls_object *a, const struct ls_object *b)
+{
+        return a->id_len && a->id_len == b->id_len && !memcmp(a->id, b->id, a->id_len);
 }
 
 /* Agents that are in the process already: one at work ends it, one of ours that has left is used again. */
 static int check_agents(struct ls_subject *t, const char *agent_path)
 {
         const struct ls_modules *ms = &t->modules;
-        uint8_t own[64], its[64];
-        size_t own_n = build_id_of_file(agent_path, own);
+        struct ls_object own;
 
+        look_at_agent(agent_path, &own);
         for (unsigned i = 0; i < ms->n; i++) {
-                uint64_t at = ls_module_symbol(ms, &ms->m[i], LS_ATTACH_STATUS, NULL);
+                uint64_t at = ls_module_symbol(&ms->m[i], LS_ATTACH_STATUS);
                 struct ls_attach_status status;
 
                 if (!at || ls_remote_read(ms, at, &status, sizeof(status)) < 0)
@@ -322,9 +341,8 @@ static int check_agents(struct ls_subject *t, const char *agent_path)
                         return -EALREADY;
                 }
                 /* of two the first, which is also the one that the program finds by its name */
-                if (!t->entry && own_n && status.version == LS_ATTACH_VERSION &&
-                    ls_module_build_id(ms, &ms->m[i], its) == own_n && !memcmp(own, its, own_n))
-                        t->entry = ls_module_symbol(ms, &ms->m[i], LS_ATTACH_ENTRY, NULL);
+                if (!t->entry && status.version == LS_ATTACH_VERSION && is_same_build(&own, &ms->m[i].object))
+                        t->entry = ls_module_symbol(&ms->m[i], LS_ATTACH_ENTRY);
         }
         return 0;
 }
@@ -350,13 +368,15 @@ static int check_inside(struct ls_subject *t, const char *agent_path, const char
         return err;
 }
 
-int ls_subject_open(struct ls_subject *t, pid_t pid, const char *agent_path, uint64_t memory, unsigned how)
+int ls_subject_open(struct ls_subject *t, pid_t pid, struct ls_workers *workers, const char *agent_path, uint64_t memory,
+                    unsigned how)
 {
         static struct facts f;          /* 8 KiB */
         int err;
 
         memset(t, 0, sizeof(*t));
         t->pid = pid;
+        t->workers = workers;
         t->modules.mem_fd = -1;
         t->living = ls_thread_living(pid);
         if (read_facts(t->living ? t->living : pid, &f) < 0) {
@@ -368,10 +388,13 @@ int ls_subject_open(struct ls_subject *t, pid_t pid, const char *agent_path, uin
         err = check_process(t, &f);
         if (err < 0)
                 return err;
-        err = ls_modules_open(&t->modules, t->living);
+        err = ls_modules_open(&t->modules, t->living, workers);
         if (err < 0) {
                 if (err == -EACCES || err == -EPERM)
                         ls_subject_not_permitted(t);
+                else if (err == -EBADMSG)
+                        ls_error("cannot attach to %d (%s): the headers of what is loaded in it make no sense, or take too long to read",
+                                 (int)pid, t->name);
                 else
                         ls_error("cannot attach to %d (%s): its memory cannot be read: %s", (int)pid, t->name, strerror(-err));
                 return err;

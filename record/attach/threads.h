@@ -28,7 +28,7 @@ int ls_thread_call_again(pid_t pid, pid_t tid, uint64_t asleep_ns, struct user_r
 /* 1 when the stopped thread is in a restartable sequence (rseq), which may not be left for other code and then resumed. */
 int ls_thread_in_rseq(pid_t tid, const struct ls_modules *ms, uint64_t ip);
 /* Tells the stopped thread with this thread data (address of its TCB) that it is not the only one any more, as pthread_create would:
- * a C library before 2.36 asks in each thread whether it has to lock. version: see ls_module_libc_version. */
+ * a C library before 2.36 asks in each thread whether it has to lock. version: see struct ls_object. */
 void ls_thread_has_company(const struct ls_modules *ms, uint64_t tcb, unsigned version);
 /* Why a thread may not be traced, for the error of the attempt: -EBUSY another traces it, -ESRCH it has ended, or err. */
 int ls_thread_seize_error(pid_t pid, pid_t tid, int err);

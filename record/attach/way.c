@@ -173,8 +173,8 @@ int ls_way_find(struct ls_way *w, const struct ls_modules *modules)
 
         *w = (struct ls_way){ .modules = modules };
         for (unsigned i = 0; !w->at && i < sizeof(symbols) / sizeof(*symbols); i++) {
-                const struct ls_module *m = ls_modules_find(modules, symbols[i], NULL);
-                uint64_t end = m ? ls_module_code_end(modules, m) : 0;
+                const struct ls_module *m = ls_modules_find(modules, symbols[i]);
+                uint64_t end = m ? m->object.code_end : 0;
 
                 w->at = end ? free_place(modules, end) : 0;
         }

@@ -1,5 +1,6 @@
 /* Finding the callers in a copied stack: see unwind.h. */
 #include "record/native/unwind.h"
+#include "formats/wire/mix.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -89,7 +90,7 @@ void ls_unwinder_free(struct ls_unwinder *u)
 
 static struct site *slot_of(struct site *sites, uint32_t cap, uint64_t pc)
 {
-        uint32_t i = (uint32_t)((pc * UINT64_C(0x9e3779b97f4a7c15)) >> 40) & (cap - 1);
+        uint32_t i = (uint32_t)(ls_mix(pc) >> 40) & (cap - 1);
 
         while (sites[i].kind != SITE_FREE && sites[i].pc != pc)
                 i = (i + 1) & (cap - 1);
@@ -441,15 +442,4 @@ size_t ls_unwind(struct ls_unwinder *u, const struct ls_unwind_input *in, struct
                         return n;
                 }
         }
-}
-
-const char *ls_unwind_end_name(enum ls_unwind_end end)
-{
-        static const char *const names[LS_UNWIND_NENDS] = {
-                [LS_UNWIND_COMPLETE] = "complete", [LS_UNWIND_TRUNCATED] = "truncated",
-                [LS_UNWIND_NO_TABLE] = "no-table", [LS_UNWIND_UNMAPPED] = "unmapped",
-                [LS_UNWIND_BAD_STACK] = "bad-stack", [LS_UNWIND_TOO_DEEP] = "too-deep",
-        };
-
-        return (unsigned)end < LS_UNWIND_NENDS ? names[end] : "?";
 }

@@ -75,7 +75,4 @@ void ls_unwind_forget(struct ls_unwinder *u, uint64_t start, uint64_t end);
 size_t ls_unwind(struct ls_unwinder *u, const struct ls_unwind_input *in, struct ls_native_frame *ret_frames,
                  size_t room, enum ls_unwind_end *ret_end);
 
-/* Word for people: "complete", "truncated", ... */
-const char *ls_unwind_end_name(enum ls_unwind_end end);
-
 #endif

@@ -71,14 +71,13 @@ static inline uint32_t ls_memory_ring_size(const struct ls_memory *m, unsigned i
         return i == 0 || ls_memory_role(m, i) == LS_ROLE_SUSPENDED ? m->ring_size : m->small_size;
 }
 
-/* The rings of a role, from its first, that are worth a look: to read the others would take
- * memory for them. */
-static inline unsigned ls_memory_rings(const struct ls_memory *m, enum ls_ring_role role)
+/* The agent's rings from 0 that are worth a look, and with them the watcher's of the same threads:
+ * to read the others would take memory for them. */
+static inline unsigned ls_memory_rings(const struct ls_memory *m)
 {
         uint32_t used = atomic_load_explicit(&m->shm->rings_used, memory_order_acquire);
-        uint32_t n = m->of[role].n;
 
-        return role == LS_ROLE_SUSPENDED || used > n ? n : used;
+        return used < m->of[LS_ROLE_AGENT].n ? used : m->of[LS_ROLE_AGENT].n;
 }
 
 #endif

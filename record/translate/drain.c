@@ -134,12 +134,21 @@ static void drain_ring(struct ls_drain *d, unsigned i, int writer_gone, uint64_t
 
 void ls_drain_run(struct ls_drain *d, int writer_gone, uint64_t now_ns)
 {
-        /* The watcher's before the agent's: the translator puts both in order of time. The thread of a suspended coroutine is that
-         * which ran it. */
-        static const enum ls_ring_role order[LS_NROLES] = { LS_ROLE_BLOCKED, LS_ROLE_AGENT, LS_ROLE_SUSPENDED };
+        /* The watcher's before the agent's: the translator puts both in order of time. The thread of a
+         * suspended coroutine is that which ran it. */
+        static const enum ls_ring_role order[LS_NROLES] = {
+                LS_ROLE_BLOCKED, LS_ROLE_AGENT, LS_ROLE_SUSPENDED
+        };
+        unsigned used = ls_memory_rings(d->memory);     /* once: a thread has all of its rings or none */
 
         d->fill = 0;
-        for (unsigned k = 0; k < LS_NROLES; k++)
-                for (unsigned i = 0, n = ls_memory_rings(d->memory, order[k]); i < n; i++)
-                        drain_ring(d, d->memory->of[order[k]].first + i, writer_gone, now_ns);
+        for (unsigned k = 0; k < LS_NROLES; k++) {
+                enum ls_ring_role role = order[k];
+                unsigned n = d->memory->of[role].n;
+
+                if (role != LS_ROLE_SUSPENDED && n > used)
+                        n = used;
+                for (unsigned i = 0; i < n; i++)
+                        drain_ring(d, d->memory->of[role].first + i, writer_gone, now_ns);
+        }
 }

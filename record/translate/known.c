@@ -1,5 +1,6 @@
 /* Threads, VMs and coroutines of a process, which several rings name: see known.h. */
 #include "record/translate/known.h"
+#include "formats/wire/mix.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -93,7 +94,7 @@ int ls_translate_coroutine(struct ls_translate *t, unsigned ring, const struct l
                         r->known = calloc(LS_KNOWN_COROUTINES, sizeof(*r->known));
                 if (!r->known)
                         return -ENOMEM;
-                k = &r->known[(rec->address * UINT64_C(0x9e3779b97f4a7c15)) >> 40 & (LS_KNOWN_COROUTINES - 1)];
+                k = &r->known[ls_mix(rec->address) >> 40 & (LS_KNOWN_COROUTINES - 1)];
                 if (k->address == rec->address && k->function == function && k->trace_id && !(k->sides & side)) {
                         k->sides |= side;
                         *ret = k->trace_id;

@@ -3,7 +3,7 @@
 #ifndef LS_RECORD_WATCH_HEAP_H
 #define LS_RECORD_WATCH_HEAP_H
 
-#include "libsample/vm/vm.h"
+#include "libsample/handler/vms.h"
 
 #define LS_L_STATUS 11                  /* offset in a lua_State: uint8_t */
 #define LS_YIELDED  1                   /* its value while the coroutine is suspended in yield */

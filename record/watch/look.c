@@ -8,15 +8,16 @@
 #include "libsample/agent.h"
 #include "libsample/handler/coroutines.h"
 #include "libsample/handler/native.h"
-#include "libsample/handler/names.h"
+#include "libsample/handler/names_search.h"
 #include "libsample/handler/sources.h"
-#include "libsample/jit/jit.h"
+#include "libsample/handler/builtins.h"
+#include "libsample/handler/jit_traces.h"
 #include "record/watch/mirror.h"
 #include "record/watch/remote.h"
-#include "libsample/api/labels.h"
+#include "libsample/handler/labels.h"
 #include "libsample/pages.h"
 #include "libsample/vm/view.h"
-#include "libsample/api/zones.h"
+#include "libsample/handler/zones.h"
 
 #define NAME 32u                        /* bytes of a thread's name, a zero included */
 #define NAMED_NS UINT64_C(100000000)    /* between two looks at a thread's name */

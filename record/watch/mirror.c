@@ -1,5 +1,6 @@
 /* Another process's memory at its own addresses: see mirror.h. */
 #include "record/watch/mirror.h"
+#include "formats/wire/mix.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include "libsample/handler/guard.h"
 #include "record/watch/remote.h"
 #include "libsample/seen.h"
+#include "libsample/handler/guard_page.h"
 
 #define PAGE      4096u
 #define PAGES     2048u                 /* of one look; a power of two */
@@ -46,7 +48,7 @@ struct ls_seen ls_seen = { UINTPTR_MAX, LS_SEEN_STEPS };
 
 static uintptr_t *slot_of(uintptr_t address)
 {
-        size_t i = (size_t)((address * UINT64_C(0x9e3779b97f4a7c15)) >> 40);
+        size_t i = (size_t)(ls_mix(address) >> 40);
 
         while (m.slots[i & (2 * PAGES - 1)] && m.slots[i & (2 * PAGES - 1)] != address)
                 i++;

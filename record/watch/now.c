@@ -17,6 +17,7 @@
 #include "record/watch/remote.h"
 #include "libsample/vm/view.h"
 #include "libsample/vm/search.h"
+#include "libsample/handler/builtins.h"
 
 #define BLOCK      (64u << 10)          /* bytes that are read at once */
 #define SEARCH_MOST (UINT64_C(4) << 30) /* bytes of memory that are searched for VMs */

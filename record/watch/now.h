@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/user.h>
 
 #include "formats/wire/shm.h"
 
@@ -18,6 +19,14 @@ struct ls_now_thread {
         uint8_t blocked;                /* in the kernel: only ip and sp are known */
         uint64_t ip, sp, bp, bx, dx, r12, r13, r14, r15;
 };
+
+/* Fills it. blocked: as above. */
+static inline void ls_now_thread(struct ls_now_thread *ret, pid_t tid, int blocked, const struct user_regs_struct *r)
+{
+        *ret = (struct ls_now_thread){ .tid = tid, .blocked = (uint8_t)blocked, .ip = r->rip,
+                .sp = r->rsp, .bp = r->rbp, .bx = r->rbx, .dx = r->rdx, .r12 = r->r12, .r13 = r->r13,
+                .r14 = r->r14, .r15 = r->r15 };
+}
 
 /* In memory that both processes share. */
 struct ls_now {
@@ -31,7 +40,7 @@ struct ls_now {
         char why[120];
         char version[48];
         uint32_t vms;                   /* VMs that were found */
-        /* by the parent, when the threads stand still */
+        /* by the parent, when the threads stand still; of a core file by the child */
         uint32_t n_threads;
         struct ls_now_thread threads[LS_NOW_THREADS];
         /* by the child, when it has looked */

@@ -5,6 +5,7 @@
  * steps are in the instructions that called. A place is walked anew from time to time, since code may be freed and other
  * code take its addresses. */
 #include "record/watch/places.h"
+#include "formats/wire/mix.h"
 
 #include <string.h>
 
@@ -35,7 +36,7 @@ static struct {
 
 static uint64_t mix(uint64_t h, uint64_t x)
 {
-        h = (h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
+        h = ls_mix(h ^ x);
         return h ^ h >> 29;
 }
 

@@ -4,7 +4,7 @@
 #define LS_RECORD_WATCH_PLACES_H
 
 #include "libsample/thread.h"
-#include "libsample/vm/vm.h"
+#include "libsample/handler/vms.h"
 
 #define LS_LIVE_BYTES 1024u             /* of a live stack that are read: the innermost ones */
 

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "record/watch/suspended_private.h"
+#include "formats/wire/mix.h"
 
 #define WALK_NS       UINT64_C(300000000)       /* most of a walk through the objects */
 #define HEAD_NS       UINT64_C(1000000)         /* of one that is made at each look */
@@ -12,7 +13,7 @@
 
 static uint32_t *index_of(uint64_t at)
 {
-        uint32_t i = (uint32_t)((at * UINT64_C(0x9e3779b97f4a7c15)) >> 40) % INDEX;
+        uint32_t i = (uint32_t)(ls_mix(at) >> 40) % INDEX;
 
         while (ls_sus.index[i] && ls_sus.co[ls_sus.index[i] - 1].at != at)
                 i = (i + 1) % INDEX;

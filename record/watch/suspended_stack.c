@@ -4,14 +4,15 @@
 #include <sys/uio.h>
 
 #include "libsample/handler/coroutines.h"
+#include "formats/wire/mix.h"
 #include "libsample/handler/proto_hash.h"
 #include "libsample/handler/sample.h"
-#include "libsample/api/labels.h"
+#include "libsample/handler/labels.h"
 #include "record/watch/places.h"
 #include "record/watch/remote.h"
 #include "record/watch/suspended_private.h"
-#include "libsample/api/ready.h"
-#include "libsample/api/zones.h"
+#include "libsample/handler/ready.h"
+#include "libsample/handler/zones.h"
 
 #define READ_NS       UINT64_C(10000000)        /* most of a look for the walks of stacks */
 #define PIECES        128u                      /* coroutines that are read at once */
@@ -86,7 +87,7 @@ static int find_live(const struct co *co, struct ls_live *v)
 static uint64_t hash_of(const struct ls_live *v)
 {
         uint64_t base = LS_READ_COPY(uint64_t, v->L, LS_L_BASE);
-        uint64_t h = ls_bytes_hash(v->stack, (size_t)v->n) ^ base * UINT64_C(0x9e3779b97f4a7c15);
+        uint64_t h = ls_bytes_hash(v->stack, (size_t)v->n) ^ ls_mix(base);
 
         return h ? h : 1;
 }

@@ -377,6 +377,14 @@ static void follow_image(void)
                                                                                     : LS_WATCH_FORBIDDEN);
 }
 
+static volatile sig_atomic_t leaves;    /* another takes our place */
+
+static void leave(int sig)
+{
+        (void)sig;
+        leaves = 1;
+}
+
 /* Or until the recording ends, or the agent wants something else of a thread. */
 static void sleep_until(uint64_t at, uint32_t request)
 {
@@ -387,7 +395,7 @@ static void sleep_until(uint64_t at, uint32_t request)
 
 static int is_over(pid_t parent)
 {
-        return getppid() != parent || (w.pid && (!atomic_load(&w.shm->recording) || kill(w.pid, 0)));
+        return leaves || getppid() != parent || (w.pid && (!atomic_load(&w.shm->recording) || kill(w.pid, 0)));
 }
 
 /* All threads once. Returns when to look again. */
@@ -435,6 +443,7 @@ void ls_outside_watch(const struct ls_outside *o)
 {
         pid_t parent = getppid();
 
+        sigaction(SIGTERM, &(struct sigaction){ .sa_handler = leave }, NULL);   /* and it ends a sleep */
         w.o = *o;
         w.shm = o->shm;
         w.interval_ns = o->interval_ns;

@@ -47,6 +47,8 @@ static int may_see(const struct ls_broker *b, pid_t pid)
 
         if (err)
                 return err;
+        if (!b->rights.is_own && b->rights.uid && b->rights.uid != b->its.uid)
+                return -EPERM;
         if (b->rights.uid == 0 && b->its.uid == 0)      /* it may have fewer by now */
                 return 0;
         return now.uid == b->its.uid && now.gid == b->its.gid && now.all_same == b->its.all_same ? 0 : -EPERM;

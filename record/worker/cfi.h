@@ -33,7 +33,6 @@ enum ls_cfi_rule {
 #define LS_CFI_SIGNAL  0x01             /* the frame that a signal's handler returns to: the caller's ip is exact */
 #define LS_CFI_LAST    0x02             /* has no caller */
 #define LS_CFI_LUA_VM  0x04             /* LuaJIT's interpreter: its frame is the C frame that L->cframe points to */
-#define LS_CFI_FLAT    0x08             /* not from a table: a leaf without frame, or a chain of frame pointers */
 
 #define LS_CFI_OPS_MAX 128u             /* operations of all expressions of a row */
 

@@ -89,14 +89,19 @@ int ls_worker_watch(int argc, const char **argv)
         });
 }
 
-static int open_core(void)
+/* Its threads are those of the core file. */
+static int open_core(struct ls_now *now)
 {
         static struct ls_core core;
         int err = ls_core_open_fd(CORE, &core);
 
-        if (!err)
-                ls_remote_of_core(&core);
-        return err;
+        if (err)
+                return err;
+        ls_remote_of_core(&core);
+        now->n_threads = core.n_threads < LS_NOW_THREADS ? core.n_threads : LS_NOW_THREADS;
+        for (unsigned i = 0; i < now->n_threads; i++)
+                ls_now_thread(&now->threads[i], core.threads[i].tid, 0, &core.threads[i].regs);
+        return 0;
 }
 
 /* look UID GID: see struct ls_look_start. */
@@ -116,7 +121,7 @@ int ls_worker_look(int argc, const char **argv)
         now->shm = map(RINGS, first.shm_size);
         if (now->shm == MAP_FAILED || give_up(argv, -20) < 0)
                 return 1;
-        err = first.is_core ? open_core() : ls_remote_of_process(now->pid);
+        err = first.is_core ? open_core(now) : ls_remote_of_process(now->pid);
         if (err)
                 now->error = err;
         else

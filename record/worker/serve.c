@@ -17,7 +17,9 @@
 #define uthash_nonfatal_oom(elt) ((elt)->failed = 1)
 #include <uthash.h>
 
+#include "formats/wire/open_file.h"
 #include "libsample/inject/inspect.h"
+#include "record/watch/core.h"
 #include "record/worker/symbols.h"
 
 #define SOURCE_MAX  (64 << 20)          /* a larger one is no source that somebody annotates; bounds our time */
@@ -48,6 +50,7 @@ static struct {
         struct source *sources;
         unsigned n_sources;
         int has_root;
+        const int *given;               /* the descriptors that came with the request; -1 = none */
 } w;
 
 void ls_worker_has_root(void)
@@ -281,6 +284,66 @@ static int answer_source(const struct ls_worker_request *q, const char *dir, con
         return hash_source(path, &r->size, &r->hash);
 }
 
+static int answer_loaded(const struct ls_worker_request *q, const char *a, const char *b, struct ls_worker_reply *r)
+{
+        (void)a, (void)b;
+        r->len = sizeof(r->object);
+        return w.given[0] < 0 ? -EBADF : ls_object_of_memory(w.given[0], q->offset, &r->object);
+}
+
+/* Opened here: with the rights of this process, not of who has named it. */
+static int answer_image(const struct ls_worker_request *q, const char *a, const char *b, struct ls_worker_reply *r)
+{
+        char path[LS_FD_PATH];
+        struct stat st;
+        int fd, err;
+
+        (void)q, (void)a, (void)b;
+        if (w.given[0] < 0)
+                return -EBADF;
+        ls_fd_path(path, w.given[0]);
+        fd = ls_open_regular(path, &st);
+        if (fd < 0)
+                return fd;
+        r->len = sizeof(r->object);
+        err = ls_object_of_file(fd, &r->object);
+        close(fd);
+        return err;
+}
+
+static int copy(int from, int to)
+{
+        char buf[16384];
+        off_t at = 0;
+        ssize_t n;
+
+        while ((n = pread(from, buf, sizeof(buf), at)) > 0) {
+                if (write(to, buf, (size_t)n) != n)
+                        return -EIO;
+                at += n;
+        }
+        return n < 0 ? -errno : 0;
+}
+
+static int answer_core(const struct ls_worker_request *q, const char *a, const char *b, struct ls_worker_reply *r)
+{
+        static struct ls_core core;     /* 16 KiB */
+        int fd = dup(w.given[0]), err;
+
+        (void)q, (void)a, (void)b;
+        if (fd < 0)
+                return -EBADF;
+        err = ls_core_open_fd(fd, &core);
+        if (err)
+                return err;
+        r->len = sizeof(r->core);
+        r->core = (struct ls_worker_core){ .pid = (int32_t)core.pid, .threads = core.n_threads + core.more_threads };
+        snprintf(r->core.name, sizeof(r->core.name), "%s", core.name);
+        err = copy(core.maps_fd, w.given[1]);
+        ls_core_close(&core);
+        return err;
+}
+
 static int (*const answers[LS_WORKER_NOPS])(const struct ls_worker_request *q, const char *a, const char *b,
                                             struct ls_worker_reply *r) = {
         [LS_WORKER_OPEN] = answer_open,
@@ -290,9 +353,12 @@ static int (*const answers[LS_WORKER_NOPS])(const struct ls_worker_request *q, c
         [LS_WORKER_SAME] = answer_same,
         [LS_WORKER_HAS_LUAJIT] = answer_has_luajit,
         [LS_WORKER_SOURCE] = answer_source,
+        [LS_WORKER_LOADED] = answer_loaded,
+        [LS_WORKER_IMAGE] = answer_image,
+        [LS_WORKER_CORE] = answer_core,
 };
 
-size_t ls_worker_answer(const struct ls_worker_request *q, size_t size, struct ls_worker_reply *ret)
+size_t ls_worker_answer(const struct ls_worker_request *q, size_t size, const int *fds, struct ls_worker_reply *ret)
 {
         static char text[2][PATH_MAX];
         size_t head = offsetof(struct ls_worker_request, text);
@@ -306,6 +372,7 @@ size_t ls_worker_answer(const struct ls_worker_request *q, size_t size, struct l
                 memcpy(text[i], q->text + (i ? q->len[0] : 0), q->len[i]);
                 text[i][q->len[i]] = 0;
         }
+        w.given = fds;
         ret->error = answers[q->op](q, text[0], text[1], ret);
         if (ret->error) {
                 ret->len = 0;

@@ -218,36 +218,6 @@ int ls_symbols_find(struct ls_symbols *s, uint64_t file_offset, char *ret_name, 
         return 0;
 }
 
-/* libdwfl finds the unit in .debug_aranges, which clang does not write: then each unit is asked. */
-static Dwarf_Line *find_line(struct ls_symbols *s, GElf_Addr addr)
-{
-        Dwarf_Addr bias = 0;
-        Dwarf_Die *unit = dwfl_module_addrdie(s->module, addr, &bias);
-
-        if (!unit)
-                do
-                        unit = dwfl_module_nextcu(s->module, unit, &bias);
-                while (unit && dwarf_haspc(unit, addr - bias) <= 0);
-        return unit ? dwarf_getsrc_die(unit, addr - bias) : NULL;
-}
-
-int ls_symbols_line(struct ls_symbols *s, uint64_t file_offset, const char **ret_file, unsigned *ret_line)
-{
-        uint64_t began = server_begin();
-        Dwarf_Line *line = NULL;
-        GElf_Addr addr;
-        int number = 0;
-
-        if (module_address(s, file_offset, &addr) == 0)
-                line = find_line(s, addr);
-        server_end(began);
-        if (!line || dwarf_lineno(line, &number) != 0 || number <= 0)
-                return -ENOENT;
-        *ret_file = dwarf_linesrc(line, NULL, NULL);
-        *ret_line = (unsigned)number;
-        return *ret_file ? 0 : -ENOENT;
-}
-
 size_t ls_symbols_build_id(const char *path, uint8_t *ret_id, size_t size)
 {
         const void *bits;

@@ -21,10 +21,6 @@ void ls_symbols_close(struct ls_symbols *s);            /* takes NULL */
  * -ENOENT. */
 int ls_symbols_find(struct ls_symbols *s, uint64_t file_offset, char *ret_name, size_t size);
 
-/* Source file and line of an instruction, where there is debug information. *ret_file lives as long
- * as s. Returns 0 or -ENOENT. */
-int ls_symbols_line(struct ls_symbols *s, uint64_t file_offset, const char **ret_file, unsigned *ret_line);
-
 /* The build id of a file. Returns its length, 0 = none or not readable. */
 size_t ls_symbols_build_id(const char *path, uint8_t *ret_id, size_t size);
 

@@ -1,5 +1,5 @@
 /* What recorder and worker say to each other: fixed structs over a SOCK_SEQPACKET socket, one
- * request, one reply. Used by worker.c, which checks each reply before it is used, and by serve.c.
+ * request, one reply; some requests bring descriptors. Used by worker.c, which checks each reply before it is used, and by serve.c.
  * */
 #ifndef LS_RECORD_WORKER_WIRE_H
 #define LS_RECORD_WORKER_WIRE_H
@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "record/worker/cfi.h"
+#include "record/worker/object.h"
 
 #define LS_WORKER_NAME 512u             /* bytes of a function's name, its end included */
 #define LS_WORKER_ID   32u              /* bytes of a build id */
@@ -21,7 +22,18 @@ enum ls_worker_op {
         LS_WORKER_HAS_LUAJIT,           /* text: path of a program or script, where programs are searched. reply.size: 1 = yes */
         LS_WORKER_SAME,                 /* text: two paths. reply.size: 1 = of one file */
         LS_WORKER_SOURCE,               /* text: directory, name. reply: text (real path), size, hash */
+        LS_WORKER_LOADED,               /* descriptor: memory, to be read; offset: of an object. reply.object */
+        LS_WORKER_IMAGE,                /* descriptor: a file, by O_PATH. reply.object */
+        LS_WORKER_CORE,                 /* descriptors: a core file; a file for its mappings as /proc/PID/maps has them. reply.core */
         LS_WORKER_NOPS
+};
+
+#define LS_WORKER_FDS 2u                /* descriptors that a request may bring */
+
+struct ls_worker_core {                 /* what a core file is of */
+        int32_t pid;
+        uint32_t threads;               /* in it, those that are not read too */
+        char name[24];                  /* ends with a zero */
 };
 
 struct ls_worker_request {
@@ -47,6 +59,8 @@ struct ls_worker_reply {
         union {
                 char text[PATH_MAX];
                 struct ls_cfi_exprs exprs;
+                struct ls_object object;
+                struct ls_worker_core core;
         };
 };
 

@@ -2,6 +2,7 @@
 #include "record/worker/worker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +18,11 @@
 
 #define WORKERS_MOST 32u                /* users at a time; further ones get the least rights */
 #define STARTS_MOST  8u                 /* of one worker, and one more a minute: what kills so many is left alone */
-#define BAD_MOST     64u                /* files that are not asked about any more */
+#define IDLE_MS      60000u             /* until one that nobody holds is ended */
+#define BAD_MOST     64u                /* files that are not asked about any more, the last ones */
 #define SOON_ALL_MS  2000u              /* for all such questions, and one part in so many of the time: */
 #define SOON_SHARE   20u
-#define LATE_ALL_MS  60000u             /* for all names */
+#define LATE_ALL_MS  60000u             /* the same for names */
 #define NOTICES_MOST 4u
 #define END_MS       100                /* for the end of one that is killed */
 #define SOON_MS      2000               /* for what the recorder's rings wait */
@@ -35,6 +37,9 @@ struct ls_worker {
         pid_t pid;
         uint32_t generation;            /* of all workers: which process this is */
         unsigned starts;
+        unsigned held;                  /* by so many targets */
+        unsigned files;                 /* that it was told of since its start */
+        uint64_t used_ms;               /* CLOCK_MONOTONIC when somebody wanted it last */
         uint64_t began_ms, soon_ms, late_ms;    /* its first question; time for answers of both kinds */
 };
 
@@ -51,7 +56,13 @@ struct ls_workers {
 };
 
 static struct ls_worker_request request;        /* 8 KiB; there is one thread */
+static int request_fds[LS_WORKER_FDS] = { -1, -1 };    /* go with it */
 static struct ls_worker_reply reply;
+
+static uint64_t now_ms(void)
+{
+        return ls_clock_ns(CLOCK_MONOTONIC) / 1000000u;
+}
 
 struct ls_workers *ls_workers_new(void (*notice)(void *ctx, const char *text), void *ctx)
 {
@@ -75,6 +86,7 @@ static void stop(struct ls_worker *w)
                 return;
         close(w->socket);
         w->socket = -1;
+        w->files = 0;
         if (ls_worker_end(w->pid, END_MS, &used))
                 w->all->cpu_ns += ls_rusage_ns(&used);
 }
@@ -88,7 +100,7 @@ void ls_workers_free(struct ls_workers *ws)
                 if (ws->list[i].root_fd >= 0)
                         close(ws->list[i].root_fd);
         }
-        for (unsigned i = 0; i < ws->n_bad; i++)
+        for (unsigned i = 0; i < BAD_MOST; i++)
                 free(ws->bad[i]);
         free(ws);
 }
@@ -106,10 +118,51 @@ uint64_t ls_workers_cpu_ns(const struct ls_workers *ws)
         return sum;
 }
 
+/* The place becomes free for another user. */
+static void give_back(struct ls_worker *w)
+{
+        stop(w);
+        if (w->root_fd >= 0)
+                close(w->root_fd);
+        *w = (struct ls_worker){ .all = w->all, .root_fd = -1, .socket = -1 };
+}
+
+/* A place that is free, or of which nobody has asked for the longest time. NULL = all are held. */
+static struct ls_worker *free_place(struct ls_workers *ws)
+{
+        struct ls_worker *oldest = NULL;
+
+        if (ws->n < WORKERS_MOST)
+                return &ws->list[ws->n++];
+        for (unsigned i = 0; i < WORKERS_MOST; i++)
+                if (!ws->list[i].held && (!oldest || ws->list[i].used_ms < oldest->used_ms))
+                        oldest = &ws->list[i];
+        if (oldest)
+                give_back(oldest);
+        return oldest;
+}
+
+void ls_workers_hold(struct ls_worker *w, struct ls_worker *last)
+{
+        if (w)
+                w->held++;
+        if (last)
+                last->held--;
+}
+
+void ls_workers_second(struct ls_workers *ws)
+{
+        uint64_t now = now_ms();
+
+        for (unsigned i = 0; ws && i < ws->n; i++)
+                if (ws->list[i].used_ms && !ws->list[i].held && now - ws->list[i].used_ms > IDLE_MS)
+                        give_back(&ws->list[i]);
+}
+
 struct ls_worker *ls_workers_of(struct ls_workers *ws, pid_t pid, struct ls_worker *last)
 {
         struct ls_rights rights;
-        struct ls_worker *w;
+        struct ls_worker *w, *place;
         int root_fd;
 
         if (!ws)
@@ -120,27 +173,28 @@ struct ls_worker *ls_workers_of(struct ls_workers *ws, pid_t pid, struct ls_work
         if (!pid || ls_rights_of(pid, &rights) < 0)
                 return last ? last : w;
         for (unsigned i = 0; i < ws->n; i++)
-                if (ls_rights_same(&ws->list[i].rights, &rights))
+                if (ws->list[i].used_ms && ls_rights_same(&ws->list[i].rights, &rights)) {
+                        ws->list[i].used_ms = now_ms();
                         return &ws->list[i];
-        if (ws->n == WORKERS_MOST)
-                return w;
+                }
         root_fd = ls_rights_open_root(pid, &rights);
         if (root_fd == -ENOENT)         /* where it is cannot be told */
                 return w;
-        w = &ws->list[ws->n++];
-        w->rights = rights;
-        w->root_fd = root_fd;
-        return w;
+        place = free_place(ws);
+        if (!place) {
+                if (root_fd >= 0)
+                        close(root_fd);
+                return w;
+        }
+        place->rights = rights;
+        place->root_fd = root_fd;
+        place->used_ms = now_ms();
+        return place;
 }
 
 uid_t ls_worker_uid(const struct ls_worker *w)
 {
         return w ? w->rights.uid : geteuid();
-}
-
-static uint64_t now_ms(void)
-{
-        return ls_clock_ns(CLOCK_MONOTONIC) / 1000000u;
 }
 
 static int start(struct ls_worker *w)
@@ -213,6 +267,17 @@ static int check_row(const struct ls_cfi_row *row)
         return ok ? 0 : -EPROTO;
 }
 
+static int check_object(const struct ls_object *o)
+{
+        uint8_t flags = o->is_elf | o->bits32 | o->other_arch | o->has_interpreter | o->is_glibc | o->is_musl |
+                        o->sanitizer | o->hides_luajit;
+
+        /* Its addresses say nothing but where to look in the process itself. */
+        if (o->thread.size > LS_OBJECT_TLS || o->thread.offset > 0 || o->thread.offset < -LS_OBJECT_TLS_FAR)
+                return -EPROTO;
+        return flags > 1 || o->id_len > LS_OBJECT_ID || o->libc_version >= 10000 ? -EPROTO : 0;
+}
+
 /* Whether what came makes sense. Returns 0 or -EPROTO. */
 static int check(uint32_t op, size_t size)
 {
@@ -224,6 +289,10 @@ static int check(uint32_t op, size_t size)
                 return 0;
         if (op == LS_WORKER_ROW)
                 return reply.row.exprs ? check_exprs(&reply.exprs, tail) : check_row(&reply.row);
+        if (op == LS_WORKER_LOADED || op == LS_WORKER_IMAGE)
+                return tail < sizeof(reply.object) ? -EPROTO : check_object(&reply.object);
+        if (op == LS_WORKER_CORE)
+                return tail < sizeof(reply.core) || !memchr(reply.core.name, 0, sizeof(reply.core.name)) ? -EPROTO : 0;
         if (reply.id_len > sizeof(reply.id) || reply.len > tail || reply.len >= sizeof(reply.text))
                 return -EPROTO;
         if (memchr(reply.text, 0, reply.len))
@@ -241,7 +310,24 @@ static int has_time(struct ls_worker *w, int ms)
         if (!w->began_ms)
                 w->began_ms = now;
         return ms == SOON_MS ? w->soon_ms <= SOON_ALL_MS + (now - w->began_ms) / SOON_SHARE
-                             : w->late_ms <= LATE_ALL_MS;
+                             : w->late_ms <= LATE_ALL_MS + (now - w->began_ms) / SOON_SHARE;
+}
+
+static ssize_t send_request(const struct ls_worker *w, size_t size)
+{
+        union { struct cmsghdr head; char bytes[CMSG_SPACE(sizeof(request_fds))]; } control = {
+                .head = { .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+        struct iovec v = { &request, size };
+        struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1 };
+        size_t n = request_fds[0] < 0 ? 0 : request_fds[1] < 0 ? sizeof(int) : 2 * sizeof(int);
+
+        if (n) {
+                memcpy(CMSG_DATA(&control.head), request_fds, n);
+                control.head.cmsg_len = CMSG_LEN(n);
+                m.msg_control = &control;
+                m.msg_controllen = CMSG_SPACE(n);
+        }
+        return sendmsg(w->socket, &m, MSG_NOSIGNAL);
 }
 
 /* Has the request answered. Returns 0 with the reply, -errno of the answer, -EAGAIN: there is no
@@ -255,7 +341,7 @@ static int ask(struct ls_worker *w, int ms)
         int err;
 
         if (!w) {
-                n = (ssize_t)ls_worker_answer(&request, size, &reply);
+                n = (ssize_t)ls_worker_answer(&request, size, request_fds, &reply);
                 err = check(request.op, (size_t)n);
                 return err ? err : reply.error;
         }
@@ -265,7 +351,7 @@ static int ask(struct ls_worker *w, int ms)
         if (err)
                 return err;
         began = now_ms();
-        n = send(w->socket, &request, size, MSG_NOSIGNAL) == (ssize_t)size ? receive(w, ms) : -EPIPE;
+        n = send_request(w, size) == (ssize_t)size ? receive(w, ms) : -EPIPE;
         *(ms == SOON_MS ? &w->soon_ms : &w->late_ms) += now_ms() - began;
         err = n < 0 ? (int)n : check(request.op, (size_t)n);
         if (!err)
@@ -287,6 +373,7 @@ static void begin(enum ls_worker_op op, pid_t pid, const char *text)
         memset(&request, 0, offsetof(struct ls_worker_request, text));
         request.op = op;
         request.pid = (int32_t)pid;
+        request_fds[0] = request_fds[1] = -1;
         set_text(0, text);
 }
 
@@ -302,17 +389,22 @@ static void complain(struct ls_worker *w, const char *path)
 
 static int is_bad(const struct ls_worker *w, const char *path)
 {
-        for (unsigned i = 0; w && i < w->all->n_bad; i++)
-                if (!strcmp(w->all->bad[i], path))
+        for (unsigned i = 0; w && i < BAD_MOST; i++)
+                if (w->all->bad[i] && !strcmp(w->all->bad[i], path))
                         return 1;
         return 0;
 }
 
 static void note_bad(struct ls_worker *w, const char *path)
 {
+        char **at;
+
         complain(w, path);
-        if (w && w->all->n_bad < BAD_MOST && (w->all->bad[w->all->n_bad] = strdup(path)))
-                w->all->n_bad++;
+        if (!w)
+                return;
+        at = &w->all->bad[w->all->n_bad++ % BAD_MOST];
+        free(*at);
+        *at = strdup(path);
 }
 
 static int blame(struct ls_worker *w, struct ls_worker_file *f, int err)
@@ -322,6 +414,13 @@ static int blame(struct ls_worker *w, struct ls_worker_file *f, int err)
                 note_bad(w, f->path);
         }
         return err;
+}
+
+/* Its table of files is full, of which most may be of programs that have ended. */
+static void begin_anew(struct ls_worker *w)
+{
+        stop(w);
+        w->starts--;
 }
 
 /* A request about the file, which the worker knows after this. */
@@ -334,10 +433,15 @@ static int begin_file(struct ls_worker *w, struct ls_worker_file *f, enum ls_wor
                 f->bad = is_bad(w, f->path);
         err = f->bad ? -ENOENT : 0;
         if (!err && (!f->generation || f->generation != generation || (w && w->socket < 0))) {
+                if (w && w->files == LS_WORKER_FILES)
+                        begin_anew(w);
                 begin(LS_WORKER_OPEN, f->pid, f->path);
                 request.id_len = f->build_id_len <= LS_WORKER_ID ? f->build_id_len : 0;
-                memcpy(request.id, f->build_id, request.id_len);
+                if (request.id_len)
+                        memcpy(request.id, f->build_id, request.id_len);
                 err = blame(w, f, ask(w, SOON_MS));
+                if (w && !err)
+                        w->files++;
                 f->number = reply.file;
                 f->generation = w ? w->generation : 1;
         }
@@ -427,4 +531,58 @@ int ls_worker_source(struct ls_worker *w, const char *dir, const char *name, cha
         *ret_size = reply.size;
         *ret_hash = reply.hash;
         return 0;
+}
+
+int ls_workers_memory(struct ls_workers *ws, pid_t pid, struct ls_worker **ret_worker)
+{
+        struct ls_worker *before = ls_workers_of(ws, pid, NULL);
+        char path[64];
+        int fd;
+
+        snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        *ret_worker = ls_workers_of(ws, pid, NULL);
+        if (*ret_worker == before)
+                return fd;
+        close(fd);
+        return -ESRCH;
+}
+
+static int ask_object(struct ls_worker *w, struct ls_object *ret)
+{
+        int err = ask(w, SOON_MS);
+
+        if (!err)
+                *ret = reply.object;
+        return err;
+}
+
+int ls_worker_loaded(struct ls_worker *w, int memory, uint64_t base, struct ls_object *ret)
+{
+        begin(LS_WORKER_LOADED, 0, "");
+        request_fds[0] = memory;
+        request.offset = base;
+        return ask_object(w, ret);
+}
+
+int ls_worker_image(struct ls_worker *w, int seen, struct ls_object *ret)
+{
+        begin(LS_WORKER_IMAGE, 0, "");
+        request_fds[0] = seen;
+        return ask_object(w, ret);
+}
+
+int ls_worker_core(struct ls_worker *w, int core, int maps, struct ls_worker_core *ret)
+{
+        int err;
+
+        begin(LS_WORKER_CORE, 0, "");
+        request_fds[0] = core;
+        request_fds[1] = maps;
+        err = ask(w, LATE_MS);
+        if (!err)
+                *ret = reply.core;
+        return err;
 }

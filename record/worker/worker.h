@@ -1,7 +1,7 @@
 /* Workers: processes that read what a recorded program names, its object files, debug information
  * and sources, with no more rights than the program has. One for each user and root directory;
  * started by its first question. What a worker answers is checked here before anybody uses it: it
- * may be the program's by then. Called by native/native.c, native/mappings.c and translate/sources.c, in the recorder's
+ * may be the program's by then. Called by native/native.c, native/mappings.c, translate/sources.c and attach/, in the recorder's
  * main thread. serve.c is the other side. */
 #ifndef LS_RECORD_WORKER_WORKER_H
 #define LS_RECORD_WORKER_WORKER_H
@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "record/worker/cfi.h"
+#include "record/worker/object.h"
 
 #define LS_WORKER_ARGV0 "luasample-worker"      /* main() runs ls_worker_main under this name */
 
@@ -24,9 +25,13 @@ struct ls_workers *ls_workers_new(void (*notice)(void *ctx, const char *text), v
 /* Ends all of them, and waits for that. Takes NULL. */
 void ls_workers_free(struct ls_workers *ws);
 /* The one with the rights of pid as they are now; of a process that has ended, or pid 0, that of
- * last, if there is one, else one with as few as there are. Lives as long as ws. NULL only when ws
- * is. */
+ * last, if there is one, else one with as few as there are. Until the next call, it may be another user's then, but for
+ * those that are held. NULL only when ws is. */
 struct ls_worker *ls_workers_of(struct ls_workers *ws, pid_t pid, struct ls_worker *last);
+/* Keeps it for this caller, and gives it back, who gave last before: last is then what is held. Both may be NULL. */
+void ls_workers_hold(struct ls_worker *w, struct ls_worker *last);
+/* Each second: ends those that nobody holds, and nobody has asked for a minute. Takes NULL. */
+void ls_workers_second(struct ls_workers *ws);
 
 /* The user whose rights it has. */
 uid_t ls_worker_uid(const struct ls_worker *w);
@@ -55,6 +60,19 @@ int ls_worker_has_luajit(struct ls_worker *w, const char *path);
  * bytes, size, and XXH64 of its bytes. Returns 0 or -errno. */
 int ls_worker_source(struct ls_worker *w, const char *dir, const char *name, char *ret_path, uint64_t *ret_size,
                      uint64_t *ret_hash);
+
+/* The memory of a process, for ls_worker_loaded, and in *ret_worker who may read it: no mightier than the process, which may
+ * become another program meanwhile. Returns a descriptor or -errno. */
+int ls_workers_memory(struct ls_workers *ws, pid_t pid, struct ls_worker **ret_worker);
+/* The object that is loaded with its first byte at base of that memory. Returns 0 or -errno; -ENOEXEC: there is none. */
+int ls_worker_loaded(struct ls_worker *w, int memory, uint64_t base, struct ls_object *ret);
+/* A file that was named by O_PATH: the worker opens it, if it may. Returns likewise. */
+int ls_worker_image(struct ls_worker *w, int seen, struct ls_object *ret);
+
+/* What an open core file is of; writes its mappings to the file maps. Returns 0; -ENOEXEC: it is no core file of an x86-64
+ * process; or -errno. */
+struct ls_worker_core;
+int ls_worker_core(struct ls_worker *w, int core, int maps, struct ls_worker_core *ret);
 
 /* CPU time of all workers so far, ns. */
 uint64_t ls_workers_cpu_ns(const struct ls_workers *ws);

@@ -1,7 +1,9 @@
 /* The command luasample diff: what changed between two recordings, or between several of each side, and what of it may be
  * chance. */
-#include "report/commands.h"
 #include "report/diff/diff.h"
+
+#include "report/diff/command.h"
+#include "report/options/range.h"
 #include "report/view/view.h"
 
 #include <errno.h>
@@ -13,7 +15,7 @@
 
 /* popt stores here; one command line is read in a process. */
 static struct {
-        char *output, *by, *normalize, *test, *alpha, *min, *format, *fail_above, *color;
+        char *output, *by, *normalize, *test, *alpha, *min, *format, *fail_above, *color, *before;
         int tree, inverse, total, full_path, no_pager, json, html;
 } raw;
 
@@ -40,6 +42,8 @@ static const struct poptOption options[] = {
         { "html", 0, FLAG(html, "a page for the browser, with a flame graph in red and blue: --html -o diff.html") },
         { "min", 0, TEXT(min, "PERCENT", "hide rows with less on both sides that may be chance (1%; 0 with json and csv)") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
+        { "before", 0, TEXT(before, "TIME", "with --service: compare with the same time so long before, such as 24h") },
+        { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_range_option_table, 0, NULL, NULL },
         { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL },
         { "color", 0, TEXT(color, "auto|always|never", "colour (auto: on a terminal, unless NO_COLOR is set)") },
         { "no-pager", 0, FLAG(no_pager, "no pager") },
@@ -152,6 +156,34 @@ static int read_files(struct ls_diff_options *o, poptContext ctx, const char **a
         return 0;
 }
 
+/* Both sides are times of the store. Returns 0 or the status to exit with. */
+static int read_ranges(struct ls_diff_options *o, poptContext ctx, int has_after)
+{
+        const char *names[2] = { NULL, NULL };
+        int status;
+
+        if (!raw.before || has_after || poptPeekArg(ctx)) {
+                ls_error(raw.before ? "diff: recordings and --service exclude each other" :
+                                      "diff: --service: give --before TIME, such as 24h: what is compared with");
+                return LS_EXIT_USAGE;
+        }
+        if (o->o.want.from.kind != LS_BOUND_OPEN || o->o.want.to.kind != LS_BOUND_OPEN) {
+                ls_error("diff: --time is for files; --since and --until say which time of the store");
+                return LS_EXIT_USAGE;
+        }
+        status = ls_range_open("diff", raw.before, &names[LS_BEFORE]);
+        if (!status)
+                status = ls_range_open("diff", NULL, &names[LS_AFTER]);
+        for (int side = 0; side < 2 && !status; side++) {
+                o->files[side] = calloc(1, sizeof(*o->files[side]));
+                if (!o->files[side])
+                        return LS_EXIT_FAIL;
+                o->files[side][0] = strdup(names[side]);
+                o->n_files[side] = 1;
+        }
+        return status;
+}
+
 static void done_options(struct ls_diff_options *o)
 {
         for (int side = 0; side < 2; side++) {
@@ -161,7 +193,7 @@ static void done_options(struct ls_diff_options *o)
         }
 }
 
-/* Returns 0, else the status to exit with + 1. */
+/* Returns LS_GO_ON, else the status to exit with. */
 static int read_options(int argc, const char **argv, struct ls_diff_options *o)
 {
         const char **after = NULL;
@@ -182,7 +214,16 @@ static int read_options(int argc, const char **argv, struct ls_diff_options *o)
         while (!r && (val = ls_options_next(&ls_cmd_diff, ctx)) > 0)
                 r = ls_options_value(&o->o, val, poptGetOptArg(ctx));
         r = r ? LS_EXIT_USAGE : ls_options_status(val);
-        if (r == LS_GO_ON && (read_values(o) || read_files(o, ctx, after, n_after) || settle(o)))
+        if (r == LS_GO_ON && read_values(o))
+                r = LS_EXIT_USAGE;
+        if (r == LS_GO_ON && (ls_range_wanted() || raw.before)) {
+                int status = read_ranges(o, ctx, after != NULL);
+
+                r = status ? status : LS_GO_ON;
+        } else if (r == LS_GO_ON && read_files(o, ctx, after, n_after)) {
+                r = LS_EXIT_USAGE;
+        }
+        if (r == LS_GO_ON && settle(o))
                 r = LS_EXIT_USAGE;
         poptFreeContext(ctx);
         return r;

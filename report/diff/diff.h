@@ -8,7 +8,7 @@
 #include "report/model/aggregate.h"
 #include "report/model/filter.h"
 #include "report/model/keys.h"
-#include "report/options.h"
+#include "report/options/options.h"
 
 enum ls_diff_norm { LS_NORM_SHARE, LS_NORM_TIME, LS_NORM_NONE };
 enum ls_diff_test { LS_TEST_AUTO, LS_TEST_COUNTS, LS_TEST_WELCH, LS_TEST_RANKS };

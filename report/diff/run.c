@@ -1,6 +1,8 @@
 /* The recordings of a diff: opened, filtered and added up, each for itself. Called by diff.c. */
+#include "formats/trace/reader.h"
 #include "report/diff/diff.h"
-#include "report/trace.h"
+#include "report/options/range.h"
+#include "report/options/trace.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,10 +10,12 @@
 
 int ls_diff_load(struct ls_diff_run *run, const struct ls_report_options *o)
 {
+        struct ls_filter_options want = o->want;
         int r = ls_labels_new(run->profile, o->full_path, &run->labels);
 
+        ls_range_bounds(run->path, &want);
         if (!r)
-                r = ls_filter_init(&run->filter, run->profile, run->labels, &o->want);
+                r = ls_filter_init(&run->filter, run->profile, run->labels, &want);
         if (!r)
                 r = ls_aggregate_new(run->profile, &run->filter, o->by[0]->dims, &run->aggregate);
         if (!r)

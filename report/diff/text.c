@@ -1,8 +1,9 @@
 /* luasample diff as a table: text for people, markdown for a page or a comment of a review. Called by diff.c. */
+#include "formats/escape.h"
 #include "report/diff/diff.h"
 #include "report/model/facts.h"
+#include "report/model/filter_text.h"
 #include "report/view/view.h"
-#include "formats/escape.h"
 
 #include <errno.h>
 #include <inttypes.h>

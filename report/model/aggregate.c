@@ -4,6 +4,8 @@
  * in a hash; the cell that a stack had last is remembered, since runs of equal rows are the rule. */
 #include "report/model/aggregate.h"
 
+#include "formats/trace/reader.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define LS_REPORT_MODEL_BRANCHES_H
 
 #include "formats/export/calltree.h"
-#include "report/view/view.h"
+#include "report/model/report.h"
 
 struct ls_branches {
         struct ls_grouping *grouping;   /* gives names to the labels of the tree */

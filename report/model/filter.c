@@ -1,7 +1,11 @@
 /* Which samples the user wants to see. Patterns are matched against dictionaries once, so that a row costs a few
  * look-ups. Called by report/report.c. */
 #include "report/model/filter.h"
+
+#include "cli/command.h"
 #include "formats/escape.h"
+#include "formats/trace/reader.h"
+#include "report/model/keys_label.h"
 
 #include <errno.h>
 #include <fnmatch.h>

@@ -4,7 +4,7 @@
 
 #include "formats/label.h"
 #include "formats/profile.h"
-#include "report/options.h"
+#include "report/model/options.h"
 
 struct ls_span { uint64_t from, to; uint32_t thread; };
 
@@ -45,12 +45,5 @@ int ls_filter_any(const struct ls_filter *f);
 
 /* Whether a thread was in a region of --region at that time. */
 int ls_filter_in_spans(const struct ls_filter *f, uint32_t thread, uint64_t time_ns);
-
-/* filter_text.c. The filters as the user wrote them: "--zone render --vmstate gc". To be freed; NULL = none or no memory. */
-char *ls_filter_text(const struct ls_filter_options *want);
-/* The same as a line for ls_filter_options_read, byte for byte. To be freed; empty = no filters; NULL = no memory. */
-char *ls_filter_line(const struct ls_filter_options *want);
-/* The pattern that matches this text alone. To be freed; NULL = no memory. */
-char *ls_filter_literal(const char *text);
 
 #endif

@@ -1,5 +1,6 @@
 /* Filters as texts: for headers, and as a line that can be typed. Called by report/view/header.c and report/tui*.c. */
-#include "report/model/filter.h"
+#include "report/model/filter_text.h"
+
 #include "formats/escape.h"
 
 #include <stdlib.h>

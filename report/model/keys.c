@@ -1,7 +1,10 @@
 /* What samples can be grouped by. A key maps locations (or samples) to dense group numbers once, before the samples are
  * read. Used by report/model/rows.c, view/tree.c and export.c. */
-#include "report/model/keys_private.h"
+#include "report/model/keys.h"
+
 #include "formats/escape.h"
+#include "report/model/keys_label.h"
+#include "report/model/keys_thread.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,32 +22,6 @@ static const struct ls_location *location_of(const struct ls_grouping *g, uint32
 static const struct ls_function *function_at(const struct ls_grouping *g, uint32_t group)
 {
         return &g->profile->functions[location_of(g, group)->function];
-}
-
-static int by_keys(const void *x, const void *y)
-{
-        const struct ls_keyed *p = x, *q = y;
-
-        if (p->a != q->a)
-                return p->a < q->a ? -1 : 1;
-        if (p->b != q->b)
-                return p->b < q->b ? -1 : 1;
-        return p->id < q->id ? -1 : p->id > q->id;
-}
-
-int ls_number_groups(struct ls_grouping *g, struct ls_keyed *k, uint32_t n)
-{
-        g->group_of = calloc((size_t)n + 1, sizeof(*g->group_of));
-        g->sample_of = calloc((size_t)n + 2, sizeof(*g->sample_of));
-        if (!g->group_of || !g->sample_of)
-                return -ENOMEM;
-        qsort(k, n, sizeof(*k), by_keys);
-        for (uint32_t i = 0; i < n; i++) {
-                if (i == 0 || k[i].a != k[i - 1].a || k[i].b != k[i - 1].b)
-                        g->sample_of[g->n_groups++] = k[i].id;
-                g->group_of[k[i].id] = g->n_groups - 1;
-        }
-        return 0;
 }
 
 static int prepare_frames(struct ls_grouping *g, void (*key)(const struct ls_profile *, uint32_t, struct ls_keyed *))
@@ -363,6 +340,16 @@ const struct ls_key *ls_key_find(const char *name, uint32_t len)
                         return ls_key_of_label(k, name, len);
         }
         return NULL;
+}
+
+const struct ls_key *ls_label_key(const struct ls_profile *p, uint32_t label)
+{
+        const struct ls_str *name = &p->sample_labels[label].key;
+        char *text = strlen(name->s) == name->len ? ls_print("label:%s", name->s) : NULL;
+        const struct ls_key *key = text ? ls_key_find(text, (uint32_t)strlen(text)) : NULL;
+
+        free(text);
+        return key;
 }
 
 int ls_grouping_new(const struct ls_key *key, const struct ls_profile *p, const struct ls_labels *labels,

@@ -1,6 +1,7 @@
 /* Keys label and label:KEY: what labels a sample has, and the values of one of them. Used by keys.c, filter.c, the page and
  * the browser. */
-#include "report/model/keys_private.h"
+#include "report/model/keys_label.h"
+
 #include "formats/escape.h"
 
 #include <errno.h>
@@ -213,14 +214,4 @@ int ls_label_keys(const struct ls_profile *p, const uint64_t *ticks, struct ls_l
         free(sum);
         free(rows);
         return ok ? 0 : -ENOMEM;
-}
-
-const struct ls_key *ls_label_key(const struct ls_profile *p, uint32_t label)
-{
-        const struct ls_str *name = &p->sample_labels[label].key;
-        char *text = strlen(name->s) == name->len ? ls_print("label:%s", name->s) : NULL;
-        const struct ls_key *key = text ? ls_key_find(text, (uint32_t)strlen(text)) : NULL;
-
-        free(text);
-        return key;
 }

@@ -1,5 +1,6 @@
 /* Keys of what ran: processes, threads, VMs, coroutines, traces of the JIT compiler. See keys.h; the table is in keys.c. */
-#include "report/model/keys_private.h"
+#include "report/model/keys_thread.h"
+
 #include "formats/escape.h"
 
 #include <errno.h>

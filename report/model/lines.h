@@ -2,7 +2,7 @@
 #ifndef LS_REPORT_MODEL_LINES_H
 #define LS_REPORT_MODEL_LINES_H
 
-#include "report/view/view.h"
+#include "report/model/report.h"
 
 struct ls_line {
         uint32_t source, line;          /* line 0 = in this source, it is not known where */

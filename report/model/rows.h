@@ -3,7 +3,7 @@
 #define LS_REPORT_MODEL_ROWS_H
 
 #include "report/model/aggregate.h"
-#include "report/options.h"
+#include "report/model/options.h"
 
 struct ls_row {
         uint32_t id;                    /* of a group, or of a sequence of groups (ls_rows_text) */

@@ -3,7 +3,7 @@
 #define LS_REPORT_MODEL_SOURCE_H
 
 #include "formats/profile.h"
-#include "report/options.h"
+#include "report/model/options.h"
 
 enum ls_source_problem {
         LS_SOURCE_OK,

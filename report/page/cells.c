@@ -3,6 +3,7 @@
  * Two passes over the samples: the first finds the times, which give the length of a bucket, the second adds up. A cell is
  * looked for where it was last (a row of a table by its hash), else appended; so some are there twice. They are sorted and
  * merged at the end, and whenever the array is full: it grows only when that made no room. */
+#include "formats/trace/reader.h"
 #include "report/page/page.h"
 
 #include <errno.h>

@@ -1,15 +1,16 @@
 /* What a page says of the recording: how well the rate was kept, what was lost, where it ran, what was marked. Called by
  * report/page/page.c. */
-#include "report/page/page.h"
+#include "cli/command.h"
 #include "report/model/facts.h"
-#include "report/view/json.h"
+#include "report/page/page.h"
+#include "formats/json.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #define MOST_MARKS 2000u                /* a program may mark each frame that it draws */
 
-static void put_infos(const struct ls_profile *p, yajl_gen g)
+static void put_infos(const struct ls_profile *p, struct ls_js *g)
 {
         static const struct { const char *title; enum ls_info_key key; } rows[] = {
                 { "Command", LS_INFO_COMMAND }, { "Host", LS_INFO_HOST }, { "Kernel", LS_INFO_KERNEL }, { "Runtime", LS_INFO_RUNTIME },
@@ -17,58 +18,56 @@ static void put_infos(const struct ls_profile *p, yajl_gen g)
                 { "Places in compiled code", LS_INFO_JIT_LEAF }, { "Recorded by luasample", LS_INFO_VERSION },
         };
 
-        ls_json_key(g, "infos");
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, "infos", '[');
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
                 struct ls_str value = ls_profile_str(p, rows[i].key);
 
                 if (!value.len)
                         continue;
-                yajl_gen_array_open(g);
-                ls_json_str(g, NULL, rows[i].title);
-                ls_json_text(g, NULL, value);
-                yajl_gen_array_close(g);
+                ls_js_open(g, '[');
+                ls_js_string(g, rows[i].title);
+                ls_js_text(g, value);
+                ls_js_close(g, ']');
         }
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
 }
 
 /* [what, count, share, kind]: kind 0 = ticks that are missing, 1 = stacks that lack a part, 2 = other. */
-static void put_losses(const struct ls_facts *f, const struct ls_profile *p, yajl_gen g)
+static void put_losses(const struct ls_facts *f, const struct ls_profile *p, struct ls_js *g)
 {
-        ls_json_key(g, "losses");
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, "losses", '[');
         for (unsigned i = 0; i < f->n_losses; i++) {
                 const struct ls_loss_fact *l = &f->losses[i];
                 char one[160];
 
                 if (!l->count)
                         continue;
-                yajl_gen_array_open(g);
-                ls_json_str(g, NULL, l->is_ticks ? l->label : ls_counted_text(l->count, l->label, one, sizeof(one)));
-                ls_json_u64(g, NULL, l->count);
-                ls_json_double(g, NULL, l->share);
-                ls_json_u64(g, NULL, l->is_ticks ? 0 : l->is_stack ? 1 : 2);
-                yajl_gen_array_close(g);
+                ls_js_open(g, '[');
+                ls_js_string(g, l->is_ticks ? l->label : ls_counted_text(l->count, l->label, one, sizeof(one)));
+                ls_js_u64(g, l->count);
+                ls_js_share(g, l->share);
+                ls_js_u64(g, l->is_ticks ? 0 : l->is_stack ? 1 : 2);
+                ls_js_close(g, ']');
         }
         if (p->lost_ticks) {
-                yajl_gen_array_open(g);
-                ls_json_str(g, NULL, "definitions of the stacks were in damaged chunks");
-                ls_json_u64(g, NULL, p->lost_ticks);
-                ls_json_double(g, NULL, ls_share(p->lost_ticks, f->ticks));
-                ls_json_u64(g, NULL, 1);
-                yajl_gen_array_close(g);
+                ls_js_open(g, '[');
+                ls_js_string(g, "definitions of the stacks were in damaged chunks");
+                ls_js_u64(g, p->lost_ticks);
+                ls_js_share(g, ls_share(p->lost_ticks, f->ticks));
+                ls_js_u64(g, 1);
+                ls_js_close(g, ']');
         }
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
 }
 
-static void put_note(yajl_gen g, uint32_t n, const char *what)
+static void put_note(struct ls_js *g, uint32_t n, const char *what)
 {
         char text[96];
 
         if (!n)
                 return;
         snprintf(text, sizeof(text), "%" PRIu32 " more %s", n, what);
-        ls_json_str(g, NULL, text);
+        ls_js_string(g, text);
 }
 
 /* Of the threads and the time that the filters leave. */
@@ -87,50 +86,47 @@ static uint32_t marks_left_out(const struct ls_report *r)
         return n > MOST_MARKS ? n - MOST_MARKS : 0;
 }
 
-static void put_notes(const struct ls_report *r, const struct ls_page_cells *c, yajl_gen g)
+static void put_notes(const struct ls_report *r, const struct ls_page_cells *c, struct ls_js *g)
 {
         const struct ls_profile *p = r->profile;
 
-        ls_json_key(g, "notes");
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, "notes", '[');
         for (uint32_t i = 0; i < p->n_notices && i < 20; i++)
-                ls_json_text(g, NULL, p->notices[i]);
+                ls_js_text(g, p->notices[i]);
         if (!p->complete)
-                ls_json_str(g, NULL, "the trace has no end: it is still being written, or was cut off");
+                ls_js_string(g, "the trace has no end: it is still being written, or was cut off");
         if (p->n_damages)
-                ls_json_str(g, NULL, "chunks of the trace are damaged: luasample info lists them");
+                ls_js_string(g, "chunks of the trace are damaged: luasample info lists them");
         put_note(g, c->labels.left_out, "keys of labels are not on the page: --label filters by them");
         put_note(g, marks_left_out(r), "marks are not on the page: luasample dump lists all");
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
 }
 
-void ls_page_facts_json(const struct ls_page *page, const struct ls_page_cells *c, yajl_gen g)
+void ls_page_facts_json(const struct ls_page *page, const struct ls_page_cells *c, struct ls_js *g)
 {
         const struct ls_profile *p = page->report->profile;
         struct ls_facts f;
 
         ls_facts_init(&f, p);
-        ls_json_key(g, "facts");
-        yajl_gen_map_open(g);
-        ls_json_u64(g, "elapsed_ns", f.elapsed_ns);
-        ls_json_u64(g, "samples", p->recorded_samples);
-        ls_json_u64(g, "ticks", f.ticks);
-        ls_json_double(g, "own_share", f.own_share);
-        ls_json_u64(g, "start_realtime_ns", ls_profile_u64(p, LS_INFO_START_REALTIME, 0));
+        ls_js_key_open(g, "facts", '{');
+        ls_js_key_u64(g, "elapsed_ns", f.elapsed_ns);
+        ls_js_key_u64(g, "samples", p->recorded_samples);
+        ls_js_key_u64(g, "ticks", f.ticks);
+        ls_js_key_share(g, "own_share", f.own_share);
+        ls_js_key_u64(g, "start_realtime_ns", ls_profile_u64(p, LS_INFO_START_REALTIME, 0));
         put_infos(p, g);
         put_losses(&f, p, g);
         put_notes(page->report, c, g);
-        yajl_gen_map_close(g);
+        ls_js_close(g, '}');
 }
 
 /* [ns after the start, thread of the page or -1, name] of each. */
-void ls_page_marks_json(const struct ls_page_tables *t, yajl_gen g)
+void ls_page_marks_json(const struct ls_page_tables *t, struct ls_js *g)
 {
         const struct ls_profile *p = t->r->profile;
         uint32_t n = 0;
 
-        ls_json_key(g, "marks");
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, "marks", '[');
         for (uint32_t i = 0; i < p->n_marks && n < MOST_MARKS; i++) {
                 const struct ls_mark *m = &p->marks[i];
                 uint32_t thread = t->c->threads->key->group(t->c->threads, &(struct ls_cell){ .thread = m->thread });
@@ -138,11 +134,14 @@ void ls_page_marks_json(const struct ls_page_tables *t, yajl_gen g)
                 if (!is_shown(t->r->filter, m))
                         continue;
                 n++;
-                yajl_gen_array_open(g);
-                ls_json_u64(g, NULL, m->time_ns > t->c->start_ns ? m->time_ns - t->c->start_ns : 0);
-                yajl_gen_integer(g, t->threads.of[thread] == UINT32_MAX ? -1 : (long long)t->threads.of[thread]);
-                ls_json_text(g, NULL, m->name);
-                yajl_gen_array_close(g);
+                ls_js_open(g, '[');
+                ls_js_u64(g, m->time_ns > t->c->start_ns ? m->time_ns - t->c->start_ns : 0);
+                if (t->threads.of[thread] == UINT32_MAX)
+                        ls_js_minus_one(g);
+                else
+                        ls_js_u64(g, t->threads.of[thread]);
+                ls_js_text(g, m->name);
+                ls_js_close(g, ']');
         }
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
 }

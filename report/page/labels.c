@@ -1,8 +1,10 @@
 /* What of the samples' labels is on a page. A program may give each request a label of its own: then every sample would be
  * a context, and the page as large as the trace. So the page has the keys with the most ticks, and of each key the values
  * with the most; what is left has one value for all. Called by report/page/cells.c and tables.c. */
+#include "report/model/keys.h"
+#include "report/model/keys_label.h"
 #include "report/page/page.h"
-#include "report/view/json.h"
+#include "formats/json.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -133,16 +135,16 @@ void ls_page_labels_done(struct ls_page_labels *l)
 }
 
 /* [key, value, key, value, ...] of each set. */
-void ls_page_labels_json(const struct ls_page_labels *l, yajl_gen g)
+void ls_page_labels_json(const struct ls_page_labels *l, struct ls_js *g)
 {
         for (uint32_t i = 0; i < l->n_sets; i++) {
-                yajl_gen_array_open(g);
+                ls_js_open(g, '[');
                 for (unsigned k = 0; k < l->n_keys; k++) {
                         uint32_t group = l->values[k][l->sample_of[i]];
 
-                        ls_json_str(g, NULL, l->keys[k]->key->argument);
-                        ls_json_str(g, NULL, group == OTHERS ? OTHERS_TEXT : ls_group_text(l->keys[k], group));
+                        ls_js_string(g, l->keys[k]->key->argument);
+                        ls_js_string(g, group == OTHERS ? OTHERS_TEXT : ls_group_text(l->keys[k], group));
                 }
-                yajl_gen_array_close(g);
+                ls_js_close(g, ']');
         }
 }

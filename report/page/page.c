@@ -1,6 +1,6 @@
 /* View "page": a flame graph, timeline, table and sources in one HTML file that needs no network. See page.h. */
 #include "report/page/page.h"
-#include "report/view/json.h"
+#include "formats/json.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static char *to_base64(const uint8_t *p, size_t n, size_t *ret_len)
         return text;
 }
 
-int ls_page_column(yajl_gen g, const char *key, struct ls_buf *b)
+int ls_page_column(struct ls_js *g, const char *key, struct ls_buf *b)
 {
         size_t len = 0;
         char *text = b->failed ? NULL : to_base64(b->data, b->len, &len);
@@ -37,40 +37,34 @@ int ls_page_column(yajl_gen g, const char *key, struct ls_buf *b)
         ls_buf_free(b);
         if (!text)
                 return -ENOMEM;
-        ls_json_key(g, key);
-        yajl_gen_string(g, (const unsigned char *)text, len);
+        ls_js_key(g, key);
+        ls_js_utf8(g, text, len);
         free(text);
         return 0;
 }
 
-static int put_time(const struct ls_page_cells *c, yajl_gen g)
+static int put_time(const struct ls_page_cells *c, struct ls_js *g)
 {
         struct ls_buf samples = { 0 };
 
-        ls_json_key(g, "time");
-        yajl_gen_map_open(g);
-        ls_json_u64(g, "first_ns", c->first_ns);
-        ls_json_u64(g, "bucket_ns", c->bucket_ns);
-        ls_json_u64(g, "buckets", c->n_buckets);
+        ls_js_key_open(g, "time", '{');
+        ls_js_key_u64(g, "first_ns", c->first_ns);
+        ls_js_key_u64(g, "bucket_ns", c->bucket_ns);
+        ls_js_key_u64(g, "buckets", c->n_buckets);
         for (uint32_t i = 0; i < c->n_buckets; i++)
                 ls_buf_varint(&samples, c->samples[i]);
         if (ls_page_column(g, "samples", &samples))
                 return -ENOMEM;
-        ls_json_key(g, "squares");
-        yajl_gen_array_open(g);
-        for (uint32_t i = 0; i < c->n_buckets; i++) {
-                char text[400];
-                int n = snprintf(text, sizeof(text), "%.0f", c->squares[i]);
-
-                yajl_gen_number(g, text, (size_t)n);
-        }
-        yajl_gen_array_close(g);
-        yajl_gen_map_close(g);
+        ls_js_key_open(g, "squares", '[');
+        for (uint32_t i = 0; i < c->n_buckets; i++)
+                ls_js_fixed(g, c->squares[i], 0);
+        ls_js_close(g, ']');
+        ls_js_close(g, '}');
         return 0;
 }
 
 /* Sorted as they are: stacks count up in a bucket. */
-static int put_cells(yajl_gen g, const struct ls_page_tables *t)
+static int put_cells(struct ls_js *g, const struct ls_page_tables *t)
 {
         const struct ls_page_cell *cells = t->c->cells;
         struct ls_buf per_bucket = { 0 }, stack = { 0 }, context = { 0 }, ticks = { 0 };
@@ -91,8 +85,8 @@ static int put_cells(yajl_gen g, const struct ls_page_tables *t)
                 }
                 ls_buf_varint(&per_bucket, i - first);
         }
-        ls_json_u64(g, "n", t->c->n_cells);
-        ls_json_u64(g, "buckets", t->c->n_buckets);
+        ls_js_key_u64(g, "n", t->c->n_cells);
+        ls_js_key_u64(g, "buckets", t->c->n_buckets);
         error = ls_page_column(g, "per_bucket", &per_bucket);
         error |= ls_page_column(g, "stack", &stack);
         error |= ls_page_column(g, "context", &context);
@@ -100,40 +94,37 @@ static int put_cells(yajl_gen g, const struct ls_page_tables *t)
         return error ? -ENOMEM : 0;
 }
 
-static int put_all_cells(const struct ls_page *page, const struct ls_page_tables *t, yajl_gen g)
+static int put_all_cells(const struct ls_page *page, const struct ls_page_tables *t, struct ls_js *g)
 {
         int error;
 
-        ls_json_key(g, "cells");
-        yajl_gen_map_open(g);
+        ls_js_key_open(g, "cells", '{');
         error = put_cells(g, &t[0]);
-        yajl_gen_map_close(g);
+        ls_js_close(g, '}');
         if (error || !page->base)
                 return error;
-        ls_json_key(g, "base");
-        yajl_gen_map_open(g);
-        ls_json_str(g, "title", page->base_title ? page->base_title : "before");
+        ls_js_key_open(g, "base", '{');
+        ls_js_key_string(g, "title", page->base_title ? page->base_title : "before");
         error = put_cells(g, &t[1]);
-        yajl_gen_map_close(g);
+        ls_js_close(g, '}');
         return error;
 }
 
-static int put_data(const struct ls_page *page, const struct ls_page_tables *t, yajl_gen g)
+static int put_data(const struct ls_page *page, const struct ls_page_tables *t, struct ls_js *g)
 {
         const struct ls_report *r = page->report;
         unsigned n_tables = page->base ? 2 : 1;
         int error;
 
-        yajl_gen_map_open(g);
-        ls_json_u64(g, "version", 1);
-        ls_json_str(g, "title", page->title ? page->title : "");
-        ls_json_u64(g, "interval_ns", r->profile->interval_ns);
-        ls_json_str(g, "event", ls_event_name(r->filter->choice.id[0]));
-        ls_json_bool(g, "besides_cpu", ls_events_besides_cpu(r->profile));
-        ls_json_key(g, "header");
-        yajl_gen_map_open(g);
+        ls_js_open(g, '{');
+        ls_js_key_u64(g, "version", 1);
+        ls_js_key_string(g, "title", page->title ? page->title : "");
+        ls_js_key_u64(g, "interval_ns", r->profile->interval_ns);
+        ls_js_key_string(g, "event", ls_event_name(r->filter->choice.id[0]));
+        ls_js_key_bool(g, "besides_cpu", ls_events_besides_cpu(r->profile));
+        ls_js_key_open(g, "header", '{');
         ls_header_json(r, g);
-        yajl_gen_map_close(g);
+        ls_js_close(g, '}');
         ls_page_facts_json(page, t[0].c, g);
         error = put_time(t[0].c, g);
         ls_page_marks_json(&t[0], g);
@@ -143,7 +134,7 @@ static int put_data(const struct ls_page *page, const struct ls_page_tables *t, 
                 error = ls_page_sources_json(t, n_tables, g);
         if (!error)
                 error = put_all_cells(page, t, g);
-        yajl_gen_map_close(g);
+        ls_js_close(g, '}');
         return error;
 }
 
@@ -166,28 +157,22 @@ int ls_page_write(const struct ls_page *page)
         FILE *out = page->report->out;
         struct ls_page_cells c[2];
         struct ls_page_tables t[2];
-        yajl_gen g = NULL;
+        struct ls_js j = { .out = out, .is_script = 1 };
         int error;
 
         memset(c, 0, sizeof(c));
         memset(t, 0, sizeof(t));
         error = collect(page, c, t);
         if (!error) {
-                g = ls_json_begin_script(out);
-                error = g ? 0 : -ENOMEM;
-        }
-        if (!error) {
                 fwrite(ls_page_head, 1, ls_page_head_len, out);
-                error = put_data(page, t, g);
+                error = put_data(page, t, &j);
                 fwrite(ls_page_tail, 1, ls_page_tail_len, out);
         }
-        if (g)
-                ls_json_end(g);
         for (int i = 0; i < 2; i++) {
                 ls_page_tables_done(&t[i]);
                 ls_page_cells_done(&c[i]);
         }
-        return error;
+        return error ? error : j.failed;
 }
 
 static int page_chosen(const struct ls_report_options *o)

@@ -88,24 +88,24 @@ int ls_page_tables_init(struct ls_page_tables *t, const struct ls_report *r, con
                         const struct ls_page_tables *before, const uint32_t *same_function);
 void ls_page_tables_done(struct ls_page_tables *t);
 /* Of both recordings, or of one. */
-int ls_page_tables_json(const struct ls_page_tables *t, unsigned n_tables, yajl_gen g);
+int ls_page_tables_json(const struct ls_page_tables *t, unsigned n_tables, struct ls_js *g);
 
 /* ticks: [n_sample_labels] of the samples that are shown. Returns 0 or -errno. */
 int ls_page_labels_init(struct ls_page_labels *l, const struct ls_report *r, const uint64_t *ticks);
 void ls_page_labels_done(struct ls_page_labels *l);
 /* The elements of an array: its sets. */
-void ls_page_labels_json(const struct ls_page_labels *l, yajl_gen g);
+void ls_page_labels_json(const struct ls_page_labels *l, struct ls_js *g);
 
 /* source.c: member "sources": labels, and the text around the lines that are on a stack. */
-int ls_page_sources_json(const struct ls_page_tables *t, unsigned n_tables, yajl_gen g);
+int ls_page_sources_json(const struct ls_page_tables *t, unsigned n_tables, struct ls_js *g);
 
 /* facts.c: member "facts": what is known of the recording, in words. */
-void ls_page_facts_json(const struct ls_page *page, const struct ls_page_cells *c, yajl_gen g);
+void ls_page_facts_json(const struct ls_page *page, const struct ls_page_cells *c, struct ls_js *g);
 /* Member "marks": what the program marked, of the threads and the time that are shown. */
-void ls_page_marks_json(const struct ls_page_tables *t, yajl_gen g);
+void ls_page_marks_json(const struct ls_page_tables *t, struct ls_js *g);
 
 /* page.c: a column of varints; frees the buffer. */
-int ls_page_column(yajl_gen g, const char *key, struct ls_buf *b);
+int ls_page_column(struct ls_js *g, const char *key, struct ls_buf *b);
 
 /* Made at build time from the files of report/page/: the page before and after its data. */
 extern const char ls_page_head[], ls_page_tail[];

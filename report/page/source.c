@@ -4,7 +4,7 @@
 #include "report/page/page.h"
 #include "cli/command.h"
 #include "formats/escape.h"
-#include "report/view/json.h"
+#include "formats/json.h"
 #include "report/model/source.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ struct place { uint32_t source, location; };
 
 struct embed {
         const struct ls_report *r;
-        yajl_gen g;
+        struct ls_js *g;
         struct place *places;           /* of the Lua frames in the page, by source */
         size_t n_places, at;
         size_t left;                    /* of MOST_TEXT */
@@ -115,7 +115,7 @@ static int put_line(struct embed *e, struct ls_str line)
                 ls_buf_add(&text, "\xe2\x80\xa6", 3);
         if (text.failed)
                 return -ENOMEM;
-        yajl_gen_string(e->g, text.len ? text.data : (const unsigned char *)"", text.len);
+        ls_js_utf8(e->g, text.len ? (const char *)text.data : "", text.len);
         e->left = e->left > text.len + 4 ? e->left - text.len - 4 : 0;
         ls_buf_free(&text);
         return 0;
@@ -127,20 +127,19 @@ static int put_text(struct embed *e, uint32_t source, const struct ls_source_tex
         uint8_t *wanted = choose_lines(e, source, t->n_lines);
         int error = wanted ? 0 : -ENOMEM;
 
-        ls_json_key(e->g, "text");
-        yajl_gen_array_open(e->g);
+        ls_js_key_open(e->g, "text", '[');
         for (uint32_t i = 1; !error && i <= t->n_lines; i++) {
                 if (!wanted[i] || !e->left)
                         continue;
                 if (i == 1 || !wanted[i - 1]) {
-                        yajl_gen_array_open(e->g);
-                        ls_json_u64(e->g, NULL, i);
+                        ls_js_open(e->g, '[');
+                        ls_js_u64(e->g, i);
                 }
                 error = put_line(e, t->lines[i - 1]);
                 if (i == t->n_lines || !wanted[i + 1] || !e->left)
-                        yajl_gen_array_close(e->g);
+                        ls_js_close(e->g, ']');
         }
-        yajl_gen_array_close(e->g);
+        ls_js_close(e->g, ']');
         free(wanted);
         return error;
 }
@@ -171,15 +170,15 @@ static int put_source(struct embed *e, uint32_t source)
                 error = ls_source_read(r->profile, source, r->o, &t);
         if (error)
                 return error;
-        yajl_gen_map_open(e->g);
-        ls_json_str(e->g, "label", source ? r->labels->source[source] : "");
-        ls_json_str(e->g, "path", t.path ? t.path : "");
-        ls_json_str(e->g, "notice", notice_of(e, &t));
+        ls_js_open(e->g, '{');
+        ls_js_key_string(e->g, "label", source ? r->labels->source[source] : "");
+        ls_js_key_string(e->g, "path", t.path ? t.path : "");
+        ls_js_key_string(e->g, "notice", notice_of(e, &t));
         if (t.problem == LS_SOURCE_CHANGED || t.problem == LS_SOURCE_UNKNOWN)
                 e->left_out++;
         else if (t.lines)
                 error = put_text(e, source, &t);
-        yajl_gen_map_close(e->g);
+        ls_js_close(e->g, '}');
         ls_source_done(&t);
         return error;
 }
@@ -198,16 +197,15 @@ static int put_sources(struct embed *e, const struct ls_page_tables *t)
         return error;
 }
 
-int ls_page_sources_json(const struct ls_page_tables *t, unsigned n_tables, yajl_gen g)
+int ls_page_sources_json(const struct ls_page_tables *t, unsigned n_tables, struct ls_js *g)
 {
         struct embed e = { .g = g, .left = MOST_TEXT };
         int error = 0;
 
-        ls_json_key(g, "sources");
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, "sources", '[');
         for (unsigned i = 0; !error && i < n_tables; i++)
                 error = put_sources(&e, &t[i]);
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
         if (e.left_out)
                 ls_warning("%u source file%s not in the page: not known to be what was recorded, or changed since; "
                            "see --annotate", e.left_out, e.left_out == 1 ? " is" : "s are");

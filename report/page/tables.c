@@ -1,7 +1,7 @@
 /* What the cells of a page refer to: stacks, locations, functions, zones, threads and labels, with ids of the page's own, so
  * that nothing is in the file that no shown sample needs. Called by report/page/page.c. */
 #include "report/page/page.h"
-#include "report/view/json.h"
+#include "formats/json.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -175,7 +175,7 @@ static void add_locations(const struct ls_page_tables *t, struct columns *to)
         }
 }
 
-static int put_columns(const struct ls_page_tables *t, unsigned n_tables, yajl_gen g, const char *key, uint32_t n,
+static int put_columns(const struct ls_page_tables *t, unsigned n_tables, struct ls_js *g, const char *key, uint32_t n,
                        void (*add)(const struct ls_page_tables *, struct columns *), const char *name_a, const char *name_b)
 {
         struct columns columns = { .last_a = 0 };
@@ -183,17 +183,16 @@ static int put_columns(const struct ls_page_tables *t, unsigned n_tables, yajl_g
 
         for (unsigned i = 0; i < n_tables; i++)
                 add(&t[i], &columns);
-        ls_json_key(g, key);
-        yajl_gen_map_open(g);
-        ls_json_u64(g, "n", n);
+        ls_js_key_open(g, key, '{');
+        ls_js_key_u64(g, "n", n);
         error = ls_page_column(g, name_a, &columns.a);
         error |= ls_page_column(g, name_b, &columns.b);
-        yajl_gen_map_close(g);
+        ls_js_close(g, '}');
         return error ? -ENOMEM : 0;
 }
 
 /* [name, kind, module, source, first line, last line] of each. */
-static int put_functions(const struct ls_page_tables *t, yajl_gen g)
+static int put_functions(const struct ls_page_tables *t, struct ls_js *g)
 {
         const struct ls_profile *p = t->r->profile;
         uint32_t *module_of = calloc((size_t)p->n_functions + 1, sizeof(*module_of));
@@ -208,83 +207,77 @@ static int put_functions(const struct ls_page_tables *t, yajl_gen g)
 
                 if (!is_own(&t->functions, i))
                         continue;
-                yajl_gen_array_open(g);
-                ls_json_str(g, NULL, t->r->labels->function[i]);
-                ls_json_u64(g, NULL, f->kind);
-                ls_json_u64(g, NULL, module_of[i]);
-                ls_json_u64(g, NULL, f->kind == LS_FUNC_LUA ? t->sources.of[f->source] : 0);
-                ls_json_u64(g, NULL, f->first_line);
-                ls_json_u64(g, NULL, f->last_line);
-                yajl_gen_array_close(g);
+                ls_js_open(g, '[');
+                ls_js_string(g, t->r->labels->function[i]);
+                ls_js_u64(g, f->kind);
+                ls_js_u64(g, module_of[i]);
+                ls_js_u64(g, f->kind == LS_FUNC_LUA ? t->sources.of[f->source] : 0);
+                ls_js_u64(g, f->first_line);
+                ls_js_u64(g, f->last_line);
+                ls_js_close(g, ']');
         }
         free(module_of);
         return 0;
 }
 
-static int put_all_functions(const struct ls_page_tables *t, unsigned n_tables, yajl_gen g)
+static int put_all_functions(const struct ls_page_tables *t, unsigned n_tables, struct ls_js *g)
 {
         int error = 0;
 
-        ls_json_key(g, "functions");
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, "functions", '[');
         for (unsigned i = 0; !error && i < n_tables; i++)
                 error = put_functions(&t[i], g);
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
         return error;
 }
 
-static void put_texts(const struct ls_page_ids *ids, const struct ls_grouping *of, yajl_gen g)
+static void put_texts(const struct ls_page_ids *ids, const struct ls_grouping *of, struct ls_js *g)
 {
         for (uint32_t i = 0; i < ids->n_old; i++)
                 if (is_used(ids, i))
-                        ls_json_str(g, NULL, ls_group_text(of, i));
+                        ls_js_string(g, ls_group_text(of, i));
 }
 
-static void put_all_texts(const struct ls_page_tables *t, unsigned n_tables, yajl_gen g)
+static void put_all_texts(const struct ls_page_tables *t, unsigned n_tables, struct ls_js *g)
 {
-        ls_json_key(g, "modules");
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, "modules", '[');
         for (unsigned i = 0; i < n_tables; i++)
                 put_texts(&t[i].modules, t[i].module, g);
-        yajl_gen_array_close(g);
-        ls_json_key(g, "zones");
-        yajl_gen_array_open(g);
+        ls_js_close(g, ']');
+        ls_js_key_open(g, "zones", '[');
         for (unsigned i = 0; i < n_tables; i++)
                 put_texts(&t[i].zones, t[i].c->zones, g);
-        yajl_gen_array_close(g);
-        ls_json_key(g, "threads");
-        yajl_gen_array_open(g);
+        ls_js_close(g, ']');
+        ls_js_key_open(g, "threads", '[');
         for (unsigned i = 0; i < n_tables; i++)
                 put_texts(&t[i].threads, t[i].c->threads, g);
-        yajl_gen_array_close(g);
-        ls_json_key(g, "labels");
-        yajl_gen_array_open(g);
+        ls_js_close(g, ']');
+        ls_js_key_open(g, "labels", '[');
         for (unsigned i = 0; i < n_tables; i++)
                 ls_page_labels_json(&t[i].c->labels, g);
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
 }
 
 /* [VM state, zone, thread, labels] of each. */
-static void put_contexts(const struct ls_page_tables *t, unsigned n_tables, yajl_gen g)
+static void put_contexts(const struct ls_page_tables *t, unsigned n_tables, struct ls_js *g)
 {
-        ls_json_key(g, "contexts");
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, "contexts", '[');
         for (unsigned k = 0; k < n_tables; k++) {
                 for (uint32_t i = 0; i < t[k].c->n_contexts; i++) {
                         const struct ls_page_context *c = &t[k].c->contexts[i];
 
-                        yajl_gen_array_open(g);
-                        ls_json_u64(g, NULL, c->vmstate);
-                        ls_json_u64(g, NULL, t[k].zones.of[c->zone]);
-                        ls_json_u64(g, NULL, t[k].threads.of[c->thread]);
-                        ls_json_u64(g, NULL, t[k].first_set + c->labels);
-                        yajl_gen_array_close(g);
+                        ls_js_open(g, '[');
+                        ls_js_u64(g, c->vmstate);
+                        ls_js_u64(g, t[k].zones.of[c->zone]);
+                        ls_js_u64(g, t[k].threads.of[c->thread]);
+                        ls_js_u64(g, t[k].first_set + c->labels);
+                        ls_js_close(g, ']');
                 }
         }
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
 }
 
-static void put_states(yajl_gen g)
+static void put_states(struct ls_js *g)
 {
         static const char *const states[][2] = {
 #define LS_VMSTATE(letter, NAME, name, label) { name, label },
@@ -292,18 +285,17 @@ static void put_states(yajl_gen g)
 #undef LS_VMSTATE
         };
 
-        ls_json_key(g, "states");
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, "states", '[');
         for (size_t i = 0; i < LS_NVMSTATES; i++) {
-                yajl_gen_array_open(g);
-                ls_json_str(g, NULL, states[i][0]);
-                ls_json_str(g, NULL, states[i][1]);
-                yajl_gen_array_close(g);
+                ls_js_open(g, '[');
+                ls_js_string(g, states[i][0]);
+                ls_js_string(g, states[i][1]);
+                ls_js_close(g, ']');
         }
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
 }
 
-int ls_page_tables_json(const struct ls_page_tables *t, unsigned n_tables, yajl_gen g)
+int ls_page_tables_json(const struct ls_page_tables *t, unsigned n_tables, struct ls_js *g)
 {
         const struct ls_page_tables *last = &t[n_tables - 1];
         int error = put_columns(t, n_tables, g, "stacks", last->stacks.n, add_stacks, "parent", "location");

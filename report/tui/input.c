@@ -2,9 +2,10 @@
  *
  * Signals are blocked but while it waits, so none comes between a look and a wait. Curses has handlers of its own for the
  * size of the terminal and for Ctrl-Z. */
-#include "report/tui/tui.h"
+#include "cli/command.h"
 #include "formats/escape.h"
 #include "formats/wire/clock.h"
+#include "report/tui/tui.h"
 
 #include <curses.h>
 #include <errno.h>

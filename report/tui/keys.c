@@ -1,7 +1,10 @@
 /* The keys of the terminal browser: one table, from which come what a key does, the help screen, the hints in the last
  * line, and luasample tui --list-keys, against which the manual is checked. Called by report/tui*.c. */
-#include "report/tui/tui.h"
+#include "cli/command.h"
 #include "formats/escape.h"
+#include "report/model/filter_text.h"
+#include "report/options/options.h"
+#include "report/tui/tui.h"
 
 #include <curses.h>
 #include <stdlib.h>

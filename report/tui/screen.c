@@ -2,8 +2,9 @@
  *
  * Text comes as checked UTF-8 (ls_visible); widths are those of the locale, since the terminal was made for it. Only the
  * character type is taken from the environment: numbers keep their point. */
-#include "report/tui/tui.h"
+#include "cli/command.h"
 #include "formats/escape.h"
+#include "report/tui/tui.h"
 
 #include <curses.h>
 #include <langinfo.h>

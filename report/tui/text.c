@@ -1,7 +1,9 @@
 /* The small views of the terminal browser, of plain lines: the keys, the recording, what to group by. Called through their
  * tables. */
-#include "report/tui/tui.h"
 #include "formats/escape.h"
+#include "report/model/keys.h"
+#include "report/model/keys_label.h"
+#include "report/tui/tui.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,11 +1,14 @@
 /* The command luasample tui, and the browser as a whole: what is loaded, which views are open, the loop. Called by
  * luasample.c, report/report.c (-t) and report/top.c. */
 #include "report/tui/tui.h"
+
 #include "formats/escape.h"
+#include "formats/trace/reader.h"
 #include "formats/wire/clock.h"
-#include "report/commands.h"
 #include "report/model/lines.h"
-#include "report/trace.h"
+#include "report/options/options.h"
+#include "report/options/trace.h"
+#include "report/tui/command.h"
 
 #include <errno.h>
 #include <fcntl.h>

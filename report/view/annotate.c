@@ -1,9 +1,10 @@
 /* View "annotate": source listings with the share of each line, as -jp=a and -jp=A show them. */
-#include "report/view/view.h"
+#include "cli/command.h"
 #include "formats/escape.h"
-#include "report/view/json.h"
+#include "formats/json.h"
 #include "report/model/lines.h"
 #include "report/model/source.h"
+#include "report/view/view.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -189,7 +190,7 @@ static int annotate_text(const struct ls_report *r)
         return error;
 }
 
-static int json_file(const struct ls_lines *l, yajl_gen g, const struct ls_line_file *f)
+static int json_file(const struct ls_lines *l, struct ls_js *g, const struct ls_line_file *f)
 {
         const struct ls_report *r = l->r;
         struct ls_source_text t;
@@ -197,48 +198,46 @@ static int json_file(const struct ls_lines *l, yajl_gen g, const struct ls_line_
 
         if (error)
                 return error;
-        yajl_gen_map_open(g);
-        ls_json_str(g, "source", r->labels->source[f->source]);
-        ls_json_str(g, "path", t.path ? t.path : "");
-        ls_json_str(g, "notice", t.problem == LS_SOURCE_UNREADABLE ? strerror(t.error) : ls_source_problem_text(t.problem));
-        ls_json_double(g, "self", ls_share(f->ticks, r->aggregate->ticks));
-        ls_json_u64(g, "self_ticks", f->ticks);
-        ls_json_u64(g, "line_not_recorded_ticks", f->not_recorded);
-        ls_json_u64(g, "no_line_ticks", f->stripped);
-        ls_json_key(g, "lines");
-        yajl_gen_array_open(g);
+        ls_js_open(g, '{');
+        ls_js_key_string(g, "source", r->labels->source[f->source]);
+        ls_js_key_string(g, "path", t.path ? t.path : "");
+        ls_js_key_string(g, "notice", t.problem == LS_SOURCE_UNREADABLE ? strerror(t.error) : ls_source_problem_text(t.problem));
+        ls_js_key_share(g, "self", ls_share(f->ticks, r->aggregate->ticks));
+        ls_js_key_u64(g, "self_ticks", f->ticks);
+        ls_js_key_u64(g, "line_not_recorded_ticks", f->not_recorded);
+        ls_js_key_u64(g, "no_line_ticks", f->stripped);
+        ls_js_key_open(g, "lines", '[');
         for (size_t i = f->first; i < f->first + f->n; i++) {
                 const struct ls_line *line = &l->lines[i];
                 double share = ls_share(line->ticks, r->aggregate->ticks);
 
                 if (!line->line || ls_below_min(r, line->ticks, r->aggregate->ticks))
                         continue;
-                yajl_gen_map_open(g);
-                ls_json_u64(g, "line", line->line);
-                ls_json_double(g, "self", share);
-                ls_json_u64(g, "self_ticks", line->ticks);
-                ls_json_double(g, "margin", ls_margin(share, r->aggregate->effective));
+                ls_js_open(g, '{');
+                ls_js_key_u64(g, "line", line->line);
+                ls_js_key_share(g, "self", share);
+                ls_js_key_u64(g, "self_ticks", line->ticks);
+                ls_js_key_share(g, "margin", ls_margin(share, r->aggregate->effective));
                 if (t.lines && line->line <= t.n_lines)
-                        ls_json_text(g, "text", t.lines[line->line - 1]);
-                yajl_gen_map_close(g);
+                        ls_js_key_text(g, "text", t.lines[line->line - 1]);
+                ls_js_close(g, '}');
         }
-        yajl_gen_array_close(g);
-        yajl_gen_map_close(g);
+        ls_js_close(g, ']');
+        ls_js_close(g, '}');
         ls_source_done(&t);
         return 0;
 }
 
-static int annotate_json(const struct ls_report *r, yajl_gen g)
+static int annotate_json(const struct ls_report *r, struct ls_js *g)
 {
         struct ls_lines l;
         int error = find_lines(&l, r);
 
         if (!error) {
-                ls_json_key(g, "files");
-                yajl_gen_array_open(g);
+                ls_js_key_open(g, "files", '[');
                 for (size_t i = 0; !error && i < l.n_files; i++)
                         error = json_file(&l, g, &l.files[i]);
-                yajl_gen_array_close(g);
+                ls_js_close(g, ']');
         }
         ls_lines_done(&l);
         return error;

@@ -2,7 +2,7 @@
  * shares of several sums cannot be compared. */
 #include "report/view/view.h"
 #include "formats/escape.h"
-#include "report/view/json.h"
+#include "formats/json.h"
 #include "report/model/rows.h"
 
 #include <errno.h>
@@ -208,54 +208,51 @@ static int beside_text(const struct ls_report *r)
         return error;
 }
 
-static int json_line(const struct beside *b, yajl_gen g, const struct line *l)
+static int json_line(const struct beside *b, struct ls_js *g, const struct line *l)
 {
         const struct ls_report *r = b->r;
         char *name = ls_rows_text(b->rows[0], 0, l->id);
 
         if (!name)
                 return -ENOMEM;
-        yajl_gen_map_open(g);
-        ls_json_str(g, "name", name);
+        ls_js_open(g, '{');
+        ls_js_key_string(g, "name", name);
         free(name);
-        ls_json_group(r, g, b->rows[0]->grouping[0], l->id);
+        ls_js_group(r, g, b->rows[0]->grouping[0], l->id);
         for (unsigned e = 0; e < b->events; e++) {
-                ls_json_key(g, ls_event_name(r->filter->choice.id[e]));
-                yajl_gen_map_open(g);
-                ls_json_u64(g, "self_ticks", ticks_of(l, e, 0));
-                ls_json_double(g, "self", ls_share(ticks_of(l, e, 0), b->a[e]->ticks));
+                ls_js_key_open(g, ls_event_name(r->filter->choice.id[e]), '{');
+                ls_js_key_u64(g, "self_ticks", ticks_of(l, e, 0));
+                ls_js_key_share(g, "self", ls_share(ticks_of(l, e, 0), b->a[e]->ticks));
                 if (b->rows[e]->has_total) {
-                        ls_json_u64(g, "total_ticks", ticks_of(l, e, 1));
-                        ls_json_double(g, "total", ls_share(ticks_of(l, e, 1), b->a[e]->ticks));
+                        ls_js_key_u64(g, "total_ticks", ticks_of(l, e, 1));
+                        ls_js_key_share(g, "total", ls_share(ticks_of(l, e, 1), b->a[e]->ticks));
                 }
-                yajl_gen_map_close(g);
+                ls_js_close(g, '}');
         }
-        yajl_gen_map_close(g);
+        ls_js_close(g, '}');
         return 0;
 }
 
-static int beside_json(const struct ls_report *r, yajl_gen g)
+static int beside_json(const struct ls_report *r, struct ls_js *g)
 {
         struct beside b;
         int error = begin(r, &b);
 
         if (error)
                 return error;
-        ls_json_key(g, "events");
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, "events", '[');
         for (unsigned e = 0; e < b.events; e++) {
-                yajl_gen_map_open(g);
-                ls_json_str(g, "name", ls_event_name(r->filter->choice.id[e]));
-                ls_json_u64(g, "ticks", b.a[e]->ticks);
-                yajl_gen_map_close(g);
+                ls_js_open(g, '{');
+                ls_js_key_string(g, "name", ls_event_name(r->filter->choice.id[e]));
+                ls_js_key_u64(g, "ticks", b.a[e]->ticks);
+                ls_js_close(g, '}');
         }
-        yajl_gen_array_close(g);
-        ls_json_key(g, "rows");
-        yajl_gen_array_open(g);
+        ls_js_close(g, ']');
+        ls_js_key_open(g, "rows", '[');
         for (size_t i = 0; !error && i < b.n; i++)
                 if (!b.lines[i].cut)
                         error = json_line(&b, g, &b.lines[i]);
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
         done(&b);
         return error;
 }

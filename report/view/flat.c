@@ -2,7 +2,7 @@
 #include "report/view/view.h"
 #include "formats/escape.h"
 #include "report/model/facts.h"
-#include "report/view/json.h"
+#include "formats/json.h"
 #include "report/model/rows.h"
 
 #include <errno.h>
@@ -242,100 +242,98 @@ struct ls_str ls_group_source(const struct ls_report *r, const struct ls_groupin
 }
 
 /* What a group is, in fields of its own, so that nobody needs to parse names. */
-void ls_json_group(const struct ls_report *r, yajl_gen g, const struct ls_grouping *grouping, uint32_t group)
+void ls_js_group(const struct ls_report *r, struct ls_js *g, const struct ls_grouping *grouping, uint32_t group)
 {
         const struct ls_key *key = grouping->key;
         const struct ls_profile *p = r->profile;
         uint32_t source = key->source ? key->source(grouping, group) : 0;
 
         if (key->line)
-                ls_json_u64(g, key->field, key->line(grouping, group));
+                ls_js_key_u64(g, key->field, key->line(grouping, group));
         else if (key->number)
-                ls_json_u64(g, key->field, key->number(grouping, group));
+                ls_js_key_u64(g, key->field, key->number(grouping, group));
         else
-                ls_json_str(g, key->field, ls_group_text(grouping, group));
+                ls_js_key_string(g, key->field, ls_group_text(grouping, group));
         if (key->function || source)
-                ls_json_text(g, "source", ls_group_source(r, grouping, group));
+                ls_js_key_text(g, "source", ls_group_source(r, grouping, group));
         if (source)
-                ls_json_text(g, "path", p->sources[source].path);
+                ls_js_key_text(g, "path", p->sources[source].path);
         if (key->function)
-                ls_json_u64(g, "line_defined", p->functions[key->function(grouping, group)].first_line);
+                ls_js_key_u64(g, "line_defined", p->functions[key->function(grouping, group)].first_line);
 }
 
-static void json_shares(const struct ls_report *r, yajl_gen g, uint64_t self, uint64_t whole, double n)
+static void json_shares(const struct ls_report *r, struct ls_js *g, uint64_t self, uint64_t whole, double n)
 {
         double share = ls_share(self, whole);
 
         (void)r;
-        ls_json_double(g, "self", share);
-        ls_json_u64(g, "self_ticks", self);
-        ls_json_double(g, "margin", ls_margin(share, n));
+        ls_js_key_share(g, "self", share);
+        ls_js_key_u64(g, "self_ticks", self);
+        ls_js_key_share(g, "margin", ls_margin(share, n));
 }
 
 /* Sequences of --depth are listed frame by frame as well. */
-static int json_name(const struct ls_report *r, yajl_gen g, const struct ls_rows *rows, int level, uint32_t id)
+static int json_name(const struct ls_report *r, struct ls_js *g, const struct ls_rows *rows, int level, uint32_t id)
 {
         const struct ls_grouping *grouping = level && rows->grouping[1] ? rows->grouping[1] : rows->grouping[0];
         char *name = ls_rows_text(rows, level, id);
 
         if (!name)
                 return -ENOMEM;
-        ls_json_str(g, "name", name);
+        ls_js_key_string(g, "name", name);
         free(name);
-        ls_json_group(r, g, grouping, ls_rows_group(rows, level, id));
+        ls_js_group(r, g, grouping, ls_rows_group(rows, level, id));
         return 0;
 }
 
-static int json_children(const struct ls_report *r, yajl_gen g, const struct ls_rows *rows, const struct ls_row *row)
+static int json_children(const struct ls_report *r, struct ls_js *g, const struct ls_rows *rows, const struct ls_row *row)
 {
         double n = r->aggregate->effective * ls_share(row->self, r->aggregate->ticks);
         int error = 0;
 
         if (!row->n_children)
                 return 0;
-        ls_json_key(g, "children");
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, "children", '[');
         for (size_t i = 0; !error && i < row->n_children; i++) {
                 const struct ls_row *child = &rows->children[row->first_child + i];
 
                 if (ls_below_min(r, child->self, row->self))
                         continue;
-                yajl_gen_map_open(g);
+                ls_js_open(g, '{');
                 error = json_name(r, g, rows, 1, child->id);
                 json_shares(r, g, child->self, row->self, n);
-                yajl_gen_map_close(g);
+                ls_js_close(g, '}');
         }
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
         return error;
 }
 
-static int flat_json(const struct ls_report *r, yajl_gen g)
+static int flat_json(const struct ls_report *r, struct ls_js *g)
 {
         struct ls_rows *rows = NULL;
         int error = ls_rows_new(r->profile, r->labels, r->aggregate, r->o, &rows);
 
         if (error)
                 return error;
-        ls_json_str(g, "relation", r->o->split ? (r->o->callees ? "callees" : "callers") : "");
-        ls_json_key(g, "rows");
-        yajl_gen_array_open(g);
+        ls_js_key_string(g, "relation", r->o->split ? (r->o->callees ? "callees" : "callers") : "");
+        ls_js_key_open(g, "rows", '[');
         for (size_t i = 0; !error && i < rows->n_rows; i++) {
                 const struct ls_row *row = &rows->rows[i];
 
                 if (ls_below_min(r, rank_of(r, row), r->aggregate->ticks))
                         continue;
-                yajl_gen_map_open(g);
+                ls_js_open(g, '{');
                 error = json_name(r, g, rows, 0, row->id);
                 json_shares(r, g, row->self, r->aggregate->ticks, r->aggregate->effective);
                 if (rows->has_total) {
-                        ls_json_double(g, "total", ls_share(row->total, r->aggregate->ticks));
-                        ls_json_u64(g, "total_ticks", row->total);
+                        ls_js_key_share(g, "total", ls_share(row->total, r->aggregate->ticks));
+                        ls_js_key_u64(g, "total_ticks", row->total);
                 }
                 if (!error)
                         error = json_children(r, g, rows, row);
-                yajl_gen_map_close(g);
+                ls_js_close(g, '}');
         }
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
         ls_rows_free(rows);
         return error;
 }

@@ -1,8 +1,10 @@
 /* The header of every view: what was recorded, how well, and what is left out. Called by report/report.c. */
-#include "report/view/view.h"
+#include "cli/command.h"
 #include "formats/escape.h"
 #include "report/model/facts.h"
-#include "report/view/json.h"
+#include "report/model/filter_text.h"
+#include "report/view/view.h"
+#include "formats/json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -314,37 +316,36 @@ void ls_header_text(const struct ls_report *r)
         fprintf(r->out, "#%s\n", ls_plain(r));
 }
 
-void ls_header_json(const struct ls_report *r, yajl_gen g)
+void ls_header_json(const struct ls_report *r, struct ls_js *g)
 {
         struct ls_facts f;
         char *filters = ls_filter_text(&r->o->want);
 
         ls_facts_init(&f, r->profile);
-        ls_json_text(g, "command", ls_profile_str(r->profile, LS_INFO_COMMAND));
-        ls_json_text(g, "runtime", ls_profile_str(r->profile, LS_INFO_RUNTIME));
-        ls_json_u64(g, "asked_interval_ns", f.asked_ns);
-        ls_json_double(g, "achieved_rate_hz", f.achieved_hz);
-        ls_json_u64(g, "cpu_ns", f.cpu_ns);
+        ls_js_key_text(g, "command", ls_profile_str(r->profile, LS_INFO_COMMAND));
+        ls_js_key_text(g, "runtime", ls_profile_str(r->profile, LS_INFO_RUNTIME));
+        ls_js_key_u64(g, "asked_interval_ns", f.asked_ns);
+        ls_js_key_share(g, "achieved_rate_hz", f.achieved_hz);
+        ls_js_key_u64(g, "cpu_ns", f.cpu_ns);
         if (r->filter->choice.id[0] != LS_EVENT_CPU)
-                ls_json_str(g, "event", ls_event_name(r->filter->choice.id[0]));
-        ls_json_u64(g, "ticks", r->aggregate->ticks);
-        ls_json_u64(g, "samples", r->aggregate->samples);
-        ls_json_double(g, "effective_samples", r->aggregate->effective);
-        ls_json_u64(g, "recorded_ticks", r->aggregate->all_ticks);
-        ls_json_u64(g, "lost_ticks", f.lost_ticks);
-        ls_json_key(g, "lost");
-        yajl_gen_map_open(g);
+                ls_js_key_string(g, "event", ls_event_name(r->filter->choice.id[0]));
+        ls_js_key_u64(g, "ticks", r->aggregate->ticks);
+        ls_js_key_u64(g, "samples", r->aggregate->samples);
+        ls_js_key_share(g, "effective_samples", r->aggregate->effective);
+        ls_js_key_u64(g, "recorded_ticks", r->aggregate->all_ticks);
+        ls_js_key_u64(g, "lost_ticks", f.lost_ticks);
+        ls_js_key_open(g, "lost", '{');
         for (unsigned i = 0; i < f.n_losses; i++)
-                ls_json_u64(g, f.losses[i].key, f.losses[i].count);
-        yajl_gen_map_close(g);
-        ls_json_double(g, "incomplete", f.incomplete_share);
-        ls_json_u64(g, "jit_ticks", r->profile->jit_ticks);
-        ls_json_u64(g, "jit_approximate_ticks", r->profile->jit_approximate_ticks);
-        ls_json_u64(g, "jit_unknown_ticks", r->profile->jit_unknown_ticks);
-        ls_json_u64(g, "damaged_chunks", r->profile->n_damages);
-        ls_json_bool(g, "complete", r->profile->complete);
-        ls_json_bool(g, "only_regions", r->filter->need_region_flag);
-        ls_json_str(g, "filters", filters ? filters : "");
+                ls_js_key_u64(g, f.losses[i].key, f.losses[i].count);
+        ls_js_close(g, '}');
+        ls_js_key_share(g, "incomplete", f.incomplete_share);
+        ls_js_key_u64(g, "jit_ticks", r->profile->jit_ticks);
+        ls_js_key_u64(g, "jit_approximate_ticks", r->profile->jit_approximate_ticks);
+        ls_js_key_u64(g, "jit_unknown_ticks", r->profile->jit_unknown_ticks);
+        ls_js_key_u64(g, "damaged_chunks", r->profile->n_damages);
+        ls_js_key_bool(g, "complete", r->profile->complete);
+        ls_js_key_bool(g, "only_regions", r->filter->need_region_flag);
+        ls_js_key_string(g, "filters", filters ? filters : "");
         free(filters);
 }
 

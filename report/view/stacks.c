@@ -1,7 +1,8 @@
 /* View "stacks": each stack of the trace by itself, as luasample stack shows where a process is. Equal ones are one. */
-#include "report/view/view.h"
 #include "formats/escape.h"
-#include "report/view/json.h"
+#include "formats/trace/reader.h"
+#include "report/view/view.h"
+#include "formats/json.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -167,56 +168,54 @@ static int stacks_text(const struct ls_report *r)
         return error;
 }
 
-static void json_frames(const struct ls_report *r, yajl_gen g, uint32_t at)
+static void json_frames(const struct ls_report *r, struct ls_js *g, uint32_t at)
 {
         const struct ls_profile *p = r->profile;
 
-        ls_json_key(g, "frames");
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, "frames", '[');
         for (; at; at = p->stacks[at].parent) {
                 const struct ls_location *l = &p->locations[p->stacks[at].location];
                 const struct ls_function *f = &p->functions[l->function];
 
-                yajl_gen_map_open(g);
-                ls_json_str(g, "function", r->labels->function[l->function]);
+                ls_js_open(g, '{');
+                ls_js_key_string(g, "function", r->labels->function[l->function]);
                 if (f->source)
-                        ls_json_str(g, "source", r->labels->source[f->source]);
+                        ls_js_key_string(g, "source", r->labels->source[f->source]);
                 if (l->line)
-                        ls_json_u64(g, "line", l->line);
-                yajl_gen_map_close(g);
+                        ls_js_key_u64(g, "line", l->line);
+                ls_js_close(g, '}');
         }
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
 }
 
-static int stacks_json(const struct ls_report *r, yajl_gen g)
+static int stacks_json(const struct ls_report *r, struct ls_js *g)
 {
         const struct ls_profile *p = r->profile;
         struct pass s = { .r = r };
         int error = collect(&s);
 
-        ls_json_key(g, "stacks");
-        yajl_gen_array_open(g);
+        ls_js_key_open(g, "stacks", '[');
         for (const struct shown *e = error ? NULL : s.first; e; e = e->next) {
                 char *zone = e->key.zone ? ls_zone_path(p, e->key.zone) : NULL;
 
-                yajl_gen_map_open(g);
-                ls_json_str(g, "state", what(e));
-                ls_json_u64(g, "times", e->times);
+                ls_js_open(g, '{');
+                ls_js_key_string(g, "state", what(e));
+                ls_js_key_u64(g, "times", e->times);
                 if (e->key.thread) {
-                        ls_json_u64(g, "tid", p->threads[e->key.thread].tid);
-                        ls_json_text(g, "thread", p->threads[e->key.thread].name);
+                        ls_js_key_u64(g, "tid", p->threads[e->key.thread].tid);
+                        ls_js_key_text(g, "thread", p->threads[e->key.thread].name);
                 }
                 if (e->key.vm)
-                        ls_json_u64(g, "vm", p->vms[e->key.vm].number);
+                        ls_js_key_u64(g, "vm", p->vms[e->key.vm].number);
                 if (e->coroutine && e->times == 1)
-                        ls_json_str(g, "coroutine", r->labels->function[p->coroutines[e->coroutine].function]);
+                        ls_js_key_string(g, "coroutine", r->labels->function[p->coroutines[e->coroutine].function]);
                 if (zone)
-                        ls_json_str(g, "zone", zone);
+                        ls_js_key_string(g, "zone", zone);
                 json_frames(r, g, e->key.stack);
-                yajl_gen_map_close(g);
+                ls_js_close(g, '}');
                 free(zone);
         }
-        yajl_gen_array_close(g);
+        ls_js_close(g, ']');
         empty(&s);
         return error;
 }

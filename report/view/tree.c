@@ -2,7 +2,7 @@
 #include "report/view/view.h"
 #include "formats/escape.h"
 #include "report/model/branches.h"
-#include "report/view/json.h"
+#include "formats/json.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -147,10 +147,10 @@ static int tree_text(const struct ls_report *r)
         return error;
 }
 
-/* Nodes are listed flat, with their depth and the index of their parent: yajl and most readers of JSON nest no deeper
+/* Nodes are listed flat, with their depth and the index of their parent: most readers of JSON nest no deeper
  * than some hundred levels, stacks do. */
 struct json_ctx {
-        yajl_gen g;
+        struct ls_js *g;
         uint32_t *index;                /* number of each node in the list */
         uint32_t n;
 };
@@ -163,26 +163,26 @@ static int enter_json(struct tree *t, uint32_t at, void *ctx)
         double total = ls_share(node->total, r->aggregate->ticks);
 
         c->index[at] = c->n++;
-        yajl_gen_map_open(c->g);
-        ls_json_u64(c->g, "id", c->index[at]);
-        ls_json_key(c->g, "parent");
+        ls_js_open(c->g, '{');
+        ls_js_key_u64(c->g, "id", c->index[at]);
+        ls_js_key(c->g, "parent");
         if (node->parent)
-                yajl_gen_integer(c->g, c->index[node->parent]);
+                ls_js_u64(c->g, c->index[node->parent]);
         else
-                yajl_gen_null(c->g);
-        ls_json_u64(c->g, "depth", node->depth);
-        ls_json_str(c->g, "name", ls_group_text(t->grouping, node->label));
-        ls_json_group(r, c->g, t->grouping, node->label);
-        ls_json_double(c->g, "total", total);
-        ls_json_u64(c->g, "total_ticks", node->total);
-        ls_json_double(c->g, "self", ls_share(node->self, r->aggregate->ticks));
-        ls_json_u64(c->g, "self_ticks", node->self);
-        ls_json_double(c->g, "margin", ls_margin(total, r->aggregate->effective));
-        yajl_gen_map_close(c->g);
+                ls_js_null(c->g);
+        ls_js_key_u64(c->g, "depth", node->depth);
+        ls_js_key_string(c->g, "name", ls_group_text(t->grouping, node->label));
+        ls_js_group(r, c->g, t->grouping, node->label);
+        ls_js_key_share(c->g, "total", total);
+        ls_js_key_u64(c->g, "total_ticks", node->total);
+        ls_js_key_share(c->g, "self", ls_share(node->self, r->aggregate->ticks));
+        ls_js_key_u64(c->g, "self_ticks", node->self);
+        ls_js_key_share(c->g, "margin", ls_margin(total, r->aggregate->effective));
+        ls_js_close(c->g, '}');
         return 0;
 }
 
-static int tree_json(const struct ls_report *r, yajl_gen g)
+static int tree_json(const struct ls_report *r, struct ls_js *g)
 {
         struct tree t = { .r = r };
         struct json_ctx ctx = { .g = g };
@@ -193,11 +193,10 @@ static int tree_json(const struct ls_report *r, yajl_gen g)
                 error = ctx.index ? 0 : -ENOMEM;
         }
         if (!error) {
-                ls_json_bool(g, "inverse", r->o->inverse);
-                ls_json_key(g, "nodes");
-                yajl_gen_array_open(g);
+                ls_js_key_bool(g, "inverse", r->o->inverse);
+                ls_js_key_open(g, "nodes", '[');
                 error = walk(&t, enter_json, &ctx);
-                yajl_gen_array_close(g);
+                ls_js_close(g, ']');
         }
         free(ctx.index);
         ls_branches_done(&t.b);

@@ -3,23 +3,9 @@
 #define LS_REPORT_VIEW_VIEW_H
 
 #include <stdio.h>
-#include <yajl/yajl_gen.h>
 
-#include "cli/output.h"
-#include "report/model/aggregate.h"
-#include "report/options.h"
-
-struct ls_report {                      /* what all views get */
-        const struct ls_report_options *o;
-        struct ls_profile *profile;
-        const struct ls_labels *labels;
-        const struct ls_filter *filter;
-        const struct ls_aggregate *aggregate;
-        const struct ls_aggregate *events[LS_EVENTS_SHOWN];     /* of each event of --event; the first is aggregate */
-        FILE *out;
-        int color;
-        unsigned width;                 /* of the terminal; 0 = no limit */
-};
+#include "formats/json.h"
+#include "report/model/report.h"
 
 struct ls_view {
         const char *name;
@@ -27,24 +13,17 @@ struct ls_view {
         int (*chosen)(const struct ls_report_options *o);
         unsigned (*dims)(const struct ls_report_options *o);    /* NULL = none */
         int (*text)(const struct ls_report *r);                 /* 0 or -errno */
-        int (*json)(const struct ls_report *r, yajl_gen g);     /* adds its members to the open object */
+        int (*json)(const struct ls_report *r, struct ls_js *g);     /* adds its members to the open object */
 };
 
 extern const struct ls_view ls_view_stacks, ls_view_beside, ls_view_flat, ls_view_tree, ls_view_annotate, ls_view_page;
 
 /* header.c: command, rate, samples, losses, filters; lines that start with '#', or the members of an object. */
 void ls_header_text(const struct ls_report *r);
-void ls_header_json(const struct ls_report *r, yajl_gen g);
+void ls_header_json(const struct ls_report *r, struct ls_js *g);
 
 /* "[No samples collected]" and why, when nothing is left to show. */
 void ls_say_no_samples(const struct ls_report *r);
-
-/* report.c: everything after the options. Returns the exit status. */
-int ls_report_run(const struct ls_report_options *o);
-
-/* export.c: --format. */
-int ls_report_export(const struct ls_report *r);
-unsigned ls_report_export_dims(const struct ls_report_options *o);
 
 /* paint.c: escape sequences by the heat of a share; empty strings without color. */
 const char *ls_heat(const struct ls_report *r, double share);
@@ -64,7 +43,7 @@ const char *ls_number_title(const struct ls_report *r, const char *share_title);
 void ls_put_number(const struct ls_report *r, uint64_t part, uint64_t whole);
 void ls_put_margin(const struct ls_report *r, double share, double n, uint64_t whole);
 /* flat.c: what a group is, as members of the open object. */
-void ls_json_group(const struct ls_report *r, yajl_gen g, const struct ls_grouping *grouping, uint32_t group);
+void ls_js_group(const struct ls_report *r, struct ls_js *g, const struct ls_grouping *grouping, uint32_t group);
 /* The name that Lua has for the file of a group, without its mark; "[C]" of what is no Lua; not visible text yet. */
 struct ls_str ls_group_source(const struct ls_report *r, const struct ls_grouping *grouping, uint32_t group);
 /* "app.lua:12" where a function was defined, or its C module; to be freed; NULL = nothing to say. */

@@ -17,8 +17,8 @@
 #include "libsample/handler/walk.h"
 #include "libsample/jit/jit.h"
 #include "libsample/thread.h"
-#include "libsample/vm/lua_debug.h"
-#include "libsample/vm/vm.h"
+#include "libsample/lua_debug.h"
+#include "libsample/handler/vms.h"
 #include "tests/unit/vm_agent.h"
 
 static struct ls_vm vm;
@@ -230,7 +230,7 @@ int luaopen_exacttruth(lua_State *L)
                 { "hook", begin_hook }, { "read", read_file }, { "write", write_counts },
         };
 #define LS_LUA(ret, name, args) ls_lua.name = (ret (*) args)dlsym(RTLD_DEFAULT, #name);
-#include "libsample/vm/lua_api.def"
+#include "libsample/lua_api.def"
 #undef LS_LUA
         ls_lua.lua_createtable(L, 0, 6);
         for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {

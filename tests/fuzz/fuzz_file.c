@@ -8,7 +8,7 @@
 #include "libsample/inject/elf_file.h"
 #include "libsample/inject/inspect.h"
 #include "record/watch/core.h"
-#include "record/attach/modules.h"
+#include "record/worker/object.h"
 #include "tests/fuzz/touch.h"
 
 static void inspect(int fd)
@@ -39,17 +39,13 @@ static void read_core(const char *path)
 
 static void look_up(int fd)
 {
-        static const char *const names[] = { "dlopen", "lua_newstate", "", "__libc_dlopen_mode", "errno" };
-        struct ls_module module = { .path = (char *)"/lib/libc.so.6" };
-        struct ls_modules modules = { .mem_fd = fd, .n = 1, .m = &module };
-        struct ls_thread_data data;
-        uint8_t id[64];
-        uint64_t size;
+        struct ls_object object;
 
-        for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
-                ls_module_symbol(&modules, &module, names[i], &size);
-        ls_module_thread_data(&modules, &module, &data);
-        must(ls_module_build_id(&modules, &module, id) <= sizeof(id));
+        if (ls_object_of_memory(fd, 0, &object) == 0) {
+                must(object.id_len <= sizeof(object.id) && object.thread.size <= LS_OBJECT_TLS);
+                must(object.thread.offset <= 0 && object.thread.offset >= -LS_OBJECT_TLS_FAR && object.libc_version < 10000);
+        }
+        ls_object_of_file(fd, &object);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

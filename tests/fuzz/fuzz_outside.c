@@ -20,6 +20,7 @@
 #include "record/watch/suspended.h"
 #include "libsample/vm/view.h"
 #include "tests/gen/vm_image.h"
+#include "libsample/handler/clock.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,6 +10,7 @@
 #include "formats/trace/chunk.h"
 #include "formats/profile.h"
 #include "tests/fuzz/touch.h"
+#include "formats/trace/reader.h"
 
 static void read_trace(const uint8_t *data, size_t size)
 {

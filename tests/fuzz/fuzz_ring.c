@@ -11,6 +11,7 @@
 #include "record/translate/translate.h"
 #include "tests/fuzz/touch.h"
 #include "tests/unit/record_fake.h"
+#include "formats/trace/reader.h"
 
 #define START_NS 1000000000ull
 #define RING_SIZE (64u << 10)

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Looks for new inputs with libFuzzer: run.py [--list] [NAME...]. Each target begins with its corpus and has LUASAMPLE_FUZZ
-seconds of CPU time (60), whatever else runs; as many at once as there are processors. A crash, a leak, a hang or too much
-memory is a failure, which prints the input. The targets are those of the build directory (-Dfuzz=true, clang) that
-LUASAMPLE_BUILD names. Corpora are not written to; CONTRIBUTING.md says how they are renewed."""
+seconds of CPU time (60), whatever else runs, and the seed LUASAMPLE_FUZZ_SEED (1: the same inputs each time); as many at once
+as there are processors. A crash, a leak, a hang or too much memory is a failure, which prints the input. The targets are
+those of the build directory (-Dfuzz=true, clang) that LUASAMPLE_BUILD names. Corpora are not written to; CONTRIBUTING.md says
+how they are renewed."""
 import base64
 import glob
 import os
@@ -19,6 +20,7 @@ import support
 from support import Fail, check
 
 SECONDS = int(os.environ.get("LUASAMPLE_FUZZ", "60"))
+SEED = os.environ.get("LUASAMPLE_FUZZ_SEED", "1")
 HANG = 1200                     # seconds that a target may take on a busy machine, beside all others
 MORE = {"reader": ["golden/rejected", "golden/traces"]}         # what a target begins with beside its corpus
 
@@ -44,7 +46,7 @@ def fuzz(name, path):
         os.mkdir(new)
         os.mkdir(bad)
         limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))         # SIGXCPU: the time is over
-        p = subprocess.run([path, "-timeout=25", "-artifact_prefix=%s/" % bad, new, *corpora(name)], preexec_fn=limit,
+        p = subprocess.run([path, "-seed=%s" % SEED, "-timeout=25", "-artifact_prefix=%s/" % bad, new, *corpora(name)], preexec_fn=limit,
                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=HANG)
         found = {}
         for file in os.listdir(bad):

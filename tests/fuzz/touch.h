@@ -8,6 +8,8 @@
 #include <stdlib.h>
 
 #include "formats/profile.h"
+#include "formats/trace/reader.h"
+#include "formats/trace/dump.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,6 +5,8 @@
 #include <time.h>
 
 #include "formats/profile.h"
+#include "formats/trace/reader.h"
+#include "formats/trace/dump.h"
 
 struct flat { const struct ls_profile *p; uint64_t *by_stack, rows, ticks; };
 

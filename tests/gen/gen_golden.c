@@ -10,6 +10,8 @@
 
 #include "formats/trace/record.h"
 #include "formats/trace/writer_parts.h"
+#include "formats/trace/writer.h"
+#include "formats/process_totals.h"
 
 #define T 7000000000ull
 

@@ -15,14 +15,17 @@
 #include "libsample/handler/ring_writer.h"
 #include "libsample/handler/walk.h"
 #include "libsample/jit/jit.h"
-#include "libsample/jit/private.h"
-#include "libsample/api/labels.h"
-#include "libsample/vm/rawtab.h"
-#include "libsample/api/ready.h"
+#include "libsample/jit/facts.h"
+#include "libsample/handler/jit_locate.h"
+#include "libsample/handler/jit_send.h"
+#include "libsample/handler/labels.h"
+#include "libsample/rawtab.h"
+#include "libsample/handler/ready.h"
 #include "libsample/vm/view.h"
-#include "libsample/api/zones.h"
+#include "libsample/handler/zones.h"
 #include "tests/gen/vm_image.h"
 #include "tests/unit/vm_agent.h"
+#include "libsample/handler/builtins.h"
 
 #define PLACES_MOST 16384u
 #define RANGES_MOST 512u

@@ -17,6 +17,7 @@
 
 #define DUMP_CFRAMES 64
 #define DUMP_SIGNAL SIGRTMIN
+#define DUMP_BELOW 128                  /* the red zone of x86-64 */
 
 struct dump_record {
         uint32_t size;                  /* bytes that follow: of a stack, or the text of /proc/PID/maps */
@@ -26,6 +27,7 @@ struct dump_record {
         uint64_t cframes[DUMP_CFRAMES];
         uint32_t n_cframes;
         uint32_t pad;
+        uint8_t below[DUMP_BELOW];      /* bytes below the stack pointer, which the agent does not copy */
 };
 
 static int dump_fd = -1;
@@ -71,6 +73,7 @@ static inline void dump_handler(int sig, siginfo_t *info, void *context)
                 r->reg[i] = (uint64_t)regs[order[i]];
         r->size = (uint32_t)(dump_stack_end - sp < dump_limit ? dump_stack_end - sp : dump_limit);
         memcpy(buffer + sizeof(*r), (const void *)sp, r->size);
+        memcpy(r->below, (const uint8_t *)sp - DUMP_BELOW, DUMP_BELOW);
         if (dump_cframes)
                 dump_cframes(r);
         dump_write(buffer, sizeof(*r) + r->size);

@@ -1,7 +1,6 @@
 """Chunks and records of a trace, by luasample-trace(5) alone: checksums, varints, columns, the kinds and their columns.
 Used by read_trace.py. What breaks a rule of the page raises Damage."""
 import collections
-import itertools
 import struct
 
 import coded
@@ -263,7 +262,7 @@ def read_records(payload):
 class Chunk:
     """A chunk's header, checked; then its payload, checked and decoded by load()."""
     def __init__(self, data, offset):
-        self.data, self.offset, self.records, self.covers, self.recovered = data, offset, [], [], False
+        self.data, self.offset, self.records = data, offset, []
         self.sums_known = False            # samples whose checksums and extra are right
         (self.major, self.type, self.flags, extra_len, self.number, stored, self.raw_size, self.check,
          self.sum) = struct.unpack_from("<4x4B4IQ", data, offset)
@@ -299,11 +298,7 @@ class Chunk:
                 raise Damage("its list of contents makes no sense")
             self.sums_known = True
         payload = decompress(stored, self.raw_size) if self.flags & ZSTD else stored
-        if self.type == PARITY:
-            try:
-                self.parity, self.covers = payload, list(itertools.accumulate(self.contents()))
-            except Damage:                      # covers nothing then
-                pass
+        if self.type == PARITY:                 # of an older writer
             return
         records = read_records(payload)
         if self.type == SAMPLES:

@@ -15,7 +15,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 try:
     from chunks import (BYTES_KINDS, CHUNK_HEADER, CHUNK_MAGIC, CHUNK_TYPES, CONTINUES, COROUTINE_OF_STACK, Chunk,
-                        DEFINITIONS, Damage, INDEX_CHUNK, KINDS, LAST, LEAF_LINE_UNKNOWN, MAJOR, MASK, MAX_EVENT, PARITY, SAMPLE, SAMPLES,
+                        DEFINITIONS, Damage, INDEX_CHUNK, KINDS, LAST, LEAF_LINE_UNKNOWN, MAJOR, MASK, MAX_EVENT, SAMPLE, SAMPLES,
                         VMSTATES, xxh64)
 except ImportError as e:
     if __name__ == "__main__":
@@ -108,7 +108,6 @@ class Trace:
                 continue
             self.chunks.append(c)
             at, whole = c.end, True
-        self.recover()
 
     def spend(self, c):
         """Holds the definitions to what the size of the file backs, gaps in the ids included."""
@@ -154,38 +153,13 @@ class Trace:
                 return at
             at += 1
 
-    def recover(self):
-        """Makes the one missing chunk that a parity chunk covers from the parity and the others."""
-        there = {c.number: c for c in self.chunks}
-        self.recovered = []
-        for parity in [c for c in self.chunks if c.type == PARITY]:
-            lost = [n for n in parity.covers if n not in there]
-            others = [there[n] for n in parity.covers if n in there]
-            if len(lost) != 1 or any(c.size > len(parity.parity) for c in others):
-                continue
-            whole = int.from_bytes(parity.parity, "little")
-            for c in others:
-                whole ^= int.from_bytes(c.data[c.offset:c.end], "little")
-            data = whole.to_bytes(len(parity.parity), "little")
-            if len(data) < CHUNK_HEADER:
-                continue
-            c = Chunk(data, 0)
-            try:
-                if c.header_ok() and c.number == lost[0] and c.type == DEFINITIONS:
-                    c.load()
-                    c.recovered = True
-                    there[c.number] = c
-                    self.recovered.append(c)
-            except Damage:
-                pass
-
     # Definitions.
 
     def define(self):
         self.rows = {k.name: {} for k in KINDS.values()}        # by id, by key; lists of no use for rows
         self.texts = collections.defaultdict(list)
         self.maps = {}                                          # by function
-        for c in self.chunks + self.recovered:
+        for c in self.chunks:
             for r in c.records:
                 if not r.kind or r.kind_number == SAMPLE or c.type == SAMPLES:
                     continue
@@ -200,18 +174,18 @@ class Trace:
                     for row in rows_of(r):
                         table.setdefault(row["id"], row)
                 else:
-                    self.define_keyed(r, c.recovered)
+                    self.define_keyed(r)
         if not self.header_ok:
             for row in self.rows["info"].values():
                 if self.string(row["key"]) == b"interval_ns":
                     self.interval_ns = row["number"]
 
-    def define_keyed(self, r, recovered):
+    def define_keyed(self, r):
         table, name = self.rows[r.kind.name], r.kind.name
         for row in rows_of(r):
             old = table.get(row[r.kind.key])
-            if old and (row["rank"] <= old["rank"] if name == "name" else recovered or
-                        (name == "threadcpu" and row["monotonic_ns"] < old["monotonic_ns"])):
+            if old and (row["rank"] <= old["rank"] if name == "name" else
+                        name == "threadcpu" and row["monotonic_ns"] < old["monotonic_ns"]):
                 continue
             table[row[r.kind.key]] = row
 
@@ -347,7 +321,7 @@ class Trace:
         return bytes(text) if have == len(text) else None
 
     def sample_records(self):
-        for c in self.chunks + self.recovered:
+        for c in self.chunks:
             yield from (r for r in c.records if r.kind_number == SAMPLE and c.type == SAMPLES)
 
     def time_ns(self, row):
@@ -412,7 +386,6 @@ def totals(t):
         events[i]                               # those without samples are listed too
     return dict(
         interval_ns=t.interval_ns, complete=t.complete(), chunks=len(t.chunks), damage=t.damages,
-        recovered=[c.number for c in t.recovered],
         ticks=events[event]["sum"] if event in events else 0, samples=events[event]["samples"] if event in events else 0,
         vmstate=[by["vmstate"][s] for s in range(VMSTATES)], zone=dict(zones), label=dict(labels),
         thread={str(t.rows["thread"][i]["tid"] if i else 0): n for i, n in by["thread"].items()},

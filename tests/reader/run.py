@@ -150,14 +150,25 @@ def flip_coded():
 
 @suite.test("flip.generated", "each chunk of a generated trace damaged in turn")
 def flip_generated():
-    flip_each(generate(samples=8000, functions=300, stacks=2000)[0])
+    flip_each(generate(samples=8000, functions=300, stacks=150)[0])
 
 
-@suite.test("flip.parity", "each chunk of a trace with many definitions damaged in turn: parity brings them back")
-def flip_parity():
-    path, _ = generate(samples=6000, functions=20000, stacks=30000)
-    check(any(c.covers for c in parse(content(path)).chunks), "no parity chunk")
-    flip_each(path, ["payload"])
+@suite.test("flip.many", "each chunk of a trace with many stacks damaged: what is lost is named, its ticks are counted")
+def flip_many():
+    random.seed(SEED)
+    data, rt, lost = content(generate(samples=4000, functions=2000, stacks=5000)[0]), compare.reader(), 0
+    names = names_ever(parse(data))
+    for c in parse(data).chunks:
+        t, got = compare.compare(write(flip(data, c, random.randrange(32, c.size))))
+        truth = parse(data)
+        for x in truth.chunks:
+            if x.type == SAMPLES and x.number == c.number:
+                x.records = []
+        check(got["ticks"] == rt.totals(truth)["ticks"], "chunk %d: %d ticks" % (c.number, got["ticks"]))
+        check(compare.places(got["damage"]) == [(c.number, c.offset, c.size)], "damage is %s" % got["damage"])
+        check_names(t, names)
+        lost += sum(f["self_ticks"] for f in got["functions"] if f["name"] == rt.LOST)
+    check(lost, "no definition was lost: the test tests nothing")
 
 
 @suite.test("flip.two", "definitions lost in both places: no ticks are lost, and no name is wrong", True)

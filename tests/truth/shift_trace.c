@@ -3,6 +3,7 @@
  * The truth tests must fail on what it writes; else they prove nothing. */
 #include "formats/profile.h"
 #include "formats/trace/writer.h"
+#include "formats/trace/reader.h"
 
 #include <fcntl.h>
 #include <stdio.h>

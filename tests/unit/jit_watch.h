@@ -17,8 +17,10 @@
 #include "libsample/handler/ring_writer.h"
 #include "libsample/handler/walk.h"
 #include "libsample/jit/jit.h"
-#include "libsample/jit/private.h"
-#include "libsample/vm/layout.h"
+#include "libsample/jit/facts.h"
+#include "libsample/handler/jit_locate.h"
+#include "libsample/handler/jit_send.h"
+#include "libsample/layout.h"
 #include "tests/unit/vm_agent.h"
 
 static struct ls_thread *self;

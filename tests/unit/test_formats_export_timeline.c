@@ -1,11 +1,11 @@
-/* formats/export/timeline.c, formats/export/spool.c, formats/export/json_stream.c: what the exporters of samples in time order are made of. */
+/* formats/export/timeline.c, formats/export/spool.c, formats/json.c: what the exporters of samples in time order are made of. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
-#include "formats/export/json_stream.h"
+#include "formats/json.h"
 #include "formats/export/spool.h"
 #include "formats/export/timeline.h"
 #include "tests/unit/profile_fixture.h"

@@ -1,5 +1,7 @@
 /* Coded columns of the trace: what the writer is given comes back, at all sizes of chunks. */
 #include "tests/unit/trace_fixture.h"
+#include "formats/trace/reader.h"
+#include "formats/trace/dump.h"
 
 /* Chunks of all sizes around those that are coded, with what the models expect and what they do not: steps of one
  * interval in each thread and others, stacks new and old, a coroutine for each stack and exceptions. */

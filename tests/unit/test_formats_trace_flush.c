@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "tests/unit/trace_fixture.h"
+#include "formats/trace/reader.h"
 
 static void limit_file(rlim_t bytes)
 {

@@ -2,6 +2,7 @@
 #include "formats/trace/writer_parts.h"
 #include "tests/unit/trace_fixture.h"
 #include "tests/unit/jit_fixture.h"
+#include "formats/trace/reader.h"
 
 struct making { struct ls_trace_writer *w; uint32_t vm, a, b, trace; };
 

@@ -1,6 +1,9 @@
 /* Files that lie: checksums are right, what they cover is not. Each is refused or skipped with a reason. */
 #include "tests/unit/memory_used.h"
 #include "tests/unit/trace_fixture.h"
+#include "formats/trace/reader.h"
+#include "formats/trace/dump.h"
+#include "formats/trace/schema.h"
 
 static struct ls_buf file, raw, extra, body;
 static uint32_t number;

@@ -1,5 +1,7 @@
 /* What the trace writer is given, the reader gives back: every kind of definition, every column of a sample. */
 #include "tests/unit/trace_fixture.h"
+#include "formats/trace/reader.h"
+#include "formats/trace/dump.h"
 
 #define LONG_STRING 65536
 

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "libsample/handler/guard.h"
+#include "libsample/handler/guard_page.h"
 
 #define PAGE 4096u
 

@@ -13,7 +13,7 @@
 #include <lualib.h>
 
 #include "formats/wire/shm.h"
-#include "libsample/vm/layout.h"
+#include "libsample/layout.h"
 #include "libsample/handler/walk.h"
 #include "tests/unit/vm_agent.h"
 

@@ -15,6 +15,7 @@
 #include "record/native/native.h"
 #include "tests/hosts/native_calls.h"
 #include "tests/hosts/native_dump.h"
+#include "formats/trace/reader.h"
 
 static const char *library_path;
 

@@ -119,7 +119,7 @@ static void look(struct stepper *s)
         s->all++;
         if (end != LS_UNWIND_COMPLETE) {
                 s->incomplete++;
-                print_message("%s: %s\n", ls_unwind_end_name(end), chain);
+                print_message("end %d: %s\n", (int)end, chain);
         }
         if (*s->before)
                 differing(s->before, chain, &gone, &come);

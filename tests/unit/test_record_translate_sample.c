@@ -2,6 +2,7 @@
  * stack a sample without one has; coroutines that agent and watcher number for themselves; places and time of
  * suspended ones; records that make no sense. */
 #include "tests/unit/translate_fixture.h"
+#include "formats/trace/reader.h"
 
 #define MS 1000000ull
 

@@ -6,6 +6,7 @@
 
 #include <sys/resource.h>
 
+#include "formats/trace/reader.h"
 #include "record/process/ids.h"
 
 static struct ls_ring *at(unsigned i)

@@ -21,6 +21,7 @@
 #include "formats/trace/record.h"
 #include "formats/trace/format.h"
 #include "formats/trace/writer.h"
+#include "formats/trace/reader.h"
 
 #define INTERVAL 1000000ull
 #define START 5000000000ull

@@ -17,6 +17,7 @@
 #include "record/translate/drain.h"
 #include "record/translate/translate.h"
 #include "tests/unit/record_fake.h"
+#include "formats/trace/reader.h"
 
 #define START_NS 1000000000ull
 #define NOW_NS (START_NS + 3600000000000ull)

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -174,6 +175,66 @@ static inline void chain_of(struct space *s, const struct sample *sample, char *
                 add_name(chain, size, s, &frames[i], exact, i == 0);
                 exact = !!(frames[i].flags & LS_NATIVE_SIGNAL);
         }
+}
+
+/* A dump: each sample goes to fn, what is mapped to space. */
+typedef void (*sample_fn)(void *ctx, struct space *space, const struct sample *sample);
+
+/* on_maps, where it is not NULL, gets the text of what is mapped first. */
+static inline void read_dump_maps(const char *path, struct space *space, void (*on_maps)(const char *text), sample_fn fn,
+                                  void *ctx)
+{
+        FILE *f = fopen(path, "re");
+        struct sample s;
+
+        assert_non_null(f);
+        while (fread(&s.head, sizeof(s.head), 1, f) == 1) {
+                s.stack = malloc(s.head.size + 1);
+                assert_true(s.head.size < 1 << 20 && fread(s.stack, 1, s.head.size, f) == s.head.size);
+                s.stack[s.head.size] = 0;
+                if (s.head.is_maps && on_maps)
+                        on_maps((const char *)s.stack);
+                if (s.head.is_maps)
+                        set_maps(space, (char *)s.stack);
+                else
+                        fn(ctx, space, &s);
+                free(s.stack);
+        }
+        fclose(f);
+}
+
+static inline void read_dump(const char *path, struct space *space, sample_fn fn, void *ctx)
+{
+        read_dump_maps(path, space, NULL, fn, ctx);
+}
+
+/* Programs that write one. */
+__attribute__((unused)) static char dump_path[] = "/tmp/luasample-unwind-XXXXXX";
+
+static inline void new_dump(void)
+{
+        int fd;
+
+        strcpy(dump_path + sizeof(dump_path) - 7, "XXXXXX");
+        fd = mkstemp(dump_path);
+        assert_true(fd >= 0);
+        close(fd);
+}
+
+static inline void run(char *const argv[], char *const settings[])
+{
+        pid_t pid = fork();
+        int status;
+
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                for (int i = 0; settings && settings[i]; i++)
+                        putenv(settings[i]);
+                execv(argv[0], argv);
+                _exit(127);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
 }
 
 /* The LuaJITs that scripts/luajit-trees has made: a name, a program and its environment in each line, by tabs. Skips

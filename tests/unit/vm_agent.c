@@ -5,13 +5,14 @@
 #include <stdlib.h>
 
 #include "libsample/agent.h"
-#include "libsample/handler/names.h"
+#include "libsample/handler/names_search.h"
 #include "libsample/handler/coroutines.h"
 #include "libsample/handler/proto_hash.h"
 #include "libsample/handler/sources.h"
 #include "libsample/handler/tick.h"
 #include "libsample/pages.h"
 #include "libsample/vm/probe.h"
+#include "libsample/handler/functions.h"
 
 struct ls_agent ls_agent;
 struct ls_lua_api ls_lua;
@@ -26,7 +27,7 @@ void vm_agent_probe(void)
         enum { SIZE = 1 << 20, TOTAL = LS_SHM_RINGS + LS_RING_DATA + SIZE };
 
 #define LS_LUA(ret, name, args) ls_lua.name = (ret (*) args)dlsym(RTLD_DEFAULT, #name);
-#include "libsample/vm/lua_api.def"
+#include "libsample/lua_api.def"
 #undef LS_LUA
         ls_agent.shm = calloc(1, TOTAL);
         ls_agent.shm->generation = generation;

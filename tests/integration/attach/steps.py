@@ -184,7 +184,7 @@ def add_to(suite):
 
     @suite.test("no-more-threads", "a program at its limit of processes: said once, after one stop, and nothing is left")
     def _():
-        own = [] if os.geteuid() else [need("setpriv"), "--reuid=54321", "--regid=54321", "--clear-groups"]
+        own = [] if os.geteuid() else [need("setpriv"), "--reuid=54322", "--regid=54322", "--clear-groups"]
         p = Started([*own, luajit().program, "-e", ENDLESS], then=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (1, 1)))
         p.wait_for("begin")
         before, maps = process.state(p.p.pid), mappings(p.p.pid)

@@ -33,8 +33,9 @@ class Unusual:
             time.sleep(0.02)
         self.told += 1
         text = rounds[self.told - 1].replace("begin\n", "")
-        found = dict(re.match(r"(\w+ ?\w*)(.*)", line).groups() for line in text.splitlines() if not line.startswith("environment"))
-        found["environment"] = [line for line in text.splitlines() if line.startswith("environment")]
+        lines = [(re.match(r"(?!environment)(\w+ ?\w*)(.*)", line), line) for line in text.splitlines()]
+        found = dict(m.groups() for m, _ in lines if m)
+        found["environment"] = [line for m, line in lines if not m]     # one of its values may have several lines
         return found
 
 

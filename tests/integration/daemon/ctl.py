@@ -139,3 +139,32 @@ def refused():
     first.kill()
     first.start()                   # a socket and a lock that were left behind
     first.stop()
+
+
+@suite.test("user", "--user: configuration, store and socket are the user's own; clients find them by themselves")
+def user():
+    home, run, a = s.tmpfile("-home"), s.tmpfile("-run"), Service("mine")
+    os.makedirs(home + "/.config/luasample")
+    os.mkdir(run, 0o700)
+    with open(home + "/.config/luasample/daemon.conf", "w") as f:
+        f.write("[daemon]\ndiscover = 100ms\n[store]\nchunk = 1s\nmin-free = 0\n" + rule("mine"))
+    env = dict(os.environ, HOME=home, XDG_RUNTIME_DIR=run)
+    for name in "XDG_CONFIG_HOME", "XDG_STATE_HOME", "LUASAMPLE_SOCKET", "LUASAMPLE_STORE":
+        env.pop(name, None)
+    started = s.Started([s.luasample(), "daemon", "--user"], env=env)
+    until("it listens", lambda: os.path.exists(run + "/luasample/control"))
+    check(stat.S_IMODE(os.stat(run + "/luasample").st_mode) == 0o700, "the directory of the socket is open")
+    base = home + "/.local/state/luasample"
+    until("a chunk", lambda: os.path.exists(base + "/services/mine"))
+    check(stat.S_IMODE(os.stat(base).st_mode) == 0o700, "the store is open")
+    env["LUASAMPLE_SOCKET"] = run + "/luasample/control"
+    s.run([s.luasample(), "ctl", "stop"], env=env).ok()
+    check(started.wait() == 0, started.read(started.err))
+    r = s.run([s.luasample(), "report", "--raw"], env=dict(env, LUASAMPLE_STORE=base))
+    check(r.status == 1 and "luasample.data" in r.err, "without --service and the like a file is read: %s" % r.err)
+    r = s.run([s.luasample(), "report", "--since", "1h"], env=dict(env, LUASAMPLE_STORE=base)).ok()
+    check("hot" in r.out, r.out)
+    a.end()
+    del env["XDG_RUNTIME_DIR"]
+    r = s.run([s.luasample(), "daemon", "--user"], env=env)
+    check(r.status == 1 and "set XDG_RUNTIME_DIR" in r.err and r.err.count("\n") == 1, r.err)

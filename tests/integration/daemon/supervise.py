@@ -109,6 +109,29 @@ def kills():
     check(0 < total <= used, "seed %d: %.2f s of ticks, %.2f s of CPU time" % (seed, total, used))
 
 
+@suite.test("names", "names of programs are shown with escapes, in text, JSON and messages; own recorders are no targets")
+def names():
+    evil = "x\x1b[31m\n{\"y\\"
+    a = Service(evil, then=None)
+    sleeper = s.Started(["python3", "-c", "import ctypes, time; ctypes.CDLL(None).prctl(15, %r.encode()); time.sleep(1000)" % evil,
+                         "service.lua evil"])
+    until("it has its name", lambda: open("/proc/%d/comm" % sleeper.p.pid, "rb").read().startswith(b"x\x1b"))
+    d = Daemon("[service evil]\ncmd = *service.lua*\ncmd = *luasample*record*\ncanary = 100ms\n")
+    try:
+        d.until_state(a.pid, "recording")
+        t = d.until_state(sleeper.p.pid, "refused")
+        check("\x1b" not in t["name"] and "\n" not in t["name"] and "x\\x1b[31m\\n" in t["name"], t)
+        for r in d.ctl("targets"), d.ctl("status"), s.run([s.luasample(), "daemon", "--config", d.path, "--check"]):
+            check(r.status == 0 and "\x1b" not in r.out + r.err, "%r" % (r.out + r.err))
+        check("\x1b" not in d.log(), d.log())
+        mine = [x for x in d.json("targets") if x["pid"] == d.recorder(a.pid)]
+        check(not mine, "the recorder is a target: %s" % mine)
+    finally:
+        sleeper.p.kill()
+    d.stop()
+    a.end()
+
+
 @suite.test("no-luajit", "a program without LuaJIT is refused with the reason, tried later and later, and does not harm its service")
 def no_luajit():
     a = Service("mixed")

@@ -163,7 +163,7 @@ def add_to(suite):
         check(lib["codeId"] == "deadbeef0001" and lib["breakpadId"] == "EFBEADDE0100" + "0" * 21, "build id: %s" % lib)
         lines = {tables["frameTable"]["line"][i] for i, f in enumerate(tables["frameTable"]["func"])
                  if strings[tables["funcTable"]["name"][f]] == "work"}
-        check(lines == {12, 13}, "lines of work: %s" % lines)
+        check(lines == {None, 12, 13}, "lines of work: %s" % lines)
 
     @t("firefox.regions", "regions of a recording are markers; the CPU time of its threads is its ticks")
     def regions():

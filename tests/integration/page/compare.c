@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/page/page.h"
+#include "formats/trace/reader.h"
 
 static struct ls_report_options options;        /* no filters */
 

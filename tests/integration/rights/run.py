@@ -5,8 +5,10 @@ A program under measurement may be hostile to the user who looks at it, root bef
 of its own rights (record/worker). Needs the build directory in LUASAMPLE_BUILD (default build/)."""
 import contextlib
 import os
+import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -62,6 +64,13 @@ def nobodys(cmd, **env):
     finally:
         p.kill()
         p.wait()
+
+
+def wait_until(is_so, what, timeout=20):
+    end = time.monotonic() + timeout
+    while not is_so():
+        check(time.monotonic() < end, "%s: not after %d s" % (what, timeout))
+        time.sleep(0.01)
 
 
 def read(pid, name):
@@ -241,6 +250,96 @@ def watcher():
             check(s.share(rows, function="nap", field="total") > 40, "nap has not the wall time: %s; %s" % (rows[:4], err))
 
 
+BECOMES = """
+local ffi = require "ffi"
+ffi.cdef "int poll(void *, unsigned long, int); int setresuid(int, int, int); int setresgid(int, int, int);"
+local function before() for i = 1, 1e6 do end ffi.C.poll(nil, 0, 20) end
+function nap() for i = 1, 1e6 do end ffi.C.poll(nil, 0, 20) end
+io.write("up\\n") io.flush()
+while not io.open(arg[1]) do before() end
+assert(ffi.C.setresgid(65534, 65534, 65534) == 0 and ffi.C.setresuid(65534, 65534, 65534) == 0)
+while true do nap() end
+"""
+
+
+@suite.test("becomes", "record -e wall -p: when a daemon that started as root becomes another user, so does what reads its memory", True)
+def becomes():
+    need_root()
+    with shared_dir() as where:
+        script, go = os.path.join(where, "becomes.lua"), os.path.join(where, "go")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(BECOMES)
+        out = s.tmpfile(".out")
+        with open(out, "wb") as f:
+            p = subprocess.Popen([s.luajit().program, script, go], stdin=subprocess.DEVNULL, stdout=f, stderr=f)
+        try:
+            wait_until(lambda: "up" in open(out, encoding="utf-8").read(), "the program")
+
+            def look(r):
+                first = worker_of(r.p.pid, "watch")
+                check(first and status_of(first)["Uid"].split()[1] == "0", "the first watcher is %s" % first)
+                time.sleep(1)           # the agent has looked around, which it may no more as another user
+                open(go, "w", encoding="utf-8").close()
+                end = time.monotonic() + 30
+                uid = None
+                while uid != str(NOBODY):
+                    check(time.monotonic() < end, "the watcher of nobody's program still has the user %s" % uid)
+                    time.sleep(0.05)
+                    with contextlib.suppress(OSError, KeyError, TypeError):
+                        uid = status_of(worker_of(r.p.pid, "watch", timeout=5))["Uid"].split()[1]
+                time.sleep(0.3)
+                check_confined(worker_of(r.p.pid, "watch"), NOBODY, "the second watcher", READS_REGISTERS)
+                check(not os.path.exists("/proc/%d" % first), "the first watcher lives on")
+            trace, err, _ = recorded(p.pid, "-e", "wall,cpu", during=look, seconds=2.0)
+            rows = s.rows(trace, "--event", "wall")
+            check(s.share(rows, function="nap", field="total") > 30, "nap has not the wall time: %s; %s" % (rows[:4], err))
+            i = s.info(trace)
+            check(i["complete"] and not i.get("losses", {}).get("abandoned"), "%s" % i)
+        finally:
+            p.kill()
+            p.wait()
+
+
+@suite.test("together", "record -e wall -p: watchers that stand still are waited for together, not one after the other")
+def together():
+    need_root()
+    n = 6
+    with contextlib.ExitStack() as stack:
+        where = stack.enter_context(shared_dir())
+        script = os.path.join(where, "loop.lua")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write('local ffi = require "ffi"\nffi.cdef "int poll(void *, unsigned long, int);"\n'
+                    'io.write("up\\n") io.flush()\nwhile true do ffi.C.poll(nil, 0, 5) end\n')
+        ps = [stack.enter_context(nobodys([s.luajit().program, script])) for _ in range(n)]
+        r = s.Started([s.luasample(), "record", "-e", "wall,cpu", "-o", s.tmpfile(".data"), "-p", ",".join(str(p.pid) for p in ps)])
+
+        def watchers():
+            found = []
+            for c in s.children_of(r.p.pid):
+                with contextlib.suppress(OSError):
+                    if read(c, "cmdline").startswith("luasample-worker\0watch\0"):
+                        found.append(c)
+            return found
+        wait_until(lambda: len(watchers()) == n, "%d watchers" % n)
+        all_of_them = watchers()
+        for pid in all_of_them:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.5)
+        r.signal(signal.SIGINT)
+        left, ended = set(all_of_them), []
+        end = time.monotonic() + 60
+        while left and time.monotonic() < end:
+            for pid in list(left):
+                if not os.path.exists("/proc/%d" % pid):
+                    left.discard(pid)
+                    ended.append(time.monotonic())
+            time.sleep(0.002)
+        check(r.wait(60) == 0, r.read(r.err))
+        # Each may take half a second; one after the other they end in 2.5 s.
+        check(not left and ended[-1] - ended[0] < 1.5, "they end within %.2f s" % (ended[-1] - ended[0]))
+        check(all(p.poll() is None for p in ps), "a program has ended")
+
+
 @suite.test("reader", "stack PID: what reads the memory of a process has its rights")
 def reader():
     need_root()
@@ -358,12 +457,175 @@ def lost():
     need_root()
     with shared_dir() as where, burning(where) as (p, lib):
         def kill(r):
+            until = time.monotonic() + 20
+            ticks = 1 << (signal.SIGSTKFLT - 1) if hasattr(signal, "SIGSTKFLT") else 1 << 15
+            while not int(re.search(r"SigCgt:\s*(\w+)", read(p.pid, "status")).group(1), 16) & ticks:
+                check(time.monotonic() < until, "no handler of the tick's signal: it is not attached to")
+                time.sleep(0.01)
             pid = worker_of(r.p.pid)
             check(pid, "there is no worker")
             os.kill(pid, signal.SIGKILL)
         trace, err, _ = recorded(p.pid, "--native", during=kill)
         i = s.info(trace)
         check(i["complete"] and i["sample_ticks"] + i["lost_ticks"] == i["ticks"] > 50, "%s; %s" % (i, err))
+
+
+def touched(calls, by_workers):
+    """Files that were opened, not merely seen by O_PATH, and those of which was read, as strace -f -y wrote it down: by our
+    workers, or by all others of ours."""
+    workers, found, begun = set(), [], {}
+    for line in open(calls, encoding="utf-8", errors="replace"):
+        pid, _, call = line.rstrip().partition(" ")
+        call = call.lstrip()
+        if call.endswith("<unfinished ...>"):
+            begun[pid] = call[:-len("<unfinished ...>")]
+            continue
+        if "resumed>" in call:
+            call = begun.pop(pid, "") + call.partition("resumed>")[2]
+        if "execve(" in call and '"luasample-worker"' in call:
+            workers.add(pid)
+        m = re.search(r"open(?:at2?)?\(.*= \d+<(.*)>$", call.rstrip())
+        if m and "O_PATH" not in call and (pid in workers) == by_workers:
+            found.append(("opened", m.group(1)))
+        m = re.match(r"(?:read|pread64|readv|preadv|mmap)\((?:\w+, \d+, \w+, \w+, )?\d+<(.*?)>", call)
+        if m and (pid in workers) == by_workers:
+            found.append(("read", m.group(1)))
+    return found
+
+
+@suite.test("opens", "record -p, stack and stack --core as root open no file of the program's but in processes of its rights", True)
+def opens():
+    need_root()
+    with shared_dir() as where:
+        program, script, calls = (os.path.join(where, n) for n in ("luajit", "loop.lua", "calls"))
+        shutil.copy(s.luajit().program, program)
+        with open(script, "w", encoding="utf-8") as f:
+            f.write('io.write("up\\n") io.flush()\nwhile true do end\n')
+        with nobodys([program, script]) as p:
+            core = s.tmpfile(".core")
+            s.run([s.need("gcore"), "-o", core, str(p.pid)]).ok()
+            core += ".%d" % p.pid
+            for cmd in (["record", "-d", "0.5", "-o", s.tmpfile(".data"), "-p", str(p.pid)], ["stack", str(p.pid)],
+                        ["stack", "--trust", "--core", core]):
+                r = s.run([s.need("strace"), "-f", "-y", "-o", calls, "-e", "trace=open,openat,openat2,execve,read,pread64,readv,preadv,mmap",
+                           s.luasample(), *cmd])
+                check(r.status == 0, "%s: %s" % (cmd, r.err))
+                by_root = [x for x in touched(calls, False) if x[1].startswith(where) or x == ("read", core)]
+                check(not by_root, "%s: with root's rights: %s" % (cmd[0], by_root))
+                by_workers = touched(calls, True)
+                check(("read", "/proc/%d/mem" % p.pid) in by_workers or ("read", core) in by_workers,
+                      "%s: strace has not seen who reads: this test sees nothing" % cmd)
+
+
+@suite.test("writes", "stack, stack --core: what turns the reader's records into a trace has given up all rights before", True)
+def writes():
+    need_root()
+    with shared_dir() as where, burning(where) as (p, _):
+        core, trace, calls = s.tmpfile(".core"), s.tmpfile(".data"), s.tmpfile(".calls")
+        s.run([s.need("gcore"), "-o", core, str(p.pid)]).ok()
+        for cmd in ([str(p.pid)], ["--core", "%s.%d" % (core, p.pid)]):
+            r = s.run([s.need("strace"), "-f", "-y", "-o", calls, "-e", "trace=setresuid,seccomp,write,prctl", s.luasample(), "stack",
+                       "-o", trace, *cmd])
+            check(r.status == 0, r.err)
+            lines = [x.rstrip().partition(" ") for x in open(calls, encoding="utf-8", errors="replace")]
+            wrote = {pid for pid, _, call in lines if call.lstrip().startswith("write(") and "<%s>" % trace in call}
+            check(len(wrote) == 1, "%s write the trace" % wrote)
+            mine = [call.lstrip() for pid, _, call in lines if pid in wrote]
+            first = next(i for i, call in enumerate(mine) if "<%s>" % trace in call)
+            before = " ".join(mine[:first])
+            check("setresuid(65534, 65534, 65534)" in before and "SECCOMP_SET_MODE_FILTER" in before, before[-500:])
+
+
+MANY = """
+local ffi = require "ffi"
+ffi.cdef "int open(const char *, int); void *mmap(void *, size_t, int, int, int, long);"
+local libc = io.open("/proc/self/maps"):read("*a"):match("%S*libc%.so%S*")
+local fd = ffi.C.open(libc, 0)
+for i = 1, 1000 do ffi.C.mmap(nil, 2^20, 1, 2, fd, 0) end
+io.write("up\\n") io.flush()
+while true do end
+"""
+
+
+@suite.test("waits", "record -p, doctor: when the reader of the program's headers stands still, or dies, one line says so in seconds")
+def waits():
+    need_root()
+    with shared_dir() as where:
+        script = os.path.join(where, "many.lua")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(MANY)
+        with nobodys([s.luajit().program, script]) as p:
+            for cmd in (["record", "-d", "0.5", "-o", s.tmpfile(".data"), "-p", str(p.pid)], ["doctor", str(p.pid)]):
+                for what in (signal.SIGSTOP, signal.SIGKILL):
+                    r = s.Started([s.luasample(), *cmd])
+                    pid = worker_of(r.p.pid)
+                    check(pid, "there is no worker: %r" % r.read(r.err))
+                    os.kill(pid, what)
+                    check(r.wait(60) == 1 and "take too long to read" in r.read(r.out) + r.read(r.err),
+                          "%s: %r %r" % (cmd, r.read(r.out), r.read(r.err)))
+            check(p.poll() is None, "the program has ended")
+
+
+HEADERS = """
+local ffi = require "ffi"
+ffi.cdef [[
+int open(const char *, int); void *mmap(void *, size_t, int, int, int, long); int close(int);
+]]
+for i = 1, #arg do
+        local fd = ffi.C.open(arg[i], 0)
+        ffi.C.mmap(nil, 65536, 1, 2, fd, 0)
+        ffi.C.close(fd)
+end
+io.write("up\\n") io.flush()
+while true do end
+"""
+
+
+def object_file(phnum=1, segments=(), size=65536, body=b""):
+    """An ELF file of a library with these program headers; the first page is mapped at its address 0."""
+    head = b"\177ELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, phnum, 64, 0, 0)
+    head += b"".join(struct.pack("<IIQQQQQQ", kind, 4, offset, offset, offset, length, length, 8) for kind, offset, length in segments)
+    return (head + bytes(4096 - len(head)) + body).ljust(size, b"\0")[:size]
+
+
+def endless_chain():
+    """Dynamic section at 4096; hash table, one bucket, at 8192, whose chain has no end and only symbols of another name."""
+    names = ("lua_newstate", "gnu_get_libc_version", "errno")
+    dynamic = struct.pack("<QQQQQQ", 5, 60000, 6, 50000, 0x6ffffef5, 8192) + struct.pack("<QQ", 14, 0) * 253
+    return object_file(2, ((1, 0, 65536), (2, 4096, 4096)),
+                       body=dynamic.ljust(4096, b"\1") + struct.pack("<IIIII", 1, 0, 0, 0, 0) + bytes(len(names)))
+
+
+@suite.test("headers", "record -p, stack: objects whose headers lie, end early or never end cost no time, and are no VM")
+def headers():
+    need_root()
+    files = {
+        "phdrs": object_file(65535),
+        "notes": object_file(2, ((1, 0, 65536), (4, 4096, 1 << 60)), body=struct.pack("<III", 0, 0, 1) * 5000),
+        "far": object_file(3, ((1, 0, 65536), (2, (1 << 63) - 8, 1 << 62), (3, 1 << 62, 1 << 62))),
+        "chain": endless_chain(),
+        "short": object_file(64, size=100),
+        "magic": b"\177ELF",
+    }
+    with shared_dir() as where:
+        script = os.path.join(where, "headers.lua")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(HEADERS)
+        paths = []
+        for name, content in files.items():
+            paths.append(os.path.join(where, name))
+            with open(paths[-1], "wb") as f:
+                f.write(content)
+        with nobodys([s.luajit().program, script, *paths]) as p:
+            trace = s.tmpfile(".data")
+            os.truncate(paths[0], 0)            # what was there is SIGBUS by now
+            os.unlink(paths[1])
+            os.mkfifo(paths[1])
+            for cmd in (["record", "-d", "0.5", "-o", trace, "-p", str(p.pid)], ["stack", str(p.pid)]):
+                r = s.run([s.luasample(), *cmd], timeout=60)
+                check(r.status == 0, "%s: %s" % (cmd, r.err))
+            check(s.info(trace)["samples"] > 20, "%s" % s.info(trace))
+            check(p.poll() is None, "the program has ended")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,19 @@
+/* What the probe has found out about the JIT compiler: filled by probe.c, read by events.c. */
+#ifndef LS_LIBSAMPLE_JIT_FACTS_H
+#define LS_LIBSAMPLE_JIT_FACTS_H
+
+#include "libsample/handler/jit_traces.h"
+
+typedef struct lua_State lua_State;
+
+struct ls_jit_facts {
+        int traces_known;               /* 1 = traces can be watched */
+        const char *why;                /* why no map can be made, NULL = verified */
+        struct ls_jit_places at;
+        int (*attach)(lua_State *L);    /* the original jit.attach behind our patch */
+        uint32_t nirnames;              /* bytes */
+        char irnames[6 * 256];
+};
+extern struct ls_jit_facts ls_jit_facts;
+
+#endif

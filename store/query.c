@@ -1,0 +1,442 @@
+/* A time of a service as one trace: see query.h. */
+#include "store/query.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/places.h"
+#include "cli/suggest.h"
+#include "formats/trace/reader.h"
+#include "formats/escape.h"
+#include "formats/merge/merge.h"
+#include "store/store.h"
+
+#define AT_ONCE 64u                     /* traces that are open at one time */
+#define SERVICES_MOST 256u
+#define LONGEST_MS 3600000u             /* of a chunk that is not merged */
+
+struct piece {                          /* a chunk, or what was merged of some */
+        int fd;
+        char *name;
+        dev_t dev;
+        ino_t ino;
+};
+
+struct pieces {
+        struct piece *v;
+        size_t n, room;
+        uint64_t first_ms, last_ms;     /* of all of the service, to say what there is */
+};
+
+int ls_query_time(const char *text, uint64_t now_ms, uint64_t *ret_ms)
+{
+        static const char *const forms[] = { "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M",
+                                             "%Y-%m-%d", "%H:%M:%S", "%H:%M" };
+        time_t now = (time_t)(now_ms / 1000), then;
+        uint64_t ago;
+
+        if (ls_parse_duration(text, "", &ago) == 0) {
+                *ret_ms = now_ms > ago / 1000000 ? now_ms - ago / 1000000 : 0;
+                return 0;
+        }
+        for (unsigned i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+                struct tm tm;
+                const char *end;
+
+                localtime_r(&now, &tm);
+                tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
+                end = strptime(text, forms[i], &tm);
+                if (!end || *end)
+                        continue;
+                tm.tm_isdst = -1;
+                then = mktime(&tm);
+                if (i >= 5 && then > now)
+                        then -= 86400;
+                if (then < 0)
+                        return -EINVAL;
+                *ret_ms = (uint64_t)then * 1000;
+                return 0;
+        }
+        return -EINVAL;
+}
+
+/* Takes fd and name. The same file is not there twice: it may be committed while we look. */
+static int add_piece(struct pieces *p, int fd, char *name)
+{
+        struct stat st;
+
+        if (fd < 0 || !name || fstat(fd, &st) < 0)
+                goto fail;
+        for (size_t i = 0; i < p->n; i++)
+                if (p->v[i].dev == st.st_dev && p->v[i].ino == st.st_ino) {
+                        close(fd);
+                        free(name);
+                        return 0;
+                }
+        if (p->n == p->room) {
+                size_t room = p->room ? p->room * 2 : 64;
+                struct piece *v = realloc(p->v, room * sizeof(*v));
+
+                if (!v)
+                        goto fail;
+                p->v = v;
+                p->room = room;
+        }
+        p->v[p->n++] = (struct piece){ .fd = fd, .name = name, .dev = st.st_dev, .ino = st.st_ino };
+        return 0;
+fail:
+        if (fd >= 0)
+                close(fd);
+        free(name);
+        return fd < 0 ? 0 : -ENOMEM;    /* pruned meanwhile */
+}
+
+static void pieces_done(struct pieces *p)
+{
+        while (p->n) {
+                if (p->v[--p->n].fd >= 0)
+                        close(p->v[p->n].fd);
+                free(p->v[p->n].name);
+        }
+        free(p->v);
+        memset(p, 0, sizeof(*p));
+}
+
+/* What is being written, or waits to be committed: SERVICE.PID.MS/trace* of incoming. */
+static int add_recording(struct pieces *p, int incoming, const char *dir_name)
+{
+        int fd = openat(incoming, dir_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), error = 0;
+        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+        struct dirent *e;
+
+        while (dir && !error && (e = readdir(dir))) {
+                struct stat st;
+
+                if (strncmp(e->d_name, "trace", 5) || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+                    !S_ISREG(st.st_mode) || !st.st_size)
+                        continue;
+                error = add_piece(p, openat(fd, e->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK),
+                                  ls_print("incoming/%s/%s", dir_name, e->d_name));
+        }
+        if (dir)
+                closedir(dir);
+        else if (fd >= 0)
+                close(fd);
+        return error;
+}
+
+static int is_of_service(const char *name, const char *service)
+{
+        size_t n = strlen(service);
+
+        return !strncmp(name, service, n) && name[n] == '.' && strspn(name + n, ".0123456789") == strlen(name + n);
+}
+
+static int add_incoming(struct pieces *p, const struct ls_store *s, const char *service)
+{
+        int fd = openat(s->fd, "incoming", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), error = 0;
+        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+        struct dirent *e;
+
+        while (dir && !error && (e = readdir(dir)))
+                if (is_of_service(e->d_name, service))
+                        error = add_recording(p, fd, e->d_name);
+        if (dir)
+                closedir(dir);
+        else if (fd >= 0)
+                close(fd);
+        return error;
+}
+
+static int find_pieces(const struct ls_store *s, const char *service, uint64_t from_ms, uint64_t to_ms, int growing,
+                       struct pieces *p)
+{
+        struct ls_chunks all;
+        int error = growing ? add_incoming(p, s, service) : 0;
+
+        if (!error)
+                error = ls_store_list(s, service, 0, UINT64_MAX, &all);
+        if (error)
+                return error;
+        if (ls_store_hide(&all, NULL))
+                error = -ENOMEM;
+        for (size_t i = 0; i < all.n && !error; i++) {
+                const struct ls_chunk *c = &all.v[i];
+                /* The last chunk of a window may go on behind its end. */
+                uint64_t end_ms = c->end_ms + (c->level ? LONGEST_MS : 0);
+
+                if (!p->first_ms || c->begin_ms < p->first_ms)
+                        p->first_ms = c->begin_ms;
+                p->last_ms = c->end_ms > p->last_ms ? c->end_ms : p->last_ms;
+                if (end_ms >= from_ms && c->begin_ms < to_ms)
+                        error = add_piece(p, ls_store_open_chunk(s, c), ls_print("%s/%s/%s", c->service, c->day, c->name));
+        }
+        ls_chunks_done(&all);
+        return error;
+}
+
+/* A file that nobody else sees. */
+static int make_file(void)
+{
+        const char *dir = getenv("TMPDIR");
+        int fd = open(dir && *dir == '/' ? dir : "/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+
+        if (fd < 0)
+                fd = memfd_create("luasample-range", MFD_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+struct merging {
+        const char *command;
+        struct ls_merge_input in[AT_ONCE];
+        unsigned n, boots;
+};
+
+static void open_inputs(struct merging *m, const struct piece *v, size_t n)
+{
+        char path[64];
+
+        m->n = 0;
+        for (size_t i = 0; i < n; i++) {
+                const char *why = NULL;
+                struct ls_profile *p;
+                int r;
+
+                snprintf(path, sizeof(path), "/proc/self/fd/%d", v[i].fd);
+                r = ls_profile_open(path, &p, &why);
+                if (r) {
+                        ls_warning("%s: %s: %s; the rest is shown", m->command, v[i].name, why ? why : strerror(-r));
+                        continue;
+                }
+                if (p->n_damages)
+                        ls_warning("%s: %s: %u part%s damaged (%s); the rest is shown", m->command, v[i].name, p->n_damages,
+                                   p->n_damages == 1 ? " is" : "s are", p->damages->why);
+                if (!p->interval_ns) {          /* nothing of it can be read */
+                        ls_profile_close(p);
+                        continue;
+                }
+                m->in[m->n++] = (struct ls_merge_input){ .profile = p, .name = v[i].name };
+        }
+}
+
+static int merge_some(struct merging *m, const struct piece *v, size_t n, struct pieces *to)
+{
+        unsigned a, b;
+        uint64_t interval;
+        int fd = -1, r;
+
+        open_inputs(m, v, n);
+        r = m->n ? ls_merge_plan(m->in, m->n, &interval, &a, &b) : 0;
+        if (r == -EDOM)
+                ls_error("%s: the interval was changed in that time, and ticks of %s and %s cannot be added up: "
+                         "choose a shorter time", m->command, m->in[a].name, m->in[b].name);
+        for (unsigned i = 0; i < m->n; i++)
+                m->boots += m->in[i].boot != m->in[0].boot;
+        if (!r && m->n) {
+                fd = make_file();
+                r = fd < 0 ? fd : ls_merge_write(fd, m->in, m->n, interval);
+                if (!r)
+                        r = add_piece(to, fd, strdup("merged"));
+                else if (fd >= 0)
+                        close(fd);
+                if (r)
+                        ls_error("%s: the time cannot be merged: %s", m->command, strerror(-r));
+        }
+        for (unsigned i = 0; i < m->n; i++)
+                ls_profile_close(m->in[i].profile);
+        return r;
+}
+
+/* One trace of all: at first of some, then of those. */
+static int merge_all(const char *command, struct pieces *p, int *ret_fd, unsigned *ret_boots)
+{
+        struct merging m = { .command = command };
+        int r = 0, merged = 0;
+
+        while (!r && p->n && (p->n > 1 || !merged)) {
+                struct pieces next = { .n = 0, .first_ms = p->first_ms, .last_ms = p->last_ms };
+
+                for (size_t i = 0; !r && i < p->n; i += AT_ONCE)
+                        r = merge_some(&m, p->v + i, p->n - i < AT_ONCE ? p->n - i : AT_ONCE, &next);
+                pieces_done(p);
+                *p = next;
+                merged = 1;
+        }
+        *ret_boots = m.boots;
+        if (!r && !p->n) {
+                ls_error("%s: none of the chunks can be read (luasample store verify names each)", command);
+                r = -EIO;
+        }
+        if (!r) {
+                *ret_fd = p->v[0].fd;
+                p->v[0].fd = -1;
+        }
+        return r;
+}
+
+/* Where the time is in the trace. Of several boots no clock fits all: then whole chunks are shown. */
+static void find_cut(struct ls_range *range, uint64_t from_ms, uint64_t to_ms, unsigned boots)
+{
+        char path[64];
+        const char *why;
+        struct ls_profile *p;
+        uint64_t start, offset;
+
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", range->fd);
+        if (boots || ls_profile_open(path, &p, &why))
+                return;
+        if (p->n_clocks) {
+                offset = p->clocks[0].realtime_ns - p->clocks[0].monotonic_ns;
+                start = ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0) + offset;
+                range->from_ns = from_ms * 1000000 > start ? from_ms * 1000000 - start : 0;
+                range->to_ns = to_ms > UINT64_MAX / 1000000 ? UINT64_MAX : to_ms * 1000000 > start ? to_ms * 1000000 - start : 0;
+                range->cut = 1;
+        }
+        ls_profile_close(p);
+}
+
+static void put_time(uint64_t ms, char *to, size_t size)
+{
+        time_t seconds = (time_t)(ms / 1000);
+        struct tm tm;
+
+        localtime_r(&seconds, &tm);
+        strftime(to, size, "%Y-%m-%d %H:%M:%S", &tm);
+}
+
+/* The services of the store, by their names. */
+static unsigned list_services(const struct ls_store *s, char names[SERVICES_MOST][LS_STORE_SERVICE])
+{
+        int fd = s->services_fd >= 0 ? openat(s->services_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+        struct dirent *e;
+        unsigned n = 0;
+
+        while (dir && n < SERVICES_MOST && (e = readdir(dir))) {
+                struct stat st;
+
+                if (*e->d_name != '.' && strlen(e->d_name) < LS_STORE_SERVICE &&
+                    fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+                        strcpy(names[n++], e->d_name);
+        }
+        if (dir)
+                closedir(dir);
+        return n;
+}
+
+/* Returns the name that is meant, or NULL after a line. */
+static const char *choose_service(const char *command, const struct ls_store *s, const char *wanted)
+{
+        static char names[SERVICES_MOST][LS_STORE_SERVICE];
+        const char *words[SERVICES_MOST + 1], *near;
+        char list[512] = "";
+        unsigned n = list_services(s, names);
+
+        for (unsigned i = 0; i < n; i++) {
+                size_t len = strlen(list);
+
+                words[i] = names[i];
+                if (wanted ? !strcmp(names[i], wanted) : n == 1)
+                        return names[i];
+                snprintf(list + len, sizeof(list) - len, "%s%s", i ? ", " : "", names[i]);
+        }
+        words[n] = NULL;
+        near = wanted ? ls_suggest(wanted, words) : NULL;
+        if (!n)
+                ls_error("%s: nothing is in the store %s yet", command, s->path);
+        else if (near)
+                ls_error("%s: --service %s: the store has none of that name; did you mean %s?", command, wanted, near);
+        else
+                ls_error("%s: give --service NAME, one of: %s", command, list);
+        return NULL;
+}
+
+static int read_times(const char *command, const struct ls_query *q, uint64_t shift_ms, uint64_t *from_ms, uint64_t *to_ms)
+{
+        uint64_t now = ls_store_now_ms();
+
+        *from_ms = 0;
+        *to_ms = UINT64_MAX;
+        if ((q->since && ls_query_time(q->since, now, from_ms)) || (q->until && ls_query_time(q->until, now, to_ms))) {
+                ls_error("%s: --%s: give how long ago, such as 2h, or a time such as 14:30 or '2026-11-22 14:30'", command,
+                         q->since && ls_query_time(q->since, now, from_ms) ? "since" : "until");
+                return -EINVAL;
+        }
+        if (shift_ms && *to_ms == UINT64_MAX)
+                *to_ms = now;
+        *from_ms -= *from_ms < shift_ms ? *from_ms : shift_ms;
+        *to_ms -= shift_ms;
+        if (*from_ms < *to_ms)
+                return 0;
+        ls_error("%s: --since is not before --until", command);
+        return -EINVAL;
+}
+
+static int say_empty(const char *command, const char *service, const struct pieces *p)
+{
+        char from[32], to[32];
+
+        put_time(p->first_ms, from, sizeof(from));
+        put_time(p->last_ms, to, sizeof(to));
+        if (p->first_ms)
+                ls_error("%s: nothing of %s was recorded in that time; the store has it from %s to %s", command, service,
+                         from, to);
+        else
+                ls_error("%s: the store has nothing of %s", command, service);
+        return -ENODATA;
+}
+
+static int open_range(const char *command, const struct ls_store *s, const char *service, uint64_t from_ms, uint64_t to_ms,
+                      struct ls_range *ret)
+{
+        struct pieces p = { .n = 0 };
+        char from[32], to[32];
+        unsigned boots = 0;
+        int r = find_pieces(s, service, from_ms, to_ms, to_ms >= ls_store_now_ms() - 1000, &p);
+
+        if (r)
+                ls_error("%s: %s: %s", command, s->path, strerror(-r));
+        else if (!p.n)
+                r = say_empty(command, service, &p);
+        if (!r) {
+                put_time(from_ms ? from_ms : p.first_ms ? p.first_ms : ls_store_now_ms(), from, sizeof(from));
+                put_time(to_ms < UINT64_MAX ? to_ms : ls_store_now_ms(), to, sizeof(to));
+                r = merge_all(command, &p, &ret->fd, &boots);
+        }
+        if (!r) {
+                ret->name = ls_print("%s, %s to %s", service, from, to);
+                find_cut(ret, from_ms, to_ms, boots);
+        }
+        pieces_done(&p);
+        return !r && !ret->name ? -ENOMEM : r;
+}
+
+int ls_query_open(const char *command, const struct ls_query *q, uint64_t shift_ms, struct ls_range *ret)
+{
+        char *place = q->store ? strdup(q->store) : ls_place_of_store();
+        const char *service;
+        uint64_t from_ms, to_ms;
+        struct ls_store s;
+        int r;
+
+        *ret = (struct ls_range){ .fd = -1 };
+        r = place ? read_times(command, q, shift_ms, &from_ms, &to_ms) : -ENOMEM;
+        if (!r)
+                r = ls_store_open(&s, place, LS_STORE_READ);
+        free(place);
+        if (r)
+                return r;
+        service = choose_service(command, &s, q->service);
+        r = service ? open_range(command, &s, service, from_ms, to_ms, ret) : -ENOENT;
+        ls_store_close(&s);
+        return r;
+}
