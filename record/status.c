@@ -114,6 +114,14 @@ static void print_suspended(const struct ls_session *s, const struct ls_sums *su
                 (double)(s->end_ns - s->start_ns) / 1e9 / looks);
 }
 
+static void print_counted(const struct ls_session *s, const struct ls_sums *sums)
+{
+        if ((s->o->events & LS_RECORD_EXACT) == LS_RECORD_COVERAGE || !sums->counted)
+                return;
+        fprintf(stderr, "[ luasample: %" PRIu64 " instructions were counted, %.1f %% of them in compiled code ]\n", sums->counted,
+                100 * (double)sums->counted_compiled / (double)sums->counted);
+}
+
 static void print_cost(const struct ls_sums *sums)
 {
         double cpu = (double)sums->process_cpu_ns, own = (double)(sums->own_handler_ns + sums->own_hook_ns);
@@ -233,6 +241,7 @@ void ls_status_summary(struct ls_session *s)
                         print_wall(s, &sums);
                 }
                 print_suspended(s, &sums);
+                print_counted(s, &sums);
                 if (sums.samples)
                         print_cost(&sums);
                 print_pause(s);

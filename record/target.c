@@ -3,6 +3,7 @@
 
 #include "formats/wire/clock.h"
 #include "record/process/thread_ids.h"
+#include "record/translate/exact.h"
 #include "record/worker/worker.h"
 
 #include <signal.h>
@@ -95,6 +96,7 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
         tr.other_namespace = inner && inner != pid;
         t->pid = pid;
         t->full_fd = cfg->full_fd;
+        t->exact = cfg->o->events & LS_RECORD_EXACT;
         t->workers = cfg->workers;
         memcpy(t->cwd, cfg->cwd, strlen(cfg->cwd) + 1);
         if (clock_getcpuclockid(pid, &t->clock) != 0)
@@ -243,6 +245,7 @@ void ls_target_finish(struct ls_target *t)
         ls_target_work(t, now, 1);
         ls_target_second(t, now);
         ls_translate_finish(&t->translate);
+        ls_exact_finish(&t->translate, t->memory.exact_fd, t->exact);
         use_thread_clocks(t);
         t->finished = 1;
         t->end_ns = now;

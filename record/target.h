@@ -35,6 +35,7 @@ struct ls_target {
         struct ls_memory memory;
         struct ls_drain drain;
         struct ls_translate translate;
+        uint32_t exact;                         /* of the events asked for, those that are counted: LS_RECORD_* */
         struct ls_ticker *ticker;               /* NULL = the agent makes its ticks, or none are wanted */
         struct ls_watcher watcher;
         uint64_t watcher_cpu_ns;

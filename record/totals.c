@@ -96,7 +96,7 @@ void ls_totals_start(struct ls_session *s)
                 const struct ls_event_kind_info *k = ls_event_kind(event);
 
                 if (k && (s->o->events & (1u << k->asked)))
-                        ls_trace_event(s->writer, event, s->o->interval_ns);
+                        ls_trace_event(s->writer, event, k->sampled ? s->o->interval_ns : 0);
         }
         ls_totals_clocks(s);
 }

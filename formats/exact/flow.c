@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* Kinds of link, as LuaJIT numbers them. */
 enum { NONE, ROOT, LOOP, TAILREC, UPREC, DOWNREC, INTERP, RETURN, STITCH };
@@ -20,9 +21,9 @@ struct trace {
 };
 
 struct reading {
-        const char *memory;
-        const struct ls_exact_head *head;
-        const uint64_t *counters;
+        int fd;
+        uint64_t low, used, ncounters;          /* as the memory said once */
+        uint64_t *counters;
         struct ls_flow *flow;
         struct trace *traces;                   /* by id, from 1 */
         size_t ntraces, traces_room, protos_room;
@@ -48,18 +49,37 @@ static int grow(void **array, size_t *room, size_t want, size_t size)
         return 0;
 }
 
-/* The cell of the instruction before pc. */
-static const uint64_t *cell_at(const struct reading *r, uint64_t pc)
+/* Bytes of the memory, as they are now. Returns 0, or -1: it has none there. */
+static int copy(int fd, uint64_t at, void *to, size_t n)
 {
-        uint64_t at = pc - r->head->low;
+        for (size_t done = 0; done < n;) {
+                ssize_t k = pread(fd, (char *)to + done, n - done, (off_t)(at + done));
 
-        return at >> LS_EXACT_WINDOW_BITS || at & 3 ? NULL : (const uint64_t *)(r->memory + LS_EXACT_CELLS + 2 * at);
+                if (k <= 0)
+                        return -1;
+                done += (size_t)k;
+        }
+        return 0;
+}
+
+/* Whether the instruction before pc has a cell. */
+static int has_cell(const struct reading *r, uint64_t pc)
+{
+        uint64_t at = pc - r->low;
+
+        return !(at >> LS_EXACT_WINDOW_BITS || at & 3);
+}
+
+/* The cells of n instructions, the first of which is before pc. */
+static int copy_cells(const struct reading *r, uint64_t pc, uint32_t n, uint64_t *ret)
+{
+        return copy(r->fd, LS_EXACT_CELLS + 2 * (pc - r->low), ret, 8 * (size_t)n);
 }
 
 /* Each has a record. */
 static int id_is_possible(const struct reading *r, uint32_t id)
 {
-        return id && id <= atomic_load(&r->head->log_used) / sizeof(struct ls_exact_proto) + 1;
+        return id && id <= r->used / sizeof(struct ls_exact_proto) + 1;
 }
 
 static int read_proto(struct reading *r, const struct ls_exact_proto *rec)
@@ -69,7 +89,7 @@ static int read_proto(struct reading *r, const struct ls_exact_proto *rec)
 
         if (rec->rec.size < sizeof *rec || !id_is_possible(r, rec->id) || rec->n > LUA_BC_MOST ||
             sizeof *rec + name + (rec->has_lines ? 8 : 4) * (uint64_t)rec->n > rec->rec.size ||
-            !cell_at(r, rec->code + 4) || !cell_at(r, rec->code + 4 * (uint64_t)rec->n))
+            !has_cell(r, rec->code + 4) || !has_cell(r, rec->code + 4 * (uint64_t)rec->n))
                 return -EBADMSG;
         if (grow((void **)&r->flow->protos, &r->protos_room, rec->id + (size_t)1, sizeof *p))
                 return -ENOMEM;
@@ -105,7 +125,7 @@ static int read_gone(struct reading *r, const struct ls_exact_gone *rec)
 
 static int counter_exists(const struct reading *r, uint64_t first, uint64_t n)
 {
-        return first + n <= LS_EXACT_COUNTERS_MOST && first + n <= atomic_load(&r->head->counters_used);
+        return first + n <= r->ncounters;
 }
 
 static int read_trace(struct reading *r, const struct ls_exact_trace *rec)
@@ -138,13 +158,11 @@ static int read_trace(struct reading *r, const struct ls_exact_trace *rec)
 
 static int read_log(struct reading *r)
 {
-        uint64_t used = atomic_load_explicit(&r->head->log_used, memory_order_acquire), at = 0;
-
-        while (at < used && used <= LS_EXACT_LOG_SIZE) {
-                const struct ls_exact_rec *rec = (const struct ls_exact_rec *)(r->memory + LS_EXACT_LOG + at);
+        for (uint64_t at = 0; at < r->used;) {
+                const struct ls_exact_rec *rec = (const struct ls_exact_rec *)(r->flow->log + at);
                 int error = -EBADMSG;
 
-                if (rec->size < sizeof *rec || rec->size & 7 || rec->size > used - at)
+                if (rec->size < sizeof *rec || rec->size & 7 || rec->size > r->used - at)
                         return -EBADMSG;
                 if (rec->kind == LS_EXACT_PROTO)
                         error = read_proto(r, (const struct ls_exact_proto *)rec);
@@ -157,7 +175,7 @@ static int read_log(struct reading *r)
                 r->flow->damaged += error != 0;
                 at += rec->size;
         }
-        return used <= LS_EXACT_LOG_SIZE ? 0 : -EBADMSG;
+        return 0;
 }
 
 static uint64_t counter(const struct reading *r, uint32_t i)
@@ -257,49 +275,97 @@ static void add_trace(struct reading *r, const struct trace *t)
 
 static void add_returns(struct reading *r, const struct trace *t)
 {
-        const uint64_t *cell;
+        uint64_t pc, cell;
 
         if (!(t->rec->flags & LS_EXACT_COUNTS_RETURN) || t->rec->returns < 2)
                 return;
         add(r, &t->rec->start, counter(r, t->rec->returns), 0);
-        cell = counter(r, t->rec->returns - 1) ? cell_at(r, counter(r, t->rec->returns - 1)) : NULL;
-        if (cell)
-                add(r, &t->rec->start, *cell, 0);
+        pc = counter(r, t->rec->returns - 1);
+        if (pc && has_cell(r, pc) && copy_cells(r, pc, 1, &cell) == 0)
+                add(r, &t->rec->start, cell, 0);
 }
 
-static void read_cells(struct reading *r)
+static int read_cells(struct reading *r)
 {
+        uint64_t *cells = NULL;
+        size_t room = 0;
+
         for (size_t i = 1; i < r->flow->nprotos; i++) {
                 struct ls_flow_proto *p = &r->flow->protos[i];
-                const uint64_t *cells = p->rec && !(p->at_least & 2) ? cell_at(r, p->rec->code + 4) : NULL;
 
-                for (uint32_t k = 0; cells && k < p->rec->n; k++)
-                        p->counts[k] += cells[k];
-                p->at_least &= 1;
+                if (!p->rec)
+                        continue;
+                if (p->rec->n > room) {
+                        free(cells);
+                        room = p->rec->n;
+                        cells = malloc(8 * room);
+                        if (!cells)
+                                return -ENOMEM;
+                }
+                if (!(p->at_least & 2) && !atomic_load(&p->rec->lost) &&
+                    copy_cells(r, p->rec->code + 4, p->rec->n, cells) == 0)
+                        for (uint32_t k = 0; k < p->rec->n; k++)
+                                p->counts[k] += cells[k];
+                p->at_least = (p->at_least & 1) | (atomic_load(&p->rec->lost) != 0);
         }
+        free(cells);
+        return 0;
 }
 
-int ls_flow_read(const void *memory, struct ls_flow *ret)
+/* Copies what all others are read from. The memory may be written meanwhile. */
+static int begin(struct reading *r)
 {
-        struct reading r = { memory, memory, (const uint64_t *)((const char *)memory + LS_EXACT_COUNTERS), ret, NULL, 0, 0, 0 };
+        struct ls_exact_head head;
+
+        if (copy(r->fd, 0, &head, sizeof head))
+                return -EBADMSG;
+        r->low = head.low;
+        r->used = atomic_load(&head.log_used);
+        r->ncounters = atomic_load(&head.counters_used);
+        if (!r->ncounters)
+                return -ENODATA;
+        if (r->used > LS_EXACT_LOG_SIZE || r->used & 7 || r->ncounters > LS_EXACT_COUNTERS_MOST)
+                return -EBADMSG;
+        r->flow->outside = head.outside;
+        r->flow->lost = atomic_load(&head.lost);
+        r->flow->log = malloc(r->used + 8);
+        r->counters = malloc(8 * r->ncounters);
+        if (!r->flow->log || !r->counters)
+                return -ENOMEM;
+        return copy(r->fd, LS_EXACT_LOG, r->flow->log, r->used) ||
+               copy(r->fd, LS_EXACT_COUNTERS, r->counters, 8 * r->ncounters) ? -EBADMSG : 0;
+}
+
+static void follow(struct reading *r)
+{
+        for (size_t i = r->ntraces; i-- > 1;)
+                if (r->traces[i].rec)
+                        read_counters(r, &r->traces[i]);
+        for (size_t i = 1; i < r->ntraces; i++)
+                if (r->traces[i].rec) {
+                        r->flow->ntraces++;
+                        add_trace(r, &r->traces[i]);
+                        add_returns(r, &r->traces[i]);
+                }
+}
+
+int ls_flow_read(int fd, struct ls_flow *ret)
+{
+        struct reading r = { .fd = fd, .flow = ret };
         int error;
 
         *ret = (struct ls_flow){ 0 };
-        error = read_log(&r);
-        if (!error) {
-                read_cells(&r);
-                for (size_t i = r.ntraces; i-- > 1;)
-                        if (r.traces[i].rec)
-                                read_counters(&r, &r.traces[i]);
-                for (size_t i = 1; i < r.ntraces; i++)
-                        if (r.traces[i].rec) {
-                                add_trace(&r, &r.traces[i]);
-                                add_returns(&r, &r.traces[i]);
-                        }
-        }
+        error = begin(&r);
+        if (!error)
+                error = read_log(&r);
+        if (!error)
+                error = read_cells(&r);
+        if (!error)
+                follow(&r);
         for (size_t i = 1; i < r.ntraces; i++)
                 free(r.traces[i].exits);
         free(r.traces);
+        free(r.counters);
         if (error)
                 ls_flow_free(ret);
         return error;
@@ -310,5 +376,6 @@ void ls_flow_free(struct ls_flow *flow)
         for (size_t i = 1; i < flow->nprotos; i++)
                 free(flow->protos[i].counts);
         free(flow->protos);
+        free(flow->log);
         *flow = (struct ls_flow){ 0 };
 }

@@ -13,11 +13,14 @@
 #define LS_EXACT_WINDOW_BITS 36         /* bytes of addresses that have cells, as a power of two */
 #define LS_EXACT_WINDOW   (UINT64_C(1) << LS_EXACT_WINDOW_BITS)
 #define LS_EXACT_LOG      UINT64_C(4096)
-#define LS_EXACT_LOG_SIZE (UINT64_C(1) << 32)
+#define LS_EXACT_LOG_SIZE (UINT64_C(1) << 28)
 #define LS_EXACT_COUNTERS (LS_EXACT_LOG + LS_EXACT_LOG_SIZE)
 #define LS_EXACT_COUNTERS_MOST (UINT64_C(1) << 23)
 #define LS_EXACT_CELLS    (LS_EXACT_COUNTERS + 8 * LS_EXACT_COUNTERS_MOST)
 #define LS_EXACT_SIZE     (LS_EXACT_CELLS + 2 * LS_EXACT_WINDOW)
+
+/* What is wanted: which bytecodes are executed, or how often, in compiled code too. */
+enum ls_exact_want { LS_EXACT_NOTHING, LS_EXACT_COVERAGE, LS_EXACT_ALL };
 
 struct ls_exact_head {
         uint64_t low;                   /* address that the first cell belongs to */
@@ -46,9 +49,14 @@ struct ls_exact_proto {
         uint64_t code;                  /* address of its first instruction, the header */
         uint32_t n;                     /* instructions */
         int32_t first_line, last_line;
-        uint32_t name_len;              /* of its chunk, not cut; padded to 4 bytes */
+        uint32_t name_len;              /* of its chunk; padded to 4 bytes */
         uint32_t has_lines;             /* 1 = a line for each instruction follows, else it was stripped */
-        uint32_t pad;
+        _Atomic uint32_t lost;          /* 1 = its cells are another's, and there was no room to say what it had counted */
+        uint64_t hash;                  /* of its definition, as in FUNCTION records */
+        uint64_t name_hash;             /* of its chunk's name, as in SOURCE records */
+        uint32_t flags;                 /* LS_FUNCF_* */
+        uint8_t op_fori;                /* number of the instruction FORI, by which the others are known */
+        uint8_t pad[3];
         /* char name[]; uint32_t lines[n]; uint32_t instructions[n] */
 };
 

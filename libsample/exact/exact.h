@@ -3,8 +3,7 @@
  * which and from the order in which its bytecodes were recorded (traces.c) the rest follows (formats/exact/flow.c). What is
  * written is in formats/wire/exact.h. DESIGN.md, "Exact counts".
  *
- * Called by the VM's own thread in normal context, but for ls_exact_after_fork. Nothing is called by the agent yet: what counts
- * is tests/exact/truth.c. */
+ * Called by vm/counting.c, and by tests/exact/truth.c, in the VM's own thread and normal context, but for ls_exact_after_fork. */
 #ifndef LS_LIBSAMPLE_EXACT_EXACT_H
 #define LS_LIBSAMPLE_EXACT_EXACT_H
 
@@ -13,26 +12,24 @@
 typedef struct lua_State lua_State;
 struct ls_exact;
 
-/* Finds the dispatch tables in the probe's VM and patches the function that rewrites them. After ls_vm_probe and ls_jit_probe.
+/* Finds the dispatch tables in the probe's VM and patches the function that rewrites them. Where ls_vm_probe has found nothing wrong, after ls_jit_probe.
  * Protected by the caller. */
 void ls_exact_probe(lua_State *L);
-/* NULL = verified, else why bytecodes cannot be counted, for people. */
-const char *ls_exact_why_not(void);
+/* NULL = verified, else why bytecodes cannot be counted, in compiled code too when that is asked for; for people. */
+const char *ls_exact_why_not(int compiled);
 
 /* Maps the memory of the process's counts from fd, a file of LS_EXACT_SIZE bytes; near: an address of the window that has cells.
- * Returns 0 or -errno. */
+ * Returns 0 or -errno: -EBUSY when another image has counted there. */
 int ls_exact_map(int fd, uintptr_t near);
 
 /* Counts what L's VM does from now on. Returns NULL when it cannot, with why. */
 struct ls_exact *ls_exact_open(lua_State *L, uint32_t vm_id, const char **ret_why);
 /* After lua_close: finalizers are counted too. */
 void ls_exact_close(struct ls_exact *exact);
+/* The same for the VM of this global_State and number, if it is counted. */
+void ls_exact_closed(const char *global, uint32_t vm_id);
 /* In a forked child: what it does is counted in memory of its own, which nobody reads. */
 void ls_exact_after_fork(void);
-
-/* What LuaJIT tells of its compiler. L: whose stack has the arguments of the event "trace" or "record". */
-void ls_exact_on_trace(struct ls_exact *exact, lua_State *L, const char *what);
-void ls_exact_on_record(struct ls_exact *exact, lua_State *L);
 
 /* Every number of how the counting went. */
 struct ls_exact_figures { uint64_t updates, traces, aborts, flushes, no_head, no_loop; };

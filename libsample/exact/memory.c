@@ -27,11 +27,24 @@ static const struct { uint64_t from, size; } areas[] = {
 enum { NAREAS = sizeof areas / sizeof *areas };
 static void *mapped[NAREAS];
 
+/* In a program that has called mlockall(MCL_FUTURE) all of it would be in memory: so it is made without access, and is not
+ * locked any more when it gets that. */
 static void *map_area(int i, int fd, void *place, int fixed)
 {
-        return mmap(place, areas[i].size, PROT_READ | PROT_WRITE,
-                    (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | MAP_NORESERVE | (fixed ? MAP_FIXED : 0), fd,
-                    fd < 0 ? 0 : (off_t)areas[i].from);
+        size_t n = areas[i].size;
+        void *p = mmap(place, n, PROT_NONE,
+                       (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | MAP_NORESERVE | (fixed ? MAP_FIXED : 0), fd,
+                       fd < 0 ? 0 : (off_t)areas[i].from);
+
+        if (p == MAP_FAILED)
+                return p;
+        if (madvise(p, n, MADV_DONTNEED))
+                munlock(p, n);
+        madvise(p, n, MADV_DONTDUMP);
+        if (mprotect(p, n, PROT_READ | PROT_WRITE) == 0)
+                return p;
+        munmap(p, n);
+        return MAP_FAILED;
 }
 
 /* Some of the window lies above the address: what the kernel maps later is mostly below what it mapped before. */
@@ -54,6 +67,11 @@ int ls_exact_map(int fd, uintptr_t near)
                                 munmap(mapped[i], areas[i].size);
                         return -ENOMEM;
                 }
+        }
+        if (atomic_load(&((struct ls_exact_head *)mapped[0])->counters_used)) {
+                for (int i = 0; i < NAREAS; i++)
+                        munmap(mapped[i], areas[i].size);
+                return -EBUSY;
         }
         ls_exact_head = mapped[0];
         ls_exact_counters = mapped[1];

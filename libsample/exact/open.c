@@ -98,6 +98,13 @@ void ls_exact_close(struct ls_exact *x)
         __atomic_store_n(&x->global, NULL, __ATOMIC_RELEASE);
 }
 
+void ls_exact_closed(const char *global, uint32_t vm_id)
+{
+        for (struct ls_exact *x = atomic_load(&all); x; x = x->next)
+                if (__atomic_load_n(&x->global, __ATOMIC_ACQUIRE) == global && x->vm_id == vm_id)
+                        ls_exact_close(x);
+}
+
 const struct ls_exact_figures *ls_exact_figures(const struct ls_exact *x)
 {
         return &x->figures;

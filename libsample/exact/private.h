@@ -25,6 +25,7 @@ struct ls_exact_facts {
         uint32_t table;                 /* bytes from global_State to the dispatch table that the interpreter uses */
         uint32_t fixed;                 /* and from there to the one that hooks go on by */
         int code_prot;                  /* protection of compiled code */
+        const char *why_interpreter;    /* NULL = compiled code can be counted too */
         uint8_t op_ir_loop;             /* number of the intermediate instruction LOOP */
 };
 extern struct ls_exact_facts ls_exact_facts;
@@ -104,6 +105,7 @@ void ls_exact_protos_after_fork(void);
 
 /* sites.c */
 
+int ls_exact_code_is_writable(const void *at, size_t n);
 /* Lets the exits of all traces count. 0 or -1. */
 int ls_exact_count_exits(struct ls_exact *x);
 struct ls_exact_sites {
@@ -116,7 +118,9 @@ void ls_exact_count_trace(struct ls_exact *x, const char *trace, struct ls_exact
 /* All traces are gone, and with them what was put into them. */
 void ls_exact_sites_flushed(struct ls_exact *x);
 
-/* traces.c */
+/* traces.c: what LuaJIT tells of its compiler. L: whose stack has the arguments of the event "trace" or "record" */
+void ls_exact_on_trace(struct ls_exact *exact, lua_State *L, const char *what);
+void ls_exact_on_record(struct ls_exact *exact, lua_State *L);
 
 /* Takes what was counted for traces that lie in [from, to), and not any more. */
 void ls_exact_take_returns(struct ls_exact *x, uintptr_t from, uintptr_t to);

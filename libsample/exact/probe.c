@@ -179,6 +179,8 @@ static void look_at_code(lua_State *L)
                 ls_exact_facts.code_prot = protection_of(LS_READ(uintptr_t, trace, LS_TR_MCODE));
         if (!(ls_exact_facts.code_prot & PROT_EXEC))
                 failed("compiled code was not found");
+        else if (!ls_exact_code_is_writable(LS_READ(const void *, trace, LS_TR_MCODE), LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE)))
+                ls_exact_facts.why_interpreter = "this system does not let compiled code be changed";
         for (uint32_t i = 0; i < ls_jit_facts.nirnames / 6; i++)
                 if (!memcmp(ls_jit_facts.irnames + 6 * (size_t)i, "LOOP  ", 6))
                         ls_exact_facts.op_ir_loop = (uint8_t)i;
@@ -189,8 +191,9 @@ static void look_at_code(lua_State *L)
 void ls_exact_probe(lua_State *L)
 {
         memset(&ls_exact_facts, 0, sizeof ls_exact_facts);
-        if (!ls_vm_facts.ok || !ls_jit_facts.traces_known || !ls_jit_facts.at.stubs)
-                failed(ls_vm_facts.ok ? "traces cannot be watched" : "the VM cannot be read");
+        ls_jit_listener = (struct ls_jit_listener){ ls_exact_on_trace, ls_exact_on_record };
+        if (!ls_jit_facts.traces_known || !ls_jit_facts.at.stubs)
+                failed("traces cannot be watched");
         if (!ls_exact_facts.why)
                 look_at_code(L);
         if (!ls_exact_facts.why)
@@ -201,7 +204,7 @@ void ls_exact_probe(lua_State *L)
                 patch_update(L);
 }
 
-const char *ls_exact_why_not(void)
+const char *ls_exact_why_not(int compiled)
 {
-        return ls_exact_facts.why;
+        return ls_exact_facts.why ? ls_exact_facts.why : compiled ? ls_exact_facts.why_interpreter : NULL;
 }

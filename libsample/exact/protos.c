@@ -5,16 +5,19 @@
 
 #include "libsample/agent.h"
 #include "libsample/exact/private.h"
+#include "libsample/handler/proto_hash.h"
+#include "libsample/handler/walk.h"
 #include "libsample/lock.h"
 #include "libsample/pages.h"
 
 #define PAGE_BITS 12u
+#define NAME_MOST 4096u                 /* bytes of a chunk's name, as SOURCE records have it */
 #define DEEPEST 190u                    /* nesting of functions that LuaJIT's parser allows, at most */
 
 /* Behind the cells of what lies before a prototype, and before that of its header: the prototype itself has no instructions. */
 struct mark { uint64_t id, print; };
 
-struct known { uintptr_t code; uint32_t id, n; };
+struct known { uintptr_t code; uint32_t id, n; _Atomic uint32_t *lost; };       /* lost: of its record in the log */
 struct link { uint32_t known, next; };  /* in the chain of a page: index of known, link; 0 = none */
 
 static struct known *known;             /* from 1 */
@@ -108,6 +111,8 @@ static void take_counts(const struct known *k)
         struct ls_exact_gone *rec = ls_exact_log_begin((uint32_t)sizeof *rec + 8 * k->n);
         uint64_t *cells = ls_exact_cell(k->code + 4);
 
+        if (!rec && k->lost)
+                atomic_store(k->lost, 1);
         if (rec) {
                 rec->rec.kind = LS_EXACT_GONE;
                 rec->id = k->id;
@@ -126,7 +131,7 @@ static void forget(uint32_t i)
         if (mark)
                 memset(mark, 0, sizeof *mark);
         unlink_pages(i);
-        known[i] = (struct known){ 0, unused_known, 0 };
+        known[i] = (struct known){ 0, unused_known, 0, NULL };
         unused_known = i;
 }
 
@@ -149,7 +154,7 @@ static void forget_overlapping(uintptr_t from, uintptr_t to)
         }
 }
 
-static int note(uintptr_t code, uint32_t n, uint32_t id)
+static int note(uintptr_t code, uint32_t n, uint32_t id, _Atomic uint32_t *lost)
 {
         uint32_t i = unused_known;
         int grown;
@@ -161,7 +166,7 @@ static int note(uintptr_t code, uint32_t n, uint32_t id)
         } else {
                 unused_known = known[i].id;
         }
-        known[i] = (struct known){ code, id, n };
+        known[i] = (struct known){ code, id, n, lost };
         grown = grow();
         if (grown < 0)
                 return -1;
@@ -187,19 +192,20 @@ static void put_body(struct ls_exact_proto *rec, const char *pt, const char *nam
         memcpy(lines, pt + LS_PT_SIZE, 4 * (size_t)n);
 }
 
-static int send(const struct ls_exact *x, const char *pt, uint32_t id)
+/* Its record in the log; NULL = there is no room. */
+static struct ls_exact_proto *send(const struct ls_exact *x, const char *pt, uint32_t id)
 {
         const char *name = LS_READ(const char *, pt, LS_PT_CHUNKNAME);
         uint32_t n = LS_READ(uint32_t, pt, LS_PT_SIZEBC), len = ls_str_len(name), name_room;
         int has_lines = LS_READ(const char *, pt, LS_PT_LINEINFO) != NULL;
         struct ls_exact_proto *rec;
 
-        if (len > 65536)
-                len = 65536;
+        if (len > NAME_MOST)
+                len = NAME_MOST;
         name_room = (len + 3) & ~3u;
         rec = ls_exact_log_begin((uint32_t)sizeof *rec + name_room + (has_lines ? 8 : 4) * n);
         if (!rec)
-                return -1;
+                return NULL;
         rec->rec.kind = LS_EXACT_PROTO;
         rec->id = id;
         rec->vm_id = x->vm_id;
@@ -209,10 +215,15 @@ static int send(const struct ls_exact *x, const char *pt, uint32_t id)
         rec->last_line = rec->first_line + LS_READ(int32_t, pt, LS_PT_NUMLINE);
         rec->name_len = len;
         rec->has_lines = (uint32_t)has_lines;
-        rec->pad = 0;
+        atomic_store(&rec->lost, 0);
+        rec->hash = ls_proto_hash(pt);
+        rec->name_hash = ls_text_hash(ls_str_data(name), ls_str_len(name));
+        rec->flags = (rec->first_line == 0 ? LS_FUNCF_MAIN : 0u) |
+                     (LS_READ(uint8_t, pt, LS_PT_FLAGS) & LS_PTF_VARARG ? LS_FUNCF_VARARG : 0u);
+        rec->op_fori = (uint8_t)ls_vm_facts.op_fori;
         put_body(rec, pt, name, name_room);
         ls_exact_log_end();
-        return 0;
+        return rec;
 }
 
 /* Describes a prototype and those that are written in it. */
@@ -222,6 +233,7 @@ static void describe(struct ls_exact *x, const char *pt, unsigned depth)
         const uint64_t *k = LS_READ(const uint64_t *, pt, LS_PT_K);
         uintptr_t code = (uintptr_t)pt + LS_PT_SIZE;
         uint32_t n = LS_READ(uint32_t, pt, LS_PT_SIZEBC), id;
+        struct ls_exact_proto *rec;
 
         if (!mark || !ls_exact_cell(code + 4 * (uintptr_t)n))
                 return;
@@ -230,7 +242,8 @@ static void describe(struct ls_exact *x, const char *pt, unsigned depth)
                 forget_overlapping((uintptr_t)pt, code + 4 * (uintptr_t)n);
                 memset(ls_exact_cell((uintptr_t)pt + 4), 0, 2 * (LS_PT_SIZE + 4 * (size_t)n));
                 id = ++last_id;
-                if (send(x, pt, id) || note(code, n, id))
+                rec = send(x, pt, id);
+                if (!rec || note(code, n, id, &rec->lost))
                         id = 0;         /* counted all the same: nobody knows whose counts they are */
                 *mark = (struct mark){ id, print_of(pt) };
         }

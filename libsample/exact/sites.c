@@ -19,11 +19,21 @@
 #define STUB_MOST (8 + 3 * 15 + JUMP_LEN + 16)
 #define MOST 1024                       /* exits and branches of a trace that are looked at */
 
-static void set_prot(const void *at, size_t n, int prot)
+/* Returns 0, or -1: the kernel does not want it, and it is as it was. */
+static int set_prot(const void *at, size_t n, int prot)
 {
         uintptr_t from = (uintptr_t)at & ~(uintptr_t)(PAGE - 1), to = ((uintptr_t)at + n + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
 
-        mprotect((void *)from, to - from, prot);
+        return mprotect((void *)from, to - from, prot);
+}
+
+/* While it is written it can be executed: so nothing is lost where only one of both is allowed from then on. */
+int ls_exact_code_is_writable(const void *at, size_t n)
+{
+        if (set_prot(at, n, PROT_READ | PROT_WRITE | PROT_EXEC))
+                return 0;
+        set_prot(at, n, ls_exact_facts.code_prot);
+        return 1;
 }
 
 static void store_rel32(uint8_t *at, const uint8_t *target)
@@ -70,7 +80,11 @@ static int make_near(struct ls_exact *x)
         x->near = ls_patch_reserve((uintptr_t)ls_lua.lua_sethook, NEAR_SIZE);
         if (!x->near)
                 return -1;
-        set_prot(x->near, PAGE, PROT_READ | PROT_WRITE);
+        if (set_prot(x->near, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC)) {
+                munmap(x->near, NEAR_SIZE);
+                x->near = NULL;
+                return -1;
+        }
         put_exit_code(x);
         set_prot(x->near, PAGE, PROT_READ | PROT_EXEC);
         x->near_used = x->near + EXIT_CODE;
@@ -98,7 +112,8 @@ int ls_exact_count_exits(struct ls_exact *x)
                         continue;
                 if (p[LS_STUB_HIGH] != 0x6a || p[LS_STUB_JUMP] != 0xe9)
                         return -1;
-                set_prot(p, LS_STUBS_SIZE, PROT_READ | PROT_WRITE);
+                if (set_prot(p, LS_STUBS_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC))
+                        return -1;
                 store_rel32(p + LS_STUB_JUMP + 1, x->near);
                 set_prot(p, LS_STUBS_SIZE, ls_exact_facts.code_prot);
                 x->group_done[g] = 1;
@@ -249,7 +264,8 @@ static uint32_t put_counter(struct ls_exact *x, uint8_t *site, size_t n)
 
         if (p + STUB_MOST > x->near + NEAR_SIZE || far != (int32_t)far || !(counter = ls_exact_new_counters(1)))
                 return 0;
-        set_prot(stub, STUB_MOST, PROT_READ | PROT_WRITE);
+        if (set_prot(stub, STUB_MOST, PROT_READ | PROT_WRITE | PROT_EXEC))
+                return 0;
         PUT(p, 0x48, 0xff, 0x05, 0, 0, 0, 0);                   /* inc qword [rip + ...] */
         store_rel32(p - 4, (const uint8_t *)&ls_exact_counters[counter]);
         for (size_t k = 0; k < n; k += insn.length)
@@ -261,7 +277,8 @@ static uint32_t put_counter(struct ls_exact *x, uint8_t *site, size_t n)
         store_rel32(p - 4, site + n);
         set_prot(stub, STUB_MOST, PROT_READ | PROT_EXEC);
         x->near_used = p;
-        set_prot(site, n, PROT_READ | PROT_WRITE);
+        if (set_prot(site, n, PROT_READ | PROT_WRITE | PROT_EXEC))
+                return 0;
         site[0] = 0xe9;
         store_rel32(site + 1, stub);
         memset(site + JUMP_LEN, 0x90, n - JUMP_LEN);

@@ -6,7 +6,6 @@
 #include <pthread.h>
 
 #include "libsample/agent.h"
-#include "libsample/exact/exact.h"
 #include "libsample/handler/jit_send.h"
 #include "libsample/handler/sample.h"
 #include "libsample/handler/tick.h"
@@ -27,6 +26,8 @@ static const char jit_key, handler_keys[LS_JIT_NEVENTS];
 
 static struct ls_jit *unused;           /* closed ones: a finalizer that lua_close runs may still raise an event */
 static pthread_mutex_t unused_lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct ls_jit_listener ls_jit_listener;
 
 static void account(struct ls_jit *jit, uint64_t ns)
 {
@@ -147,7 +148,7 @@ static int on_record(lua_State *L)
                 if (jit->map)
                         record(jit, L);
                 if (jit->vm->exact)
-                        ls_exact_on_record(jit->vm->exact, L);
+                        ls_jit_listener.record(jit->vm->exact, L);
                 if (start && (start = ls_now_ns() - start) < LOST_CPU_NS)
                         jit->own_ns += start * TIMED_EVERY;
                 if (t) {
@@ -210,7 +211,7 @@ static void trace_event(struct ls_jit *jit, lua_State *L)
         if (!what)
                 return;
         if (jit->vm->exact)
-                ls_exact_on_trace(jit->vm->exact, L, what);
+                ls_jit_listener.trace(jit->vm->exact, L, what);
         if (!strcmp(what, "start"))
                 on_start(jit, L);
         else if (!strcmp(what, "stop"))

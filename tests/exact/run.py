@@ -7,12 +7,14 @@ digit, for each bytecode of each function, and the program's output must be the 
 module exacttruth (truth.c), which count.lua loads: no recording is made.
 
 same.PROGRAM: with and without counts the same traces are compiled, at the same places, in the same order. killed: what a
-process counted that ended by SIGKILL. control: a count that is moved by one must be found."""
+process counted that ended by SIGKILL. control: a count that is moved by one must be found. record.*, lines.*: recordings
+with -e lines, calls, instructions and coverage (record.py)."""
 import os
 import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import record
 import support as s
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -156,6 +158,9 @@ def control():
     moved[where] += 1
     s.check(len(differences(counts, moved)) == 1, "it was not found")
 
+
+suite.count = count
+record.add(suite, ("debian", "shared", "luajit2"))
 
 if __name__ == "__main__":
     sys.exit(suite.main())

@@ -23,6 +23,7 @@
 
 static struct ls_vm vm;
 static const void *memory;
+static int memory_fd = -1;
 
 /* What a prototype is known by: those that are equal are counted together. */
 struct kind {
@@ -96,9 +97,9 @@ static int probe(lua_State *L)
         other = ls_lua.luaL_newstate();
         ls_lua.lua_cpcall(other, probe_others, NULL);
         ls_lua.lua_close(other);
-        if (!ls_exact_why_not())
+        if (!ls_exact_why_not(1))
                 return 0;
-        ls_lua.lua_pushstring(L, ls_exact_why_not());
+        ls_lua.lua_pushstring(L, ls_exact_why_not(1));
         return 1;
 }
 
@@ -143,6 +144,7 @@ static int open_memory(const char *path, int flags)
         if (fd < 0 || ((flags || !path) && ftruncate(fd, (off_t)LS_EXACT_SIZE)))
                 return -1;
         memory = mmap(NULL, LS_EXACT_SIZE, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+        memory_fd = fd;
         return memory == MAP_FAILED ? -1 : fd;
 }
 
@@ -175,7 +177,7 @@ static int begin_hook(lua_State *L)
 
 static int read_counts(struct ls_flow *flow)
 {
-        if (ls_flow_read(memory, flow))
+        if (ls_flow_read(memory_fd, flow))
                 return -1;
         for (size_t i = 1; i < flow->nprotos; i++) {
                 const struct ls_flow_proto *p = &flow->protos[i];
