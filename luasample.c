@@ -4,6 +4,7 @@
 #include "record/commands.h"
 #include "record/worker/worker.h"
 #include "report/commands.h"
+#include "report/coverage/command.h"
 #include "report/diff/command.h"
 #include "report/tui/command.h"
 #include "store/commands.h"
@@ -18,6 +19,7 @@ const struct ls_command *const ls_commands[] = {
         &ls_cmd_tui,
         &ls_cmd_top,
         &ls_cmd_diff,
+        &ls_cmd_coverage,
         &ls_cmd_merge,
         &ls_cmd_dump,
         &ls_cmd_info,

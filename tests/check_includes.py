@@ -20,7 +20,7 @@ import sys
 
 #   folder: (folders whose headers it may use, doors beside NAME/NAME.h)
 ROOMS = {
-    ".": ("cli daemon record record/worker report report/diff report/tui store", ""),
+    ".": ("cli daemon record record/worker report report/coverage report/diff report/tui store", ""),
     "formats/wire": ("", ""),
     "formats": ("formats/wire", ""),
     "formats/jit": ("formats/wire", ""),
@@ -62,6 +62,7 @@ ROOMS = {
     "report/view": ("cli formats formats/trace formats/wire report/model", ""),
     "report/page": ("cli formats formats/trace formats/wire report/model report/view", ""),
     "report/tui": ("cli formats formats/trace formats/wire report/model report/options report/view", ""),
+    "report/coverage": ("cli formats formats/trace formats/wire report/model report/options", ""),
     "report/diff": ("cli formats formats/export formats/merge "
         "formats/trace report/model report/options report/page report/view", ""),
     "report": ("cli formats formats/export formats/merge formats/trace "

@@ -3,6 +3,7 @@ import os
 import re
 import signal
 import sys
+import xml.etree.ElementTree as xml_tree
 
 import support as s
 
@@ -37,6 +38,27 @@ def expected(program, n):
             if m:
                 hits[number] = 0 if m.group(1) == "." else int(eval(m.group(1), {"N": n}))
     return hits
+
+
+def read_lcov(text):
+    """Path -> line -> hits, path -> function -> calls."""
+    lines, functions, path = {}, {}, None
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if key == "SF":
+            path = value
+            lines[path], functions[path] = {}, {}
+        elif key == "DA":
+            number, hits = value.split(",")
+            s.check(int(number) not in lines[path], "line %s twice" % number)
+            lines[path][int(number)] = int(hits)
+        elif key == "FNDA":
+            calls, name = value.split(",", 1)
+            functions[path][name] = int(calls)
+        elif key in ("LF", "LH"):
+            n = len(lines[path]) if key == "LF" else sum(h > 0 for h in lines[path].values())
+            s.check(int(value) == n, "%s %s, not %d" % (key, value, n))
+    return lines, functions
 
 
 def add(suite, luajits):
@@ -178,6 +200,45 @@ def add(suite, luajits):
         got = listing(r.trace, program, "lines")
         one, two = expected(program, 1000), expected(program, 2000)
         s.check(got == {k: one[k] + two[k] for k in one}, "%s" % got)
+
+    @suite.test("coverage", "luasample coverage: table, LCOV, luacov.stats.out, Cobertura, --fail-under", True)
+    def coverage_command():
+        program, cover = os.path.join(OWN, "covered.lua"), os.path.join(OWN, "cover")
+        loaded, never = os.path.join(cover, "loaded.lua"), os.path.join(cover, "never.lua")
+        want = {program: expected(program, 0), loaded: expected(loaded, 0), never: {2: 0, 4: 0, 5: 0, 7: 0}}
+        for events in ("coverage", "lines,calls"):
+            hit = (lambda n: min(n, 1)) if events == "coverage" else (lambda n: n)
+            r = record(program, events=events).ok()
+            base = [s.luasample(), "coverage", "-i", r.trace]
+            text = s.run(base).ok().out
+            s.check(re.search(r"^ *88\.89% +8/9 +50\.00% +1/2 +\S*cover/loaded\.lua +11$", text, re.M), text)
+            s.check("never" not in text, text)
+            lcov = s.run(base + ["--include", OWN, "--lcov", "-"]).ok().out
+            got, functions = read_lcov(lcov)
+            for path in want:
+                s.check(got.get(path) == {k: hit(v) for k, v in want[path].items()}, "%s: %s" % (path, got.get(path)))
+            s.check(functions[loaded] == {"M.used:3": hit(1000), "M.unused:10": 0}, "%s" % functions)
+            stats = s.tmpfile(".stats.out")
+            s.run(base + ["--include", OWN, "-q", "--luacov", stats]).ok()
+            with open(stats) as f:
+                words = dict(zip(*[iter(f.read().split("\n"))] * 2))
+            hits = words["19:" + loaded].split()
+            s.check([int(n) for n in hits] == [hit(want[loaded].get(n, 0)) for n in range(1, 20)], "%s" % hits)
+            s.check(not any("never" in w for w in words), "%s" % words)
+            xml = s.run(base + ["--include", OWN, "--cobertura", "-"]).ok().out
+            tree = xml_tree.fromstring(xml)
+            got = {int(l.get("number")): int(l.get("hits")) for l in tree.findall(".//class[@name='loaded.lua']/lines/line")}
+            s.check(got == {k: hit(v) for k, v in want[loaded].items()}, "%s" % got)
+            table = s.run(base + ["--include", cover, "--fail-under", "80"])
+            s.check(table.status == 1 and "61.53% of the lines were executed, 80% are wanted" in table.err,
+                    "%d %s%s" % (table.status, table.out, table.err))
+            s.check(re.search(r"0/4 .*never\.lua +never loaded$", table.out, re.M), table.out)
+            s.run(base + ["--include", cover, "--fail-under", "61"]).ok()
+            none = s.run(base + ["--include", "/nowhere"])
+            s.check(none.status == 1 and "no file" in none.err and none.err.count("\n") == 1, none.err)
+        r = s.record_lua("kinds.lua", "-e", "cpu", args=["0.05"])
+        none = s.run([s.luasample(), "coverage", "-i", r.trace])
+        s.check(none.status == 1 and "has no coverage; record it with" in none.err, "%d %s" % (none.status, none.err))
 
     @suite.test("record.control", "a count that is moved by one is found", True)
     def control():
