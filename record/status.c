@@ -189,7 +189,7 @@ static void print_unsampled(const struct ls_session *s, const struct ls_sums *su
         uint64_t cpu = sums->cpu_ns, all = sums->process_cpu_ns;
         uint32_t state = atomic_load(&s->targets[0]->memory.shm->agent_state);
 
-        if (s->pause.was_on || state < LS_AGENT_SAMPLING || all <= cpu || all - cpu < UNSAMPLED_LEAST_NS ||
+        if (s->o->bare_tick || s->pause.was_on || state < LS_AGENT_SAMPLING || all <= cpu || all - cpu < UNSAMPLED_LEAST_NS ||
             all - cpu < all / UNSAMPLED_SHARE)
                 return;
         fprintf(stderr, "[ luasample: note: %.2f s of CPU time were not sampled: %s ]\n", (double)(all - cpu) / 1e9,

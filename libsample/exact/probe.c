@@ -149,7 +149,7 @@ static void patch_update(lua_State *L)
 static int protection_of(uintptr_t addr)
 {
         char line[512];
-        FILE *maps = fopen("/proc/self/maps", "re");
+        FILE *maps = fopen("/proc/thread-self/maps", "re");   /* the first thread may have ended */
         unsigned long from, to;
         int prot = 0;
 

@@ -185,6 +185,17 @@ def add(suite, luajits):
         s.check(work == [2], "work was called %s times" % calls)
         s.check(re.search(r"process \d+ has counted nothing: it was forked, or ran no Lua", r.err), r.err)
 
+    @suite.test("record.vms", "two VMs at a time, and one in another thread")
+    def vms():
+        r = s.record([s.host("twovm")], "-e", "calls,lines").ok()
+        calls = {x["name"]: x["self_ticks"] for x in s.rows(r.trace, "--event", "calls", "--by", "line")}
+        text = s.report(r.trace, "--event", "calls", "--raw", "--min", "0").ok().out
+        got = {}
+        for x in s.rows(r.trace, "--event", "calls"):
+            got.setdefault(x["source"], []).append(x["self_ticks"])
+        for source, n in (("first", 14), ("second", 8), ("thread", 1)):
+            s.check(n in got.get(source, []), "%s: no %d calls in %s: %s\n%s" % (source, n, got, calls, text))
+
     @suite.test("record.killed", "what a process had counted when it was killed", True)
     def killed():
         program = os.path.join(OWN, "killed.lua")
