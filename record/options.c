@@ -286,11 +286,13 @@ static int set_event(struct ls_record_options *o, const char *text)
                         return -EINVAL;
                 }
                 o->events |= 1u << event;
-                alone &= ls_event_kind(event)->overlaps;
+                alone &= ls_event_kind(event)->overlaps || ls_event_is_exact(event);
                 p += n;
                 if (*p)
                         continue;
-                if (alone)              /* beside the time on a CPU, then */
+                if (!(o->events & ~LS_RECORD_EXACT))
+                        o->bare_tick = 2;
+                else if (alone)         /* beside the time on a CPU, then */
                         o->events |= LS_RECORD_CPU;
                 return 0;
         }
@@ -360,6 +362,11 @@ int ls_record_attaches(const struct ls_record_options *o)
 
 static int check_attach(const struct ls_record_options *o)
 {
+        if (o->events & LS_RECORD_EXACT) {
+                ls_error("record: coverage, lines, calls and instructions are counted from a program's start; give the program, as in: "
+                         "luasample record -e lines -- luajit app.lua");
+                return LS_EXIT_USAGE;
+        }
         if (o->command && o->command[0]) {
                 ls_error("record: -p, --name and --cgroup mean processes that run already; leave out %s, or them", o->command[0]);
                 return LS_EXIT_USAGE;
@@ -393,6 +400,11 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
                 ret->ring_size = ret->native_bytes && ret->interval_ns < LS_DEFAULT_INTERVAL_NS ? LS_NATIVE_RING : LS_DEFAULT_RING;
         if (ret->delay_ns == LS_DELAY_FOREVER && !ret->control) {
                 ls_error("--delay -1: nothing would ever be recorded; give --control, so that samples can be enabled");
+                return LS_EXIT_USAGE;
+        }
+        if (ret->events & LS_RECORD_EXACT && (ret->ring_ns || ret->switch_ns || ret->switch_bytes)) {
+                ls_error("record: what is counted is of the whole recording; leave out %s, or coverage, lines, calls and instructions",
+                         ret->ring_ns ? "--ring" : "--switch-output");
                 return LS_EXIT_USAGE;
         }
         if (ret->ring_ns && (ret->switch_ns || ret->switch_bytes || !strcmp(ret->output, "-"))) {

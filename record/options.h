@@ -33,6 +33,8 @@
 #define LS_RECORD_CPU  (1u << LS_EVENT_CPU)
 #define LS_RECORD_WALL (1u << LS_EVENT_WALL)
 #define LS_RECORD_SUSPENDED (1u << LS_EVENT_SUSPENDED)
+#define LS_RECORD_COVERAGE (1u << LS_EVENT_COVERAGE)
+#define LS_RECORD_EXACT (LS_RECORD_COVERAGE | 1u << LS_EVENT_LINES | 1u << LS_EVENT_CALLS | 1u << LS_EVENT_INSTRUCTIONS)
 
 struct ls_record_options {
         uint64_t interval_ns;
@@ -52,7 +54,7 @@ struct ls_record_options {
         uint8_t engine;                 /* enum ls_engine_kind */
         uint8_t jit_leaf;               /* enum ls_jit_leaf */
         int timer;                      /* enum ls_timer, -1 = the best that works */
-        uint32_t events;                /* LS_RECORD_*; CPU or WALL is among them */
+        uint32_t events;                /* LS_RECORD_*; CPU or WALL is among them, or all of them are EXACT */
         int quiet, no_args, no_source;
         int no_children;                /* follow none */
         int no_wait;                    /* end with the program, also when children go on */

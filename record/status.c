@@ -115,6 +115,14 @@ static void print_suspended(const struct ls_session *s, const struct ls_sums *su
                 (double)(s->end_ns - s->start_ns) / 1e9 / looks);
 }
 
+static void print_counted(const struct ls_session *s, const struct ls_sums *sums)
+{
+        if ((s->o->events & LS_RECORD_EXACT) == LS_RECORD_COVERAGE || !sums->counted)
+                return;
+        fprintf(stderr, "[ luasample: %" PRIu64 " instructions were counted, %.1f %% of them in compiled code ]\n", sums->counted,
+                100 * (double)sums->counted_compiled / (double)sums->counted);
+}
+
 static void print_cost(const struct ls_sums *sums)
 {
         double cpu = (double)sums->process_cpu_ns, own = (double)(sums->own_handler_ns + sums->own_hook_ns);
@@ -182,7 +190,7 @@ static void print_unsampled(const struct ls_session *s, const struct ls_sums *su
         uint64_t cpu = sums->cpu_ns, all = sums->process_cpu_ns;
         uint32_t state = atomic_load(&s->targets[0]->memory.shm->agent_state);
 
-        if (s->pause.was_on || state < LS_AGENT_SAMPLING || all <= cpu || all - cpu < UNSAMPLED_LEAST_NS ||
+        if (s->o->bare_tick || s->pause.was_on || state < LS_AGENT_SAMPLING || all <= cpu || all - cpu < UNSAMPLED_LEAST_NS ||
             all - cpu < all / UNSAMPLED_SHARE)
                 return;
         fprintf(stderr, "[ luasample: note: %.2f s of CPU time were not sampled: %s ]\n", (double)(all - cpu) / 1e9,
@@ -234,6 +242,7 @@ void ls_status_summary(struct ls_session *s)
                         print_wall(s, &sums);
                 }
                 print_suspended(s, &sums);
+                print_counted(s, &sums);
                 if (sums.samples)
                         print_cost(&sums);
                 print_pause(s);

@@ -64,6 +64,16 @@ static int tell(const struct ls_target *t, enum ls_out_op op, uint64_t a, uint64
         return ls_out_tell(t->out, &(struct ls_out_message){ .op = op, .target = t->number, .arg = { a, b } }, ret);
 }
 
+/* What it has counted comes after all that was sampled. */
+static void tell_exact(const struct ls_target *t)
+{
+        int fd = t->memory.exact_fd;
+
+        if (t->exact)
+                ls_out_tell(t->out, &(struct ls_out_message){ .op = LS_OUT_EXACT, .target = t->number, .arg = { t->exact },
+                                                              .fds = { fd > 0 ? fd : 0 } }, NULL);
+}
+
 /* With the rights that the process has now; after its end, that it had. */
 static void use_workers(struct ls_target *t)
 {
@@ -98,6 +108,7 @@ static int begin_there(struct ls_target *t, const struct ls_target_config *cfg)
         b.memory = t->memory;
         b.memory.shm = NULL;            /* where it is here is nobody's business */
         b.memory.watchers = NULL;
+        b.memory.exact_fd = -1;
         b.start_ns = cfg->start_ns;
         b.ordinal = cfg->ordinal;
         b.pid = (int32_t)t->pid;
@@ -112,6 +123,7 @@ int ls_target_begin(struct ls_target *t, pid_t pid, const struct ls_target_confi
         int err;
 
         t->pid = pid;
+        t->exact = cfg->o->events & LS_RECORD_EXACT;
         t->workers = cfg->workers;
         t->lent = cfg->lent;
         if (clock_getcpuclockid(pid, &t->clock) != 0)
@@ -212,6 +224,7 @@ void ls_target_finish(struct ls_target *t)
         t->end_ns = ls_clock_ns(CLOCK_MONOTONIC);
         ls_target_second(t);
         tell(t, LS_OUT_FINISH, (uint64_t)t->ended, 0, NULL);
+        tell_exact(t);
         use_thread_clocks(t);
         t->finished = 1;
 }

@@ -35,6 +35,7 @@ struct ls_target {
         int named;                              /* 0 = it has no name yet, and nothing was taken */
         uint64_t generation;                    /* of its memory: our own copy */
         struct ls_memory memory;
+        uint32_t exact;                         /* of the events asked for, those that are counted: LS_RECORD_* */
         struct ls_ticker *ticker;               /* NULL = the agent makes its ticks, or none are wanted */
         struct ls_watcher watcher;
         uint64_t watcher_cpu_ns;

@@ -111,7 +111,7 @@ void ls_totals_start(struct ls_session *s)
                 const struct ls_event_kind_info *k = ls_event_kind(event);
 
                 if (k && (s->o->events & (1u << k->asked)))
-                        ls_session_tell(s, LS_OUT_EVENT, event, s->o->interval_ns, 0);
+                        ls_session_tell(s, LS_OUT_EVENT, event, k->sampled ? s->o->interval_ns : 0, 0);
         }
         ls_totals_clocks(s);
 }

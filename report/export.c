@@ -150,7 +150,7 @@ static int write_one(struct ls_export_job *job, FILE *out, uint64_t ticks, unsig
                 .profile = r->profile, .labels = r->labels, .cells = job->cells, .n_cells = job->n_cells, .ticks = ticks,
                 .tags = job->tags.texts, .frame_of_location = job->frames->group_of, .frame_text = frame_text,
                 .ctx = job->frames, .n_frames = job->frames->n_groups, .interval_ns = r->profile->interval_ns,
-                .event = ls_event_name(r->filter->choice.id[0]), .from_ns = r->filter->from_ns,
+                .exact = ls_events_count(&r->filter->choice), .event = ls_event_name(r->filter->choice.id[0]), .from_ns = r->filter->from_ns,
                 .to_ns = r->filter->to_ns == UINT64_MAX ? 0 : r->filter->to_ns,
                 .part = part, .part_thread = thread, .dim_text = ls_export_dim_text, .rows = stream_rows,
                 .table = ls_export_table, .caller_ctx = job,

@@ -150,6 +150,17 @@ static void warn_of_labels(const struct ls_report_options *o, const struct ls_pr
         }
 }
 
+/* Counts have no time, and lie on no line of it. Returns 0 or -EINVAL after a line. */
+static int check_counted(const struct ls_report_options *o, const struct ls_event_choice *c)
+{
+        if (o->html || (o->exporter && (o->exporter->flags & LS_EXPORT_TIMELINE))) {
+                ls_error("%s: --event %s: counts have no time, which %s shows; see csv, collapsed, pprof, callgrind", o->command,
+                         ls_event_name(c->id[0]), o->html ? "the page" : o->exporter->name);
+                return -EINVAL;
+        }
+        return 0;
+}
+
 /* Everything between the options and the exit status. */
 static int run_report(const struct ls_report_options *o, struct ls_profile *p)
 {
@@ -158,10 +169,17 @@ static int run_report(const struct ls_report_options *o, struct ls_profile *p)
         struct ls_filter filter = { .stacks = NULL };
         struct ls_aggregate *events[LS_EVENTS_SHOWN] = { NULL };
         struct ls_report r = { .o = o, .profile = p };
+        struct ls_report_options counted;
         int error = ls_labels_new(p, o->full_path, &labels), status = LS_EXIT_FAIL;
 
         if (!error)
                 error = ls_filter_init(&filter, p, labels, &o->want);
+        if (!error && ls_events_count(&filter.choice)) {
+                counted = *o;
+                counted.raw = 1;        /* a number, not a share of a time */
+                r.o = &counted;
+                error = check_counted(o, &filter.choice);
+        }
         if (!error)
                 warn_of_labels(o, p);
         if (!error)

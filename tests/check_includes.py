@@ -20,11 +20,12 @@ import sys
 
 #   folder: (folders whose headers it may use, doors beside NAME/NAME.h)
 ROOMS = {
-    ".": ("cli daemon record record/worker report report/diff report/tui store", ""),
+    ".": ("cli daemon record record/worker report report/coverage report/diff report/tui store", ""),
     "formats/wire": ("", ""),
     "formats": ("formats/wire", ""),
     "formats/jit": ("formats/wire", ""),
     "formats/trace": ("formats formats/jit formats/wire", "reader.h reader_parts.h writer.h writer_parts.h"),
+    "formats/exact": ("formats/wire", ""),
     "formats/export": ("formats formats/wire", "firefox.h"),
     "formats/merge": ("formats formats/trace formats/wire", ""),
     "cli": ("formats", "command.h"),
@@ -35,7 +36,8 @@ ROOMS = {
     "libsample/libc": ("libsample libsample/handler libsample/inject", ""),
     "libsample/recording": ("formats/wire libsample libsample/handler libsample/inject libsample/libc", ""),
     "libsample/jit": ("libsample libsample/handler libsample/inject", ""),
-    "libsample/vm": ("formats/wire libsample libsample/handler libsample/jit libsample/recording", ""),
+    "libsample/exact": ("formats/wire libsample libsample/handler libsample/inject libsample/jit", "private.h update.h"),
+    "libsample/vm": ("formats/wire libsample libsample/exact libsample/handler libsample/jit libsample/recording", ""),
     "libsample/attach": ("formats/wire libsample libsample/handler "
         "libsample/inject libsample/libc libsample/recording libsample/vm", ""),
     "libsample/api": ("formats/wire libsample libsample/attach "
@@ -48,7 +50,7 @@ ROOMS = {
     "record/watch": ("formats/wire libsample libsample/handler libsample/vm", ""),
     "record/worker": ("formats/wire libsample/inject record/watch", ""),
     "record/native": ("formats/trace formats/wire record/process record/worker", ""),
-    "record/translate": ("formats/jit formats/trace formats/wire record/native record/process record/worker", ""),
+    "record/translate": ("formats/exact formats/jit formats/trace formats/wire record/native record/process record/worker", ""),
     "record/process": ("cli formats/wire record record/worker", ""),
     "record/tick": ("formats/wire libsample/inject record/process", ""),
     "record/attach": ("cli formats formats/wire record record/process record/worker", ""),
@@ -60,6 +62,7 @@ ROOMS = {
     "report/view": ("cli formats formats/trace formats/wire report/model", ""),
     "report/page": ("cli formats formats/trace formats/wire report/model report/view", ""),
     "report/tui": ("cli formats formats/trace formats/wire report/model report/options report/view", ""),
+    "report/coverage": ("cli formats formats/trace formats/wire report/model report/options", ""),
     "report/diff": ("cli formats formats/export formats/merge "
         "formats/trace report/model report/options report/page report/view", ""),
     "report": ("cli formats formats/export formats/merge formats/trace "

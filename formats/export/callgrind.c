@@ -13,6 +13,7 @@
 #include "formats/escape.h"
 #include "formats/export/export.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -282,7 +283,10 @@ static void put_cost(FILE *out, struct graph *g, uint32_t line, uint64_t ticks, 
                 fprintf(out, "+%u", line - g->last_line);
         else
                 fprintf(out, "-%u", g->last_line - line);
-        fprintf(out, " %" PRIu64 " %" PRIu64 "\n", ticks, us);
+        fprintf(out, " %" PRIu64, ticks);
+        if (!g->in->exact)
+                fprintf(out, " %" PRIu64, us);
+        fputc('\n', out);
         g->last_line = line;
         g->has_last = 1;
         if (is_self) {
@@ -360,15 +364,22 @@ static void put_graph(FILE *out, struct graph *g)
                 free(name);
         }
         put_info(out, g->p, "cmd", LS_INFO_COMMAND);
-        if (strcmp(g->in->event, "cpu"))
+        if (!g->in->exact && strcmp(g->in->event, "cpu"))
                 fprintf(out, "desc: Time: %s\n", g->in->event);
-        fprintf(out, "positions: line\nevents: Samples Microseconds\n");
+        fprintf(out, "positions: line\nevents: ");
+        if (g->in->exact)
+                fprintf(out, "%c%s\n", toupper((unsigned char)*g->in->event), g->in->event + 1);
+        else
+                fprintf(out, "Samples Microseconds\n");
         for (uint32_t f = 0; f <= root_function(g->p); f++) {
                 if ((cost < g->n_costs && g->costs[cost].function == f) ||
                     (edge < g->n_edges && g->edges[edge].caller == f))
                         put_block(out, g, f, &cost, &edge);
         }
-        fprintf(out, "\ntotals: %" PRIu64 " %" PRIu64 "\n", g->samples, g->us);
+        fprintf(out, "\ntotals: %" PRIu64, g->samples);
+        if (!g->in->exact)
+                fprintf(out, " %" PRIu64, g->us);
+        fputc('\n', out);
 }
 
 struct object {

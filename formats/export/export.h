@@ -51,6 +51,7 @@ struct ls_export {
         uint32_t n_frames;
         uint64_t interval_ns;
         const char *event;              /* what passed during a tick: "cpu" */
+        int exact;                      /* 1 = ticks are how often the event was counted, and no time */
         uint64_t from_ns, to_ns;        /* what --time leaves, of CLOCK_MONOTONIC; 0 = open */
         unsigned part;                  /* of LS_EXPORT_PARTS with --per-thread: number of the file; 0 = all threads */
         uint32_t part_thread;           /* whose part it is */

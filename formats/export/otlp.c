@@ -64,7 +64,7 @@ struct otlp {
         struct ls_buf *samples;         /* [n_processes] */
         struct known_string *strings;   /* no string is there twice */
         uint32_t n_strings, n_mappings, n_locations, n_functions, n_stacks, n_attributes;
-        uint32_t key[N_DIMS], thread_id_key, event, nanoseconds;        /* strings */
+        uint32_t key[N_DIMS], thread_id_key, event, unit;        /* strings */
         uint32_t frame_type[2];         /* attributes */
         /* Numbers in the dictionary by ours; 0 = not there yet. */
         uint32_t *mapping, *location, *function, *source, *stack;
@@ -185,7 +185,7 @@ static void put_keys(struct otlp *s)
                 s->key[i] = string(s, dims[i].key);
         s->thread_id_key = string(s, "thread.id");
         s->event = string(s, s->in->event);
-        s->nanoseconds = string(s, "nanoseconds");
+        s->unit = string(s, s->in->exact ? "1" : "nanoseconds");
         s->frame_type[0] = string_attribute(s, type, "lua");
         s->frame_type[1] = string_attribute(s, type, "native");
 }
@@ -350,7 +350,7 @@ static unsigned label_attributes(struct otlp *s, uint32_t label, uint32_t number
 
 static uint64_t to_ns(const struct ls_export *in, uint64_t ticks)
 {
-        unsigned __int128 ns = (unsigned __int128)ticks * in->interval_ns;
+        unsigned __int128 ns = (unsigned __int128)ticks * (in->exact ? 1 : in->interval_ns);
 
         return ns < INT64_MAX ? (uint64_t)ns : INT64_MAX;
 }
@@ -418,10 +418,10 @@ static void add_profile_facts(struct otlp *s, struct ls_buf *profile)
 
         for (int i = 0; i < 2; i++) {
                 ls_proto_u64(&s->inner, TYPE_TYPE, s->event);
-                ls_proto_u64(&s->inner, TYPE_UNIT, s->nanoseconds);
+                ls_proto_u64(&s->inner, TYPE_UNIT, s->unit);
                 ls_proto_message(profile, i ? PROFILE_PERIOD_TYPE : PROFILE_SAMPLE_TYPE, &s->inner);
         }
-        ls_proto_u64(profile, PROFILE_PERIOD, s->in->interval_ns < INT64_MAX ? s->in->interval_ns : 0);
+        ls_proto_u64(profile, PROFILE_PERIOD, s->in->exact ? 1 : s->in->interval_ns < INT64_MAX ? s->in->interval_ns : 0);
         ls_proto_fixed64(profile, PROFILE_TIME, start);
         ls_proto_u64(profile, PROFILE_DURATION, ls_profile_u64(s->p, LS_INFO_ELAPSED, 0));
 }

@@ -236,7 +236,8 @@ static void put_sample(struct pprof *s, const struct ls_export_cell *c)
                 ls_buf_varint(&s->packed, location_id(s, p->stacks[at].location));
         ls_proto_message(&s->message, SAMPLE_LOCATION, &s->packed);
         ls_buf_varint(&s->packed, c->ticks < INT64_MAX ? c->ticks : INT64_MAX);
-        ls_buf_varint(&s->packed, to_ns(s->in, c->ticks));
+        if (!s->in->exact)
+                ls_buf_varint(&s->packed, to_ns(s->in, c->ticks));
         ls_proto_message(&s->message, SAMPLE_VALUE, &s->packed);
         for (unsigned i = 0; i < N_DIMS; i++)
                 add_label(s, c, i);
@@ -285,12 +286,14 @@ static void put_head(struct pprof *s)
         nanoseconds = string(s, "nanoseconds");
         comment = string(s, "luasample " LS_VERSION);
         command = visible_string(s, ls_profile_str(s->p, LS_INFO_COMMAND));
-        put_type(s, PROFILE_SAMPLE_TYPE, samples, count);
-        put_type(s, PROFILE_SAMPLE_TYPE, event, nanoseconds);
-        put_type(s, PROFILE_PERIOD_TYPE, event, nanoseconds);
+        if (!s->in->exact)
+                put_type(s, PROFILE_SAMPLE_TYPE, samples, count);
+        put_type(s, PROFILE_SAMPLE_TYPE, event, s->in->exact ? count : nanoseconds);
+        if (!s->in->exact)
+                put_type(s, PROFILE_PERIOD_TYPE, event, nanoseconds);
         put_mapping(s, NULL, runtime.len ? runtime : (struct ls_str){ "Lua", 3 });
         add_times(s, &s->element);
-        ls_proto_u64(&s->element, PROFILE_PERIOD, s->in->interval_ns <= INT64_MAX ? s->in->interval_ns : 0);
+        ls_proto_u64(&s->element, PROFILE_PERIOD, !s->in->exact && s->in->interval_ns <= INT64_MAX ? s->in->interval_ns : 0);
         ls_proto_u64(&s->element, PROFILE_COMMENT, comment);
         ls_proto_u64(&s->element, PROFILE_COMMENT, command);
         ls_proto_u64(&s->element, PROFILE_DEFAULT_SAMPLE_TYPE, event);

@@ -7,7 +7,7 @@
 #include "formats/wire/ring.h"
 
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
-#define LS_SHM_VERSION 10u
+#define LS_SHM_VERSION 11u
 #define LS_SHM_COUNTERS 4096u           /* offset of the counters, struct ls_counter[LS_COUNTERS] */
 /* Offset of the rings: see ls_ring_offset. */
 #define LS_SHM_RINGS   (LS_SHM_COUNTERS + LS_COUNTERS * sizeof(struct ls_counter))
@@ -75,7 +75,7 @@ struct ls_shm {
         uint8_t engine;                 /* enum ls_engine_kind */
         uint8_t jit_leaf;               /* enum ls_jit_leaf */
         uint8_t native;                 /* 1 = native stacks are wanted */
-        uint8_t pad0;
+        uint8_t exact;                  /* enum ls_exact_want */
         uint32_t native_bytes;          /* most of a native stack that is copied */
         _Atomic uint32_t root_pid;      /* the process to record; 0 = any that takes it from the registry, and puts itself here
                                          * when all that it says below is there */
@@ -83,7 +83,7 @@ struct ls_shm {
         int32_t registry_fd;            /* the recorder's descriptor of the registry, -1 = children are not followed */
         uint64_t registry_generation;
         uint32_t small_size;            /* bytes of records in each ring but the first */
-        uint32_t pad1;
+        int32_t exact_fd;               /* the recorder's descriptor of the memory of counts (wire/exact.h); -1 = there is none */
 
         /* recorder writes */
         _Atomic uint64_t heartbeat_ns;  /* CLOCK_MONOTONIC, at least every 500 ms */

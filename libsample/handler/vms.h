@@ -15,6 +15,7 @@ typedef struct lua_State lua_State;
 
 #define LS_VMS_MOST 4096u               /* VMs at a time; the time of more is that of no VM, and a notice says so */
 
+struct ls_exact;
 struct ls_jit;
 struct ls_thread;
 struct ls_vm_labels;
@@ -29,6 +30,7 @@ struct ls_vm {
         uint8_t engine;                 /* LS_ENGINE_WALK or LS_ENGINE_HOOK */
         uint8_t jit_leaf;               /* enum ls_jit_leaf */
         struct ls_jit *jit;             /* its traces, NULL = not watched (jit/jit.h) */
+        struct ls_exact *exact;         /* counts its bytecodes, NULL = nobody does (exact/exact.h) */
         struct ls_vm_labels *labels;    /* NULL until it gives the first label (handler/labels.h) */
         struct ls_vm_ready *ready;      /* NULL until a coroutine is marked (handler/ready.h) */
         struct ls_vm_zones *zones;      /* NULL until it requires jit.zone (handler/zones.h) */

@@ -90,8 +90,7 @@ static const char *check_branches(const uint8_t *entry, size_t size, int guess, 
         return NULL;
 }
 
-/* Moves the instruction at code to *to. Relative operands are widened and corrected. */
-static int move_insn(const uint8_t *code, const struct ls_insn *insn, uint8_t **to)
+int ls_patch_move(const uint8_t *code, const struct ls_insn *insn, uint8_t **to)
 {
         uint8_t *p = *to;
         const uint8_t *target;
@@ -131,15 +130,15 @@ static const char *make_trampoline(const uint8_t *entry, size_t n, uint8_t *to)
         struct ls_insn insn;
 
         for (size_t at = 0; at < n; at += insn.length) {
-                if (ls_decode(entry + at, 15, &insn) < 0 || move_insn(entry + at, &insn, &to) < 0)
+                if (ls_decode(entry + at, 15, &insn) < 0 || ls_patch_move(entry + at, &insn, &to) < 0)
                         return "its first instructions cannot be moved";
         }
         put_far_jump(to, entry + n);
         return NULL;
 }
 
-/* A page within reach of all the targets. Below them first: what lies above a program is its heap's room to grow. */
-static uint8_t *map_near(uintptr_t low, uintptr_t high)
+/* Memory within reach of all the targets. Below them first: what lies above a program is its heap's room to grow. */
+static uint8_t *map_near(uintptr_t low, uintptr_t high, size_t size, int prot)
 {
         static const struct { int64_t step, limit; } ways[] = {
                 { -0x10000, 64 }, { -0x100000, 256 }, { -0x1000000, 120 }, { 0x1000000, 120 },
@@ -153,18 +152,23 @@ static uint8_t *map_near(uintptr_t low, uintptr_t high)
 
                         if (ways[i].step < 0 && (uintptr_t)(-ways[i].step * k) + 0x10000 > low)
                                 break;
-                        if ((int64_t)(high - want) > REACH - (int64_t)PAGE ||
-                            (int64_t)(want - low) > REACH - (int64_t)PAGE)
+                        if ((int64_t)(high - want) > REACH - (int64_t)size ||
+                            (int64_t)(want - low) > REACH - (int64_t)size)
                                 break;
-                        p = mmap((void *)want, PAGE, PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+                        p = mmap((void *)want, size, prot,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
                         if (p == (void *)want)
                                 return p;
                         if (p != MAP_FAILED)    /* an old kernel took the address as a hint */
-                                munmap(p, PAGE);
+                                munmap(p, size);
                 }
         }
         return NULL;
+}
+
+void *ls_patch_reserve(uintptr_t target, size_t size)
+{
+        return map_near(target, target, size, PROT_NONE);
 }
 
 /* Stores n bytes, JUMP_LEN at most, over those at entry in one store where 8 or 16 aligned bytes hold them: a thread
@@ -354,7 +358,7 @@ static uint8_t *make_page(struct ls_patch *patches, size_t n)
                 if (target && target > high)
                         high = target;
         }
-        return high ? map_near(low, high) : NULL;
+        return high ? map_near(low, high, PAGE, PROT_READ | PROT_WRITE) : NULL;
 }
 
 size_t ls_patch_install(struct ls_patch *patches, size_t n, int prot, int single_threaded)

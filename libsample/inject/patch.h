@@ -6,6 +6,9 @@
 #define LS_PATCH_H
 
 #include <stddef.h>
+#include <stdint.h>
+
+struct ls_insn;
 
 struct ls_patch {
         const char *name;               /* for messages */
@@ -35,6 +38,11 @@ extern void (*ls_patch_let_go)(void);
 size_t ls_patch_install(struct ls_patch *patches, size_t n, int prot, int single_threaded);
 /* Puts the replaced bytes back. The trampolines stay, for threads that are in them and for the next installation. */
 void ls_patch_remove(struct ls_patch *patches, size_t n, int prot);
+/* Writes the instruction at code to *to, with relative operands widened and corrected, and sets *to behind it: 15 bytes at most.
+ * Returns 0; -ENOSYS for one that cannot be moved; -ERANGE where its target is out of reach. */
+int ls_patch_move(const uint8_t *code, const struct ls_insn *insn, uint8_t **to);
+/* Addresses within reach of a 32-bit displacement from target, mapped without access; NULL = there is no room. */
+void *ls_patch_reserve(uintptr_t target, size_t size);
 /* In a forked child: entries that the parent was about to replace are as they were. */
 void ls_patch_after_fork(struct ls_patch *patches, size_t n);
 

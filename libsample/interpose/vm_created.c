@@ -13,6 +13,7 @@
 #include "libsample/recording/notice.h"
 #include "libsample/recording/threads.h"
 #include "libsample/recording/tick_action.h"
+#include "libsample/vm/counting.h"
 #include "libsample/vm/probe.h"
 #include "libsample/vm/profiler.h"
 #include "libsample/vm/runtime.h"
@@ -44,16 +45,22 @@ static const char *begin(struct ls_vm *vm, lua_State *L)
 {
         static const char *said_walk, *said_check, *said_map;
         const char *why;
+        int counted;
 
         vm->engine = engine_for_new_vm(&why);
         if (why)
                 say_once(&said_walk, "the stacks are read at LuaJIT's safe points (engine hook): %s", why);
         vm->jit_leaf = ls_agent.shm->jit_leaf;
+        counted = ls_counting_begin(vm, L);
         if (vm->engine == LS_ENGINE_HOOK)
-                return ls_profiler_start(vm);
+                return ls_agent.shm->bare_tick == 2 ? NULL : ls_profiler_start(vm);
         if (vm->jit_leaf == LS_JIT_LEAF_CHECK && (why = ls_profiler_start(vm)))
                 say_once(&said_check, "--jit-leaf check has no effect for a VM: %s", why);
-        ls_jit_open(vm, L);
+        if (ls_agent.shm->bare_tick == 2)       /* no place in compiled code is asked for */
+                vm->jit_leaf = LS_JIT_LEAF_ROOT;
+        if (counted || ls_agent.shm->bare_tick != 2)
+                ls_jit_open(vm, L);
+        ls_counting_check(vm, L);
         if (vm->jit_leaf == LS_JIT_LEAF_MAP && (why = ls_jit_why_not()))
                 say_once(&said_map, "compiled code is shown by the function that its trace starts in: %s", why);
         atomic_fetch_add(&ls_agent.shm->nvms_walk, 1);

@@ -27,6 +27,8 @@ static const char jit_key, handler_keys[LS_JIT_NEVENTS];
 static struct ls_jit *unused;           /* closed ones: a finalizer that lua_close runs may still raise an event */
 static pthread_mutex_t unused_lock = PTHREAD_MUTEX_INITIALIZER;
 
+struct ls_jit_listener ls_jit_listener;
+
 static void account(struct ls_jit *jit, uint64_t ns)
 {
         atomic_fetch_add(&ls_agent.shm->own_hook_ns, jit->own_ns + ns);
@@ -143,7 +145,10 @@ static int on_record(lua_State *L)
                 if (t)
                         ls_thread_enter(t);     /* a tick in here is one of the compiler's */
                 start = ++jit->timed % TIMED_EVERY ? 0 : ls_now_ns();
-                record(jit, L);
+                if (jit->map)
+                        record(jit, L);
+                if (jit->vm->exact)
+                        ls_jit_listener.record(jit->vm->exact, L);
                 if (start && (start = ls_now_ns() - start) < LOST_CPU_NS)
                         jit->own_ns += start * TIMED_EVERY;
                 if (t) {
@@ -205,6 +210,8 @@ static void trace_event(struct ls_jit *jit, lua_State *L)
 
         if (!what)
                 return;
+        if (jit->vm->exact)
+                ls_jit_listener.trace(jit->vm->exact, L, what);
         if (!strcmp(what, "start"))
                 on_start(jit, L);
         else if (!strcmp(what, "stop"))
@@ -225,6 +232,12 @@ static int on_trace(lua_State *L)
                         return 0;
         }
         return chain(L, LS_JIT_TRACE);
+}
+
+/* The first of the events that are listened to: "record" is called for each bytecode. */
+static enum ls_jit_event_kind first_event(const struct ls_jit *jit)
+{
+        return jit->map || jit->vm->exact ? LS_JIT_RECORD : LS_JIT_TRACE;
 }
 
 /* The watch of L's VM, NULL = it has none. Leaves the stack as it was. */
@@ -276,7 +289,7 @@ int ls_jit_on_attach(lua_State *L)
         if (type <= LS_LUA_TNIL)
                 detach(jit, L);
         name = type == LS_LUA_TSTRING ? ls_lua.lua_tolstring(L, 2, NULL) : "";
-        for (int event = jit->map ? LS_JIT_RECORD : LS_JIT_TRACE; event < LS_JIT_NEVENTS; event++)
+        for (int event = (int)first_event(jit); event < LS_JIT_NEVENTS; event++)
                 if (!strcmp(name, event_names[event])) {
                         ls_lua.lua_pushvalue(L, 1);
                         set_handler(L, event);
@@ -296,7 +309,7 @@ static int attach_ours(lua_State *L)
         ls_lua.lua_pushlightuserdata(L, (void *)&jit_key);
         ls_lua.lua_pushlightuserdata(L, jit);
         ls_lua.lua_rawset(L, LS_LUA_REGISTRYINDEX);
-        for (int event = jit->map ? LS_JIT_RECORD : LS_JIT_TRACE; event < LS_JIT_NEVENTS; event++) {
+        for (int event = (int)first_event(jit); event < LS_JIT_NEVENTS; event++) {
                 ls_lua.lua_pushcclosure(L, ls_jit_facts.attach, 0);
                 ls_lua.lua_pushlightuserdata(L, jit);
                 ls_lua.lua_pushcclosure(L, handlers[event], 1);

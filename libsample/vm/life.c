@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "libsample/exact/exact.h"
 #include "libsample/handler/clock.h"
 #include "libsample/handler/guard.h"
 #include "libsample/handler/jit_send.h"
@@ -149,6 +150,8 @@ void ls_engine_vm_closed(lua_State *L, struct ls_vm *vm, uint32_t vm_id)
         if (vm && vm->vm_id == vm_id)
                 ls_vms_withdraw(vm);
         ls_vms_unlock(&mask);
+        if (vm_id && ls_vm_facts.ok)
+                ls_exact_closed((const char *)L + ls_vm_facts.main_to_global, vm_id);
         ls_profiler_vm_closed(L);
         if (!ls_vms_live() && atomic_load(&ls_agent.shm->nvms))
                 ls_runtime_set_state(LS_AGENT_DONE);
@@ -204,6 +207,7 @@ void ls_engine_after_fork_child(void)
         ls_vms_after_fork();
         ls_tick_action_give_up();
         ls_jit_after_fork();
+        ls_exact_after_fork();
         may_go_on = ls_threads_after_fork_child() && ls_vms_live();
 }
 

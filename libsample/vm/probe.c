@@ -3,6 +3,7 @@
 #include "libsample/vm/probe.h"
 
 #include "libsample/agent.h"
+#include "libsample/exact/exact.h"
 #include "libsample/handler/names_search.h"
 #include "libsample/jit/jit.h"
 #include "libsample/lua_debug.h"
@@ -364,6 +365,8 @@ static int read_builtins(lua_State *L)
 static int probe_jit(lua_State *L)
 {
         ls_jit_probe(L);
+        if (ls_agent.shm && ls_agent.shm->exact)
+                ls_exact_probe(L);
         return 0;
 }
 

@@ -127,6 +127,7 @@ struct ls_vm *ls_vms_reserve(lua_State *L, const char *global)
                 vm->main = L;
                 vm->vm_id = ++next_vm_id;
                 vm->jit = NULL;
+                vm->exact = NULL;
                 vm->zones = NULL;
                 vm->labels = NULL;
                 vm->lent = 0;

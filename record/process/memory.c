@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "formats/wire/exact.h"
 #include "record/process/descriptors.h"
 
 uint64_t ls_memory_generation(void)
@@ -18,6 +19,13 @@ uint64_t ls_memory_generation(void)
                 if (getrandom(&g, sizeof(g), 0) != sizeof(g))
                         g = ((uint64_t)getpid() << 32) ^ (uintptr_t)&g;
         return g;
+}
+
+static uint8_t exact_want(const struct ls_record_options *o)
+{
+        uint32_t events = o->events & LS_RECORD_EXACT;
+
+        return !events ? LS_EXACT_NOTHING : events == LS_RECORD_COVERAGE ? LS_EXACT_COVERAGE : LS_EXACT_ALL;
 }
 
 static void fill(struct ls_memory *m, const struct ls_record_options *o)
@@ -41,6 +49,8 @@ static void fill(struct ls_memory *m, const struct ls_record_options *o)
         s->bare_tick = o->bare_tick;
         s->engine = o->engine;
         s->jit_leaf = o->jit_leaf;
+        s->exact = exact_want(o);
+        s->exact_fd = m->exact_fd;
         s->native = o->native_bytes != 0;
         s->native_bytes = o->native_bytes;
         s->recorder_pid = (uint32_t)getpid();
@@ -96,10 +106,27 @@ int ls_memory_share(size_t size, void **ret_map)
         return share_file(ls_fd_above_stdio(fd < 0 ? -errno : fd), size, ret_map);
 }
 
+/* A sparse file, of which only what is counted takes room. Without one nothing is counted, and the summary says so. */
+static int share_exact(const struct ls_record_options *o)
+{
+        int fd = exact_want(o) ? memfd_create("luasample-counts", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
+
+        if (fd < 0)
+                return -1;
+        fd = ls_fd_above_stdio(fd);
+        if (fd >= 0 && ftruncate(fd, (off_t)LS_EXACT_SIZE) == 0 &&
+            fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+                return fd;
+        if (fd >= 0)
+                close(fd);
+        return -1;
+}
+
 /* What the memory of the sizes in m, mapped at map, begins with. */
 static void begin(struct ls_memory *m, const struct ls_record_options *o, void *map)
 {
         m->shm = map;
+        m->exact_fd = share_exact(o);
         fill(m, o);
         /* The memory is sparse: a ring that no thread has used costs nothing, and has no size yet. */
         ls_memory_ring(m, 0)->size = m->ring_size;
@@ -192,6 +219,9 @@ void ls_memory_done(struct ls_memory *m)
                 munmap(m->shm, m->size);
         if (m->fd >= 0)
                 close(m->fd);
+        if (m->shm && m->exact_fd >= 0)
+                close(m->exact_fd);
+        m->exact_fd = -1;
         m->shm = NULL;
         m->fd = -1;
 }

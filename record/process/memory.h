@@ -19,6 +19,7 @@ enum ls_ring_role {
 };
 
 struct ls_memory {
+        int exact_fd;                   /* the memory of exact counts (wire/exact.h), which we do not map; -1 = none is wanted */
         int fd;                         /* close-on-exec; the agent opens it as /proc/PID/fd/FD */
         struct ls_shm *shm;
         size_t size;

@@ -124,6 +124,7 @@ struct ls_translate {
         uint32_t notices, marks;
         uint64_t marks_dropped;         /* beyond the most that are kept */
         struct ls_counts counts;
+        uint64_t counted, counted_compiled;     /* bytecodes: exact.c */
 };
 
 static inline uint32_t ls_translate_lookup(const uint32_t *table, uint32_t n, uint32_t id)

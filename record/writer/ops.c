@@ -208,6 +208,16 @@ static int do_FINISH(struct ls_serve *s, struct message *m)
         return 0;
 }
 
+static int do_EXACT(struct ls_serve *s, struct message *m)
+{
+        struct ls_taken *t = target_of(s, m->head->target);
+
+        if (!t)
+                return -EPROTO;
+        ls_taken_exact(t, m->fds[0], (uint32_t)m->head->arg[0]);
+        return 0;
+}
+
 static int do_TOTALS(struct ls_serve *s, struct message *m)
 {
         const struct ls_taken *t = target_of(s, m->head->target);

@@ -5,6 +5,7 @@
 
 #include "formats/wire/clock.h"
 #include "record/translate/counts.h"
+#include "record/translate/exact.h"
 
 #define WAKE_MIN_NS 1000000ull
 #define WAKE_FIRST_NS 10000000ull
@@ -105,6 +106,8 @@ static void publish(const struct ls_taken *t)
         c->suspended_ticks = x->suspended_ticks;
         c->ready_ticks = x->ready_ticks;
         c->source_bytes = x->sources.written_bytes;
+        c->exact = x->counted;
+        c->exact_compiled = x->counted_compiled;
         c->abandoned = t->drain.abandoned;
         c->bad_records = t->drain.bad_records + x->bad_records;
         c->text_cut = x->sources.text_cut;
@@ -178,4 +181,10 @@ void ls_taken_finish(struct ls_taken *t, uint64_t now_ns)
         ls_translate_finish(&t->translate);
         publish(t);
         t->finished = 1;
+}
+
+void ls_taken_exact(struct ls_taken *t, int fd, uint32_t events)
+{
+        ls_exact_finish(&t->translate, fd, events);
+        publish(t);
 }

@@ -40,5 +40,7 @@ void ls_taken_clocks(struct ls_taken *t, uint64_t now_ns);
 void ls_taken_settle(struct ls_taken *t, uint64_t now_ns, int native);
 /* The last records and names are in the trace. */
 void ls_taken_finish(struct ls_taken *t, uint64_t now_ns);
+/* After that: what it has counted, in the memory of fd; -1 = it has none. events: as ls_exact_finish. */
+void ls_taken_exact(struct ls_taken *t, int fd, uint32_t events);
 
 #endif

@@ -61,6 +61,7 @@ struct ls_out_begin {
 struct ls_counted {
         _Atomic uint64_t samples, sample_ticks, wall_ticks, suspended_ticks, ready_ticks, source_bytes;
         _Atomic uint64_t abandoned, bad_records, text_cut, definition_missing, native_cut, map_missing;
+        _Atomic uint64_t exact, exact_compiled; /* instructions that were counted */
 };
 
 struct ls_out_figures {                 /* the page: the writer writes it, the recorder reads it */

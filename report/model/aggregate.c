@@ -15,6 +15,8 @@
 #define uthash_nonfatal_oom(elt) ((elt)->failed = 1)
 #include <uthash.h>
 
+#define ALL_OF_THEM 1e30                /* samples: what is counted has no margin */
+
 struct entry {                          /* a cell in the hash */
         struct ls_cell cell;
         struct key {                    /* without padding: it is compared as bytes */
@@ -108,6 +110,8 @@ static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
 
         s->a->ticks += b->weight[i];
         s->sample_weight += b->weight[i];
+        if (s->a->could && ls_event_is_exact(b->event[i]))
+                s->a->could[b->stack[i]] = 1;
         if (!s->dims) {
                 s->a->self[b->stack[i]] += b->weight[i];
                 return 0;
@@ -128,7 +132,7 @@ static uint32_t take_plain_rows(struct pass *s, const struct ls_sample_block *b)
         int each_seen = b->n && (b->flags[0] & LS_SAMPLE_OFF_CPU);
         double squares = 0;
 
-        if (s->dims || b->n < 2 || !b->same_event || !b->same_flags || (b->flags[0] & LS_SAMPLE_CONT))
+        if (s->dims || s->a->could || b->n < 2 || !b->same_event || !b->same_flags || (b->flags[0] & LS_SAMPLE_CONT))
                 return 0;
         end_sample(s);
         for (uint32_t i = 0; i < b->n - 1; i++) {
@@ -195,6 +199,14 @@ static int make_cells(struct pass *s)
         return 0;
 }
 
+static int are_counted(const struct ls_filter *f)
+{
+        for (unsigned event = 1; event < LS_EVENT_NEXT; event++)
+                if (f->events[event] && ls_event_is_exact(event))
+                        return 1;
+        return 0;
+}
+
 int ls_aggregate_new(struct ls_profile *p, const struct ls_filter *f, unsigned dims, struct ls_aggregate **ret)
 {
         struct pass s = { .p = p, .f = f, .dims = dims };
@@ -203,13 +215,17 @@ int ls_aggregate_new(struct ls_profile *p, const struct ls_filter *f, unsigned d
         s.a = calloc(1, sizeof(*s.a));
         if (s.a)
                 s.a->self = calloc((size_t)p->n_stacks + 1, sizeof(*s.a->self));
+        if (s.a && s.a->self && are_counted(f) && !(s.a->could = calloc((size_t)p->n_stacks + 1, 1))) {
+                ls_aggregate_free(s.a);
+                return -ENOMEM;
+        }
         if (dims)
                 s.last = calloc((size_t)p->n_stacks + 1, sizeof(*s.last));
         if (s.a && s.a->self && (s.last || !dims))
                 r = ls_profile_samples(p, f->columns | (dims & LS_DIM_TRACE ? LS_COL_TRACE : 0), take_block, &s);
         if (!r) {
                 end_sample(&s);
-                s.a->effective = s.sum_squares > 0 ? s.sum * s.sum / s.sum_squares : 0;
+                s.a->effective = s.a->could ? ALL_OF_THEM : s.sum_squares > 0 ? s.sum * s.sum / s.sum_squares : 0;
                 r = make_cells(&s);
         }
         HASH_CLEAR(hh, s.hash);
@@ -233,6 +249,7 @@ void ls_aggregate_free(struct ls_aggregate *a)
         if (!a)
                 return;
         free(a->self);
+        free(a->could);
         free(a->cells);
         free(a);
 }

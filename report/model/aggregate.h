@@ -11,6 +11,7 @@ struct ls_aggregate {
         uint64_t *self;                 /* [n_stacks] ticks that ended in each stack, filtered */
         struct ls_cell *cells;          /* the same, told apart by the dims asked for; without ticks = 0 */
         size_t n_cells;
+        uint8_t *could;                 /* [n_stacks] of events that are counted: 1 = it has rows, without weight too. Else NULL */
         uint64_t ticks;                 /* after filters */
         uint64_t samples;
         double effective;               /* samples of equal weight that would be as certain: (sum w)^2 / sum w^2 */

@@ -22,7 +22,7 @@ const char *ls_event_name(uint8_t id)
 static const char *not_a_name(void)
 {
         static char sentence[LS_EVENT_NAMES + 64];
-        char names[LS_EVENT_NAMES], *last = strrchr(ls_event_names(ls_event_is_time, names), ',');
+        char names[LS_EVENT_NAMES], *last = strrchr(ls_event_names(ls_event_is_shown, names), ',');
 
         if (last)
                 *last = 0;
@@ -35,7 +35,7 @@ const char *ls_events_parse(const char *text, struct ls_event_choice *ret)
 {
         for (const char *p = text;;) {
                 size_t len = strcspn(p, ",");
-                uint8_t id = ls_event_of_name(ls_event_is_time, p, len);
+                uint8_t id = ls_event_of_name(ls_event_is_shown, p, len);
 
                 if (!id)
                         return not_a_name();
@@ -59,7 +59,7 @@ int ls_events_have(const struct ls_profile *p, uint8_t id)
 int ls_events_besides_cpu(const struct ls_profile *p)
 {
         for (uint32_t i = 0; i < p->n_events; i++)
-                if (p->events[i].id != LS_EVENT_CPU && ls_event_is_time(p->events[i].id))
+                if (p->events[i].id != LS_EVENT_CPU && ls_event_is_shown(p->events[i].id))
                         return 1;
         return 0;
 }
@@ -70,12 +70,21 @@ const struct ls_event_kind_info *ls_events_settle(const struct ls_profile *p, st
                 if (!ls_events_have(p, c->id[i]))
                         return ls_event_kind(c->id[i]);
         if (!c->n) {
-                int only_wall = !ls_events_have(p, LS_EVENT_CPU) && ls_events_have(p, LS_EVENT_WALL);
+                static const uint8_t first[] = { LS_EVENT_CPU, LS_EVENT_WALL, LS_EVENT_LINES, LS_EVENT_INSTRUCTIONS, LS_EVENT_CALLS,
+                                                 LS_EVENT_COVERAGE };
 
                 c->n = 1;
-                c->id[0] = only_wall ? LS_EVENT_WALL : LS_EVENT_CPU;
+                c->id[0] = LS_EVENT_CPU;
+                for (size_t i = sizeof(first); i-- > 0;)
+                        if (ls_events_have(p, first[i]))
+                                c->id[0] = first[i];
         }
         return NULL;
+}
+
+int ls_events_count(const struct ls_event_choice *c)
+{
+        return ls_event_is_exact(c->id[0]);
 }
 
 int ls_events_wait(const struct ls_event_choice *c)

@@ -21,11 +21,14 @@ const struct ls_event_kind_info *ls_events_settle(const struct ls_profile *p, st
 
 const char *ls_event_name(uint8_t id);
 int ls_events_have(const struct ls_profile *p, uint8_t id);
-/* Whether the trace has other times than that on a CPU, so that a view has to say which it shows. */
+/* Whether the trace has other events than the time on a CPU, so that a view has to say which it shows. */
 int ls_events_besides_cpu(const struct ls_profile *p);
 /* 1 = its rows are of coroutines that wait beside each other: they add up to more than the time that passed, and lie on no
  * line of time. */
 int ls_event_overlaps(uint8_t id);
+
+/* 1 = what is shown, or shown first, is counted each time that it happens: not a time, and without a margin. */
+int ls_events_count(const struct ls_event_choice *choice);
 
 /* 1 = what is shown is one such event: all stacks end in coroutine.yield, and what tells them apart is who called it. */
 int ls_events_wait(const struct ls_event_choice *choice);

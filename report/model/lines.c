@@ -63,24 +63,33 @@ static size_t choose_functions(struct ls_lines *l, const char *what)
         return n;
 }
 
-/* Ticks by source and line, sorted and merged. */
+/* The line that a stack ended in, as number n. Returns 1, or 0: it is none that is wanted. */
+static unsigned add_line(struct ls_lines *l, size_t n, uint32_t stack, uint64_t ticks)
+{
+        const struct ls_profile *p = l->r->profile;
+        const struct ls_location *at = &p->locations[p->stacks[stack].location];
+        const struct ls_function *f = &p->functions[at->function];
+
+        if (f->kind != LS_FUNC_LUA || !f->source || (l->wanted && !l->wanted[at->function]))
+                return 0;
+        l->lines[n] = (struct ls_line){ f->source, at->line, !at->line && !f->last_line, ticks };
+        return 1;
+}
+
+/* Ticks by source and line, sorted and merged. Lines without ticks are those that were never executed. */
 static int collect(struct ls_lines *l)
 {
         const struct ls_profile *p = l->r->profile;
         const struct ls_aggregate *a = l->r->aggregate;
         size_t n = 0;
 
-        l->lines = malloc((a->n_cells + 1) * sizeof(*l->lines));
+        l->lines = malloc((a->n_cells + (a->could ? p->n_stacks : 0) + (size_t)1) * sizeof(*l->lines));
         if (!l->lines)
                 return -ENOMEM;
-        for (size_t i = 0; i < a->n_cells; i++) {
-                const struct ls_location *at = &p->locations[p->stacks[a->cells[i].stack].location];
-                const struct ls_function *f = &p->functions[at->function];
-
-                if (f->kind != LS_FUNC_LUA || !f->source || (l->wanted && !l->wanted[at->function]))
-                        continue;
-                l->lines[n++] = (struct ls_line){ f->source, at->line, !at->line && !f->last_line, a->cells[i].ticks };
-        }
+        for (size_t i = 0; i < a->n_cells; i++)
+                n += add_line(l, n, a->cells[i].stack, a->cells[i].ticks);
+        for (uint32_t i = 0; a->could && i < p->n_stacks; i++)
+                n += a->could[i] ? add_line(l, n, i, 0) : 0;
         qsort(l->lines, n, sizeof(*l->lines), by_line);
         for (size_t i = 0; i < n; i++) {
                 if (l->n_lines && by_line(&l->lines[l->n_lines - 1], &l->lines[i]) == 0)

@@ -259,7 +259,7 @@ static int add_totals(struct making *m)
         for (uint32_t i = 0; i < g->n_groups; i++)
                 if (total[i])
                         r->rows[r->n_rows++] = (struct ls_row){ .id = i, .total = total[i] };
-        r->has_total = 1;
+        r->has_total = !m->a->could;    /* what is counted has no callers: its total is not known */
 out:
         free(total);
         return error;

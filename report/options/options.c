@@ -371,8 +371,8 @@ static int settle(struct ls_report_options *o)
                 ls_error("%s: one view at a time: --split, --tree, --stacks, --annotate, --html or --format", command);
                 return -EINVAL;
         }
-        if (o->want.events.n > 1 && (views || o->by[1] || o->depth > 1)) {
-                ls_error("%s: --event with several events goes with the flat view, of one level", command);
+        if (o->want.events.n > 1 && ((views && !o->annotate) || o->by[1] || o->depth > 1)) {
+                ls_error("%s: --event with several events goes with the flat view, of one level, and with --annotate", command);
                 return -EINVAL;
         }
         if (o->exporter && o->json) {

@@ -12,19 +12,63 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LEAST_WIDTH 9                   /* of a column of counts or times */
 #define CONTEXT 3                       /* lines around a hot one, as -jp=a */
 
-static int find_lines(struct ls_lines *l, const struct ls_report *r)
-{
-        int error = ls_lines_init(l, r, r->o->annotate_what);
+/* Of one event; the first one says which files and lines are shown. */
+struct column {
+        struct ls_report r;             /* with the event's aggregate */
+        struct ls_lines l;
+        int exact;                      /* it is counted */
+        int width;
+};
 
+struct listing {
+        struct column columns[LS_EVENTS_SHOWN];
+        unsigned n;
+};
+
+static const struct ls_lines *first_of(const struct listing *a)
+{
+        return &a->columns[0].l;
+}
+
+static void listing_done(struct listing *a)
+{
+        for (unsigned e = 0; e < a->n; e++)
+                ls_lines_done(&a->columns[e].l);
+}
+
+static int listing_init(struct listing *a, const struct ls_report *r)
+{
+        int error = 0;
+
+        memset(a, 0, sizeof(*a));
+        for (unsigned e = 0; !error && e < r->filter->choice.n; e++) {
+                struct column *c = &a->columns[a->n++];
+
+                c->r = *r;
+                c->r.aggregate = r->events[e];
+                c->width = (int)strlen(ls_event_name(r->filter->choice.id[e]));
+                c->width = c->width > LEAST_WIDTH ? c->width : LEAST_WIDTH;
+                c->exact = ls_event_is_exact(r->filter->choice.id[e]);
+                error = ls_lines_init(&c->l, &c->r, r->o->annotate_what);
+                if (e && error == -ENOENT)
+                        error = 0;
+        }
         if (error == -ENOENT)
                 ls_error("report: --annotate='%s': no such file or function in this trace "
                          "(luasample report --by module lists files)", r->o->annotate_what);
         return error;
 }
 
-/* Ticks of each line that is hot enough to be shown: by line number, 0 = not shown. */
+/* Every line that could be executed is shown of what is counted; of a time, those with enough of it. */
+static int is_hot(const struct ls_report *r, uint64_t ticks)
+{
+        return ls_events_count(&r->filter->choice) || !ls_below_min(r, ticks, r->aggregate->ticks);
+}
+
+/* Ticks of each line that is hot enough to be shown, plus 1: by line number, 0 = not shown. */
 static uint64_t *hot_lines(const struct ls_lines *l, const struct ls_line_file *f, uint32_t n_lines)
 {
         uint64_t *hot = calloc((size_t)n_lines + 2, sizeof(*hot));
@@ -32,10 +76,34 @@ static uint64_t *hot_lines(const struct ls_lines *l, const struct ls_line_file *
         for (size_t i = f->first; hot && i < f->first + f->n; i++) {
                 const struct ls_line *line = &l->lines[i];
 
-                if (line->line && line->line <= n_lines && !ls_below_min(l->r, line->ticks, l->r->aggregate->ticks))
-                        hot[line->line] = line->ticks;
+                if (line->line && line->line <= n_lines && is_hot(l->r, line->ticks))
+                        hot[line->line] = line->ticks + 1;
         }
         return hot;
+}
+
+/* The line in this column, NULL = there it has none. */
+static const struct ls_line *find_line(const struct column *c, uint32_t source, uint32_t line)
+{
+        for (size_t i = 0; i < c->l.n_files; i++) {
+                const struct ls_line_file *f = &c->l.files[i];
+
+                if (f->source != source)
+                        continue;
+                for (size_t k = f->first; k < f->first + f->n; k++)
+                        if (c->l.lines[k].line == line)
+                                return &c->l.lines[k];
+        }
+        return NULL;
+}
+
+/* plus_1: ticks plus 1; 0 = nothing is shown. '.' is what could have been executed, and was not. */
+static void put_count(const struct column *c, uint64_t plus_1)
+{
+        if (plus_1 < 2)
+                fprintf(c->r.out, "%*s | ", c->width, plus_1 ? "." : "");
+        else
+                fprintf(c->r.out, "%*" PRIu64 " | ", c->width, plus_1 - 1);
 }
 
 static void put_share(const struct ls_report *r, uint64_t ticks)
@@ -50,6 +118,33 @@ static void put_share(const struct ls_report *r, uint64_t ticks)
                 fprintf(r->out, "%s %3.0f%%%s | ", ls_heat(r, share), floor(100 * share + 0.5), ls_plain(r));
 }
 
+static void put_time(const struct column *c, uint64_t ticks)
+{
+        if (ticks)
+                fprintf(c->r.out, "%*.3fs | ", c->width - 1, (double)ticks * (double)c->r.profile->interval_ns / 1e9);
+        else
+                fprintf(c->r.out, "%*s | ", c->width, "");
+}
+
+/* first: of the first event, plus 1, 0 = nothing is shown. */
+static void put_columns(const struct listing *a, const struct ls_line_file *f, uint32_t n, uint64_t first)
+{
+        if (a->n == 1 && !a->columns[0].exact) {
+                put_share(&a->columns[0].r, first ? first - 1 : 0);
+                return;
+        }
+        for (unsigned e = 0; e < a->n; e++) {
+                const struct column *c = &a->columns[e];
+                const struct ls_line *line = e ? find_line(c, f->source, n) : NULL;
+                uint64_t plus_1 = !e ? first : line ? line->ticks + 1 : 0;
+
+                if (c->exact)
+                        put_count(c, plus_1);
+                else
+                        put_time(c, plus_1 ? plus_1 - 1 : 0);
+        }
+}
+
 static void put_source_line(const struct ls_report *r, struct ls_str line)
 {
         char *visible = ls_line_visible(line);
@@ -61,8 +156,9 @@ static void put_source_line(const struct ls_report *r, struct ls_str line)
 }
 
 /* Hunks around hot lines, or all lines. A line is shown when a hot one is at most CONTEXT away. */
-static int put_lines(const struct ls_lines *l, const struct ls_line_file *f, const struct ls_source_text *t)
+static int put_lines(const struct listing *a, const struct ls_line_file *f, const struct ls_source_text *t)
 {
+        const struct ls_lines *l = first_of(a);
         const struct ls_report *r = l->r;
         uint64_t *hot = hot_lines(l, f, t->n_lines);
         uint32_t last_shown = 0, to = f->to < t->n_lines ? f->to : t->n_lines;
@@ -84,7 +180,7 @@ static int put_lines(const struct ls_lines *l, const struct ls_line_file *f, con
                                 fprintf(r->out, "%s@@ %u @@%s\n", ls_dim(r), n, ls_plain(r));
                 }
                 last_shown = n;
-                put_share(r, hot[n]);
+                put_columns(a, f, n, hot[n]);
                 put_source_line(r, t->lines[n - 1]);
         }
         free(hot);
@@ -92,14 +188,16 @@ static int put_lines(const struct ls_lines *l, const struct ls_line_file *f, con
 }
 
 /* The hot lines of a source whose text there is not. */
-static void put_bare_lines(const struct ls_lines *l, const struct ls_line_file *f)
+static void put_bare_lines(const struct listing *a, const struct ls_line_file *f)
 {
+        const struct ls_lines *l = first_of(a);
+
         for (size_t i = f->first; i < f->first + f->n; i++) {
                 const struct ls_line *line = &l->lines[i];
 
-                if (!line->line || ls_below_min(l->r, line->ticks, l->r->aggregate->ticks))
+                if (!line->line || !is_hot(l->r, line->ticks))
                         continue;
-                put_share(l->r, line->ticks);
+                put_columns(a, f, line->line, line->ticks + 1);
                 fprintf(l->r->out, "line %u\n", line->line);
         }
 }
@@ -122,8 +220,9 @@ static void put_without_line(const struct ls_lines *l, const struct ls_line_file
         free(text);
 }
 
-static int put_file(const struct ls_lines *l, const struct ls_line_file *f)
+static int put_file(const struct listing *a, const struct ls_line_file *f)
 {
+        const struct ls_lines *l = first_of(a);
         const struct ls_report *r = l->r;
         const char *name = r->labels->source[f->source];
         struct ls_source_text t;
@@ -144,9 +243,9 @@ static int put_file(const struct ls_lines *l, const struct ls_line_file *f)
         }
         put_without_line(l, f);
         if (t.lines)
-                error = put_lines(l, f, &t);
+                error = put_lines(a, f, &t);
         else
-                put_bare_lines(l, f);
+                put_bare_lines(a, f);
         free(path);
         ls_source_done(&t);
         return error;
@@ -159,25 +258,32 @@ static int has_hot_line(const struct ls_lines *l, const struct ls_line_file *f)
             (f->stripped && !ls_below_min(l->r, f->stripped, l->r->aggregate->ticks)))
                 return 1;
         for (size_t i = f->first; i < f->first + f->n; i++)
-                if (l->lines[i].line && !ls_below_min(l->r, l->lines[i].ticks, l->r->aggregate->ticks))
+                if (l->lines[i].line && is_hot(l->r, l->lines[i].ticks))
                         return 1;
         return 0;
 }
 
 static int annotate_text(const struct ls_report *r)
 {
-        struct ls_lines l;
-        int error = find_lines(&l, r), shown = 0;
+        struct listing a;
+        int error = listing_init(&a, r), shown = 0;
+        const struct ls_lines *l = first_of(&a);
         size_t hidden = 0;
         uint64_t hidden_ticks = 0;
 
-        for (size_t i = 0; !error && i < l.n_files; i++) {
-                if (!has_hot_line(&l, &l.files[i]) && !r->o->annotate_what) {
+        if (!error && (a.n > 1 || a.columns[0].exact)) {
+                fputs(ls_dim(r), r->out);
+                for (unsigned e = 0; e < a.n; e++)
+                        fprintf(r->out, "%*s | ", a.columns[e].width, ls_event_name(r->filter->choice.id[e]));
+                fprintf(r->out, "%s\n", ls_plain(r));
+        }
+        for (size_t i = 0; !error && i < l->n_files; i++) {
+                if (!has_hot_line(l, &l->files[i]) && !r->o->annotate_what) {
                         hidden++;
-                        hidden_ticks += l.files[i].ticks;
+                        hidden_ticks += l->files[i].ticks;
                         continue;
                 }
-                error = put_file(&l, &l.files[i]);
+                error = put_file(&a, &l->files[i]);
                 shown++;
         }
         if (!error && hidden)
@@ -186,12 +292,13 @@ static int annotate_text(const struct ls_report *r)
                         100 * ls_share(hidden_ticks, r->aggregate->ticks), ls_plain(r));
         else if (!error && !shown)
                 fprintf(r->out, "[No samples in Lua source; --by line --sort total shows the lines that called what ran]\n");
-        ls_lines_done(&l);
+        listing_done(&a);
         return error;
 }
 
-static int json_file(const struct ls_lines *l, struct ls_js *g, const struct ls_line_file *f)
+static int json_file(const struct listing *a, struct ls_js *g, const struct ls_line_file *f)
 {
+        const struct ls_lines *l = first_of(a);
         const struct ls_report *r = l->r;
         struct ls_source_text t;
         int error = ls_source_read(r->profile, f->source, r->o, &t);
@@ -211,13 +318,18 @@ static int json_file(const struct ls_lines *l, struct ls_js *g, const struct ls_
                 const struct ls_line *line = &l->lines[i];
                 double share = ls_share(line->ticks, r->aggregate->ticks);
 
-                if (!line->line || ls_below_min(r, line->ticks, r->aggregate->ticks))
+                if (!line->line || !is_hot(r, line->ticks))
                         continue;
                 ls_js_open(g, '{');
                 ls_js_key_u64(g, "line", line->line);
                 ls_js_key_share(g, "self", share);
                 ls_js_key_u64(g, "self_ticks", line->ticks);
                 ls_js_key_share(g, "margin", ls_margin(share, r->aggregate->effective));
+                for (unsigned e = 1; e < a->n; e++) {
+                        const struct ls_line *other = find_line(&a->columns[e], f->source, line->line);
+
+                        ls_js_key_u64(g, ls_event_name(r->filter->choice.id[e]), other ? other->ticks : 0);
+                }
                 if (t.lines && line->line <= t.n_lines)
                         ls_js_key_text(g, "text", t.lines[line->line - 1]);
                 ls_js_close(g, '}');
@@ -230,16 +342,16 @@ static int json_file(const struct ls_lines *l, struct ls_js *g, const struct ls_
 
 static int annotate_json(const struct ls_report *r, struct ls_js *g)
 {
-        struct ls_lines l;
-        int error = find_lines(&l, r);
+        struct listing a;
+        int error = listing_init(&a, r);
 
         if (!error) {
                 ls_js_key_open(g, "files", '[');
-                for (size_t i = 0; !error && i < l.n_files; i++)
-                        error = json_file(&l, g, &l.files[i]);
+                for (size_t i = 0; !error && i < first_of(&a)->n_files; i++)
+                        error = json_file(&a, g, &first_of(&a)->files[i]);
                 ls_js_close(g, ']');
         }
-        ls_lines_done(&l);
+        listing_done(&a);
         return error;
 }
 

@@ -1,5 +1,5 @@
-/* View "beside": functions (or lines, coroutines, ...) by several events side by side, as cpu and wall. In seconds, since
- * shares of several sums cannot be compared. */
+/* View "beside": functions (or lines, coroutines, ...) by several events side by side, as cpu and wall. In seconds, or as often as
+ * it was counted, since shares of several sums cannot be compared. */
 #include "report/view/view.h"
 #include "formats/escape.h"
 #include "formats/json.h"
@@ -126,7 +126,9 @@ static int begin(const struct ls_report *r, struct beside *b)
                 int title = (int)strlen("Total ") + (int)strlen(ls_event_name(r->filter->choice.id[e]));
 
                 b->width = title > b->width ? title : b->width;
-                if (b->a[e]->ticks > b->a[b->most]->ticks)
+                /* Counts and times have no common sum: the first says what the others are measured by. */
+                if (!ls_events_count(&r->filter->choice) && !ls_event_is_exact(r->filter->choice.id[e]) &&
+                    b->a[e]->ticks > b->a[b->most]->ticks)
                         b->most = e;
         }
         for (unsigned e = 0; !error && e < b->events; e++)
@@ -138,11 +140,11 @@ static int begin(const struct ls_report *r, struct beside *b)
         return error;
 }
 
-static void put_time(const struct beside *b, uint64_t ticks)
+static void put_time(const struct beside *b, unsigned event, uint64_t ticks)
 {
         const struct ls_report *r = b->r;
 
-        if (r->o->raw)
+        if (r->o->raw || ls_event_is_exact(r->filter->choice.id[event]))
                 fprintf(r->out, " %*" PRIu64, b->width, ticks);
         else
                 fprintf(r->out, " %*.3fs", b->width - 1, (double)ticks * (double)r->profile->interval_ns / 1e9);
@@ -179,7 +181,7 @@ static int put_line(const struct beside *b, const struct line *l)
         fprintf(r->out, "%s%7.2f%%%s", ls_heat(r, share), 100 * share, ls_plain(r));
         for (int total = 0; total <= b->rows[0]->has_total; total++)
                 for (unsigned e = 0; e < b->events; e++)
-                        put_time(b, ticks_of(l, e, total));
+                        put_time(b, e, ticks_of(l, e, total));
         fputs("  ", r->out);
         ls_put_fit(r->out, name, room, 0);
         if (place && ls_text_columns(name) + ls_text_columns(place) + 2 <= (room ? room : SIZE_MAX))
@@ -259,7 +261,7 @@ static int beside_json(const struct ls_report *r, struct ls_js *g)
 
 static int beside_chosen(const struct ls_report_options *o)
 {
-        return o->want.events.n > 1;
+        return o->want.events.n > 1 && !o->annotate;
 }
 
 const struct ls_view ls_view_beside = {

@@ -135,7 +135,8 @@ static void put_title(const struct table *t)
         int width = (int)ls_number_width(r);
 
         fprintf(r->out, "%s#%*s %7s", ls_dim(r), width - 1,
-                ls_number_title(r, t->rows->has_total && t->rows->separator[1] != '>' ? "Self" : "Share"), "+-95%");
+                ls_number_title(r, t->rows->has_total && t->rows->separator[1] != '>' ? "Self" : "Share"),
+                ls_events_count(&r->filter->choice) ? "Share" : "+-95%");
         if (t->rows->has_total)
                 fprintf(r->out, " %*s", width, ls_number_title(r, "Total"));
         fputs("  ", r->out);
@@ -197,7 +198,7 @@ static void put_hidden(const struct table *t)
 
         fprintf(r->out, "%s# %zu more row%s below %g%% with ", ls_dim(r), t->hidden, t->hidden == 1 ? "" : "s", r->o->min);
         if (r->o->raw)
-                fprintf(r->out, "%" PRIu64 " ticks", t->hidden_ticks);
+                fprintf(r->out, "%" PRIu64 "%s", t->hidden_ticks, ls_events_count(&r->filter->choice) ? "" : " ticks");
         else
                 fprintf(r->out, "%.2f%%", 100 * ls_share(t->hidden_ticks, r->aggregate->ticks));
         fprintf(r->out, " in all (--min 0 shows all)%s\n", ls_plain(r));

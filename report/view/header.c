@@ -86,6 +86,12 @@ static void put_rates(const struct ls_report *r, const struct ls_facts *f)
 {
         char interval[32], cpu[32], elapsed[32];
 
+        int sampled = 0;
+
+        for (uint32_t i = 0; i < r->profile->n_events; i++)
+                sampled |= ls_event_is_time(r->profile->events[i].id);
+        if (!sampled && r->profile->n_events)
+                return;
         if (f->asked_ns)
                 put_line(r, "Rate:", "asked %.0f Hz (every %s), achieved %.0f samples (%.0f ticks) a second of CPU time",
                          1e9 / (double)f->asked_ns, ls_duration_text(f->asked_ns, interval, sizeof(interval)),
@@ -197,13 +203,16 @@ static void put_event(const struct ls_report *r)
         if (!f)
                 return;
         for (unsigned i = 0; i < c->n; i++)
-                fprintf(f, "%s%s %" PRIu64 " ticks (%s)", i ? ", " : "", ls_event_name(c->id[i]), r->events[i]->ticks,
-                        ls_duration_text(r->events[i]->ticks * p->interval_ns, time, sizeof(time)));
+                if (ls_event_is_exact(c->id[i]))
+                        fprintf(f, "%s%s %" PRIu64, i ? ", " : "", ls_event_name(c->id[i]), r->events[i]->ticks);
+                else
+                        fprintf(f, "%s%s %" PRIu64 " ticks (%s)", i ? ", " : "", ls_event_name(c->id[i]), r->events[i]->ticks,
+                                ls_duration_text(r->events[i]->ticks * p->interval_ns, time, sizeof(time)));
         for (uint32_t i = 0; i < p->n_events; i++) {
                 const struct ls_event *e = &p->events[i];
 
                 /* What comes with another event may have no rows. */
-                if (is_shown(c, e->id) || !ls_event_is_time(e->id) ||
+                if (is_shown(c, e->id) || !ls_event_is_shown(e->id) ||
                     (ls_event_kind(e->id)->asked != e->id && !e->rows))
                         continue;
                 fprintf(f, "%s%s", too, ls_event_name((uint8_t)e->id));
@@ -223,7 +232,7 @@ static void put_unknown_events(const struct ls_report *r)
                 const struct ls_event *e = &p->events[i];
                 char *name = ls_visible(e->name.s, e->name.len);
 
-                if (name && e->rows && !ls_event_is_time(e->id) && e->id != LS_EVENT_MARK)
+                if (name && e->rows && !ls_event_is_shown(e->id) && e->id != LS_EVENT_MARK)
                         put_line(r, "Note:", "event %u%s%s is in no view: %" PRIu64 " row%s, sum %" PRIu64, e->id,
                                  *name ? ", " : "", name, e->rows, e->rows == 1 ? "" : "s", e->sum);
                 free(name);
@@ -354,7 +363,8 @@ void ls_say_no_samples(const struct ls_report *r)
         char *filters = ls_filter_text(&r->o->want);
 
         if (!r->aggregate->all_ticks && ls_events_besides_cpu(r->profile))
-                fprintf(r->out, "[No %s time was recorded]\n", ls_event_name(r->filter->choice.id[0]));
+                fprintf(r->out, ls_events_count(&r->filter->choice) ? "[No %s were counted]\n" : "[No %s time was recorded]\n",
+                        ls_event_name(r->filter->choice.id[0]));
         else if (!r->aggregate->all_ticks)
                 fprintf(r->out, "[No samples collected]\n");
         else if (filters)

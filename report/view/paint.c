@@ -72,6 +72,8 @@ unsigned ls_number_width(const struct ls_report *r)
 
 const char *ls_number_title(const struct ls_report *r, const char *share_title)
 {
+        if (ls_events_count(&r->filter->choice))
+                return share_title;
         for (size_t i = 0; r->o->raw && i < sizeof(number_titles) / sizeof(number_titles[0]); i++)
                 if (!strcmp(number_titles[i].share, share_title))
                         return number_titles[i].raw;
@@ -92,6 +94,10 @@ void ls_put_margin(const struct ls_report *r, double share, double n, uint64_t w
 {
         double margin = ls_margin(share, n);
 
+        if (ls_events_count(&r->filter->choice)) {      /* it has none: its share beside the number */
+                fprintf(r->out, " %s%6.2f%%%s", ls_dim(r), 100 * share, ls_plain(r));
+                return;
+        }
         if (r->o->raw)
                 fprintf(r->out, " %s%7.0f%s", ls_dim(r), margin * (double)whole, ls_plain(r));
         else

@@ -16,6 +16,7 @@
 
 struct ls_agent ls_agent;
 struct ls_lua_api ls_lua;
+struct ls_real ls_real = { .sigprocmask = sigprocmask };
 
 static uint64_t generation = 7;
 static struct ls_ring *ring;

@@ -1,0 +1,246 @@
+/* The stubs in a VM's dispatch tables: each counts the instruction that is dispatched and goes on to what was in the table.
+ *
+ * At dispatch rbx is the PC, one instruction ahead; r14 the table; rdx the base of the frame; rcx and rax the operands A and D,
+ * or, at a function's header, the frame's size and the number of arguments plus 1; [rsp+16] the lua_State. The VM does not use
+ * r8 to r11, rsi, rdi and the flags across a dispatch.
+ *
+ * The VM has two tables. The one that hooks and recording replace is used; from them it goes on by the other one, which is
+ * fixed. So instructions are counted in both, and what hooks put into the first is left alone. Loops are counted in the first
+ * only, whatever is there: a loop that becomes hot is dispatched again, by the fixed one. So are headers, which the fixed one does
+ * not have. */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "libsample/agent.h"
+#include "libsample/exact/private.h"
+#include "libsample/handler/walk.h"
+#include "libsample/jit/facts.h"
+#include "libsample/pages.h"
+
+#define PAGE 4096u
+#define CODE (4 * PAGE)
+
+struct code { uint8_t *at, *end; };
+
+static void put(struct code *c, const void *bytes, size_t n)
+{
+        if (c->at + n <= c->end)
+                memcpy(c->at, bytes, n);
+        c->at += n;
+}
+#define PUT(c, ...) put(c, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+
+static void put32(struct code *c, uint32_t v) { put(c, &v, 4); }
+static void put64(struct code *c, uint64_t v) { put(c, &v, 8); }
+
+/* A jump of two bytes, whose target here() sets. */
+static uint8_t *branch(struct code *c, uint8_t op)
+{
+        PUT(c, op, 0);
+        return c->at;
+}
+
+static void here(const struct code *c, uint8_t *branch)
+{
+        if (c->at <= c->end)
+                branch[-1] = (uint8_t)(c->at - branch);
+}
+
+static void jump_slot(struct code *c, const struct ls_exact *x, int op)
+{
+        const uint8_t *slot = x->stubs + sizeof(void *) * (size_t)op;
+
+        PUT(c, 0xff, 0x25);                                     /* jmp [rip + ...] */
+        put32(c, (uint32_t)(slot - (c->at + 4)));
+}
+
+/* r10 = the instruction's cell; goes to *ret_outside where it has none. */
+static void find_cell(struct code *c, uint8_t **ret_outside)
+{
+        PUT(c, 0x49, 0xbb), put64(c, (uint64_t)-ls_exact_head->low);    /* mov r11, -low */
+        PUT(c, 0x49, 0x01, 0xdb);                               /* add r11, rbx */
+        PUT(c, 0x4d, 0x89, 0xda);                               /* mov r10, r11 */
+        PUT(c, 0x49, 0xc1, 0xea, LS_EXACT_WINDOW_BITS);         /* shr r10, bits */
+        *ret_outside = branch(c, 0x75);                         /* jnz */
+        PUT(c, 0x49, 0xba), put64(c, (uintptr_t)ls_exact_cells);/* mov r10, cells */
+        PUT(c, 0x4f, 0x8d, 0x14, 0x5a);                         /* lea r10, [r10 + r11 * 2] */
+}
+
+static void count_outside(struct code *c)
+{
+        PUT(c, 0x49, 0xba), put64(c, (uintptr_t)&ls_exact_head->outside);
+        PUT(c, 0x49, 0xff, 0x02);                               /* inc qword [r10] */
+}
+
+static void instruction_stub(struct ls_exact *x, struct code *c, int op)
+{
+        uint8_t *outside;
+
+        find_cell(c, &outside);
+        PUT(c, 0x49, 0xff, 0x02);                               /* inc qword [r10] */
+        jump_slot(c, x, op);
+        here(c, outside);
+        count_outside(c);
+        jump_slot(c, x, op);
+}
+
+/* JLOOP stands for a LOOP, or for an instruction that the trace does itself and that is none then. */
+static void jloop_stub(struct ls_exact *x, struct code *c, int op)
+{
+        uint32_t traces = ls_jit_facts.at.state + ls_jit_facts.at.traces - ls_exact_facts.table;
+        uint8_t *other;
+
+        PUT(c, 0x4d, 0x8b, 0x96), put32(c, traces);             /* mov r10, [r14 + traces] */
+        PUT(c, 0x4d, 0x8b, 0x14, 0xc2);                         /* mov r10, [r10 + rax * 8] */
+        PUT(c, 0x41, 0x80, 0x7a, LS_TR_STARTINS, (uint8_t)(ls_vm_facts.op_fori + LS_OP_LOOP));  /* cmp byte [r10 + ...], LOOP */
+        other = branch(c, 0x75);
+        instruction_stub(x, c, op);
+        here(c, other);
+        jump_slot(c, x, op);
+}
+
+/* r11 = the print of the prototype at rbx - 4 - LS_PT_SIZE, as protos.c has it. */
+static void find_print(struct code *c)
+{
+        enum { PT = -4 - LS_PT_SIZE };
+
+        PUT(c, 0x4c, 0x8b, 0x43, (uint8_t)(PT + LS_PT_CHUNKNAME));      /* mov r8, [rbx + ...] */
+        PUT(c, 0x4c, 0x8b, 0x5b, (uint8_t)(PT + LS_PT_FIRSTLINE));      /* mov r11, [rbx + ...]: and the number of lines */
+        PUT(c, 0x44, 0x8b, 0x4b, (uint8_t)(PT + LS_PT_SIZEBC));         /* mov r9d, [rbx + ...] */
+        PUT(c, 0x45, 0x8b, 0x40, LS_STR_HASH);                  /* mov r8d, [r8 + ...] */
+        PUT(c, 0x4d, 0x69, 0xc0), put32(c, 0x3c6ef372);         /* imul r8, r8, ... */
+        PUT(c, 0x4d, 0x69, 0xc9), put32(c, 0x1b873593);         /* imul r9, r9, ... */
+        PUT(c, 0x4d, 0x01, 0xc3);                               /* add r11, r8 */
+        PUT(c, 0x4d, 0x01, 0xcb);                               /* add r11, r9 */
+        PUT(c, 0x49, 0x0f, 0xba, 0xeb, 0x3f);                   /* bts r11, 63 */
+}
+
+static void call_meet(struct ls_exact *x, struct code *c)
+{
+        PUT(c, 0x50, 0x51, 0x52);                               /* push rax, rcx, rdx */
+        PUT(c, 0x48, 0x83, 0xec, 0x08);                         /* sub rsp, 8 */
+        PUT(c, 0x48, 0xbf), put64(c, (uintptr_t)x);             /* mov rdi, x */
+        PUT(c, 0x48, 0x89, 0xde);                               /* mov rsi, rbx */
+        PUT(c, 0x48, 0xb8), put64(c, (uintptr_t)ls_exact_meet); /* mov rax, ls_exact_meet */
+        PUT(c, 0xff, 0xd0);                                     /* call rax */
+        PUT(c, 0x48, 0x83, 0xc4, 0x08);
+        PUT(c, 0x5a, 0x59, 0x58);
+}
+
+/* A function's header. Where the stack has to grow first it is dispatched a second time, unless a hook of calls lets it grow. */
+static void header_stub(struct ls_exact *x, struct code *c, int op)
+{
+        uint32_t mode = ls_vm_facts.hookmask_offset + 1 - ls_exact_facts.table;
+        uint8_t *hooked, *grows, *new, *outside;
+
+        PUT(c, 0x41, 0xf6, 0x86), put32(c, mode), PUT(c, LS_DISPATCH_CALL);     /* test byte [r14 + mode], CALL */
+        hooked = branch(c, 0x75);
+        PUT(c, 0x4c, 0x8d, 0x14, 0xca);                         /* lea r10, [rdx + rcx * 8] */
+        if (op >= ls_vm_facts.op_fori + LS_OP_FUNCV)
+                PUT(c, 0x4d, 0x8d, 0x54, 0xc2, 0x08);           /* lea r10, [r10 + rax * 8 + 8] */
+        PUT(c, 0x4c, 0x8b, 0x5c, 0x24, LS_CF_L);                /* mov r11, [rsp + ...] */
+        PUT(c, 0x4d, 0x3b, 0x53, LS_L_MAXSTACK);                /* cmp r10, [r11 + ...] */
+        grows = branch(c, 0x77);
+        here(c, hooked);
+        find_cell(c, &outside);
+        find_print(c);
+        PUT(c, 0x4d, 0x3b, 0x5a, 0xf8);                         /* cmp r11, [r10 - 8] */
+        new = branch(c, 0x75);
+        PUT(c, 0x49, 0xff, 0x02);                               /* inc qword [r10] */
+        here(c, grows);
+        jump_slot(c, x, op);
+        here(c, new);
+        call_meet(x, c);
+        jump_slot(c, x, op);
+        here(c, outside);
+        count_outside(c);
+        jump_slot(c, x, op);
+}
+
+static int is_header(int op)
+{
+        op -= ls_vm_facts.op_fori;
+        return op >= LS_OP_FUNCF && op < LS_OP_END;
+}
+
+/* Also those that LuaJIT puts in place of others: which never become hot, while it records; which are compiled, when it has
+ * recorded them and goes on by the other table. */
+static int is_loop(int op)
+{
+        op -= ls_vm_facts.op_fori;
+        return op >= LS_OP_FORL && op <= LS_OP_JLOOP;
+}
+
+static int is_return(int op)
+{
+        op -= ls_vm_facts.op_fori;
+        return op >= LS_OP_RETM && op <= LS_OP_RET1;
+}
+
+int ls_exact_make_stubs(struct ls_exact *x)
+{
+        int end = ls_vm_facts.op_fori + LS_OP_END;
+        struct code c;
+
+        x->stubs = ls_pages_new(PAGE + CODE);
+        if (!x->stubs)
+                return -1;
+        c = (struct code){ x->stubs + PAGE, x->stubs + PAGE + CODE };
+        for (int op = 0; op < end; op++) {
+                x->stub[op] = c.at;
+                if (is_header(op))
+                        header_stub(x, &c, op);
+                else if (op == ls_vm_facts.op_fori + LS_OP_JLOOP)
+                        jloop_stub(x, &c, op);
+                else
+                        instruction_stub(x, &c, op);
+        }
+        if (c.at > c.end || mprotect(x->stubs + PAGE, CODE, PROT_READ | PROT_EXEC) < 0) {
+                ls_exact_free_stubs(x);
+                return -1;
+        }
+        return 0;
+}
+
+void ls_exact_free_stubs(struct ls_exact *x)
+{
+        ls_pages_free(x->stubs, PAGE + CODE);
+        x->stubs = NULL;
+}
+
+/* LuaJIT copies entries of the table: the stub of an instruction may come to be in another one's place. */
+static void *behind_stub(const struct ls_exact *x, void *entry)
+{
+        for (int op = 0; op < ls_vm_facts.op_fori + LS_OP_END; op++)
+                if (entry == x->stub[op])
+                        return ((void **)x->stubs)[op];
+        return entry;
+}
+
+static void put_stub(struct ls_exact *x, void **place, int op)
+{
+        void *entry = *place;
+
+        if (entry == x->stub[op])
+                return;
+        if ((uint8_t *)entry >= x->stubs && (uint8_t *)entry < x->stubs + PAGE + CODE)
+                entry = behind_stub(x, entry);
+        __atomic_store_n((void **)x->stubs + op, entry, __ATOMIC_RELAXED);
+        __atomic_store_n(place, x->stub[op], __ATOMIC_RELEASE);
+}
+
+void ls_exact_apply(struct ls_exact *x)
+{
+        uint8_t mode = LS_READ(uint8_t, x->global, ls_vm_facts.hookmask_offset + 1);
+        int end = ls_vm_facts.op_fori + LS_OP_END;
+
+        for (int op = 0; op < end; op++) {
+                if (is_header(op) || is_loop(op)) {
+                        put_stub(x, &x->table[op], op);
+                        continue;
+                }
+                put_stub(x, &x->fixed[op], op);
+                if (!(mode & LS_DISPATCH_INS) && !((mode & LS_DISPATCH_RET) && is_return(op)))
+                        x->table[op] = x->stub[op];
+        }
+}

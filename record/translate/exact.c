@@ -1,0 +1,165 @@
+/* See exact.h. */
+#include "record/translate/exact.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/exact/flow.h"
+#include "formats/exact/lines.h"
+#include "record/translate/known.h"
+
+struct sums {
+        uint64_t at_least, instructions;
+};
+
+struct writing {
+        struct ls_translate *t;
+        uint32_t events;
+        struct ls_sample_row row;       /* what all rows have */
+        struct ls_source_table sources;
+        struct name { uint64_t hash; uint32_t len, id; } *names;        /* sources by chunk name: open addressing */
+        size_t room;                    /* a power of two */
+        uint32_t n;
+};
+
+/* The source's id in w->sources, which is defined at its first use. 0 = it cannot be. */
+static uint32_t source_id(struct writing *w, const struct ls_flow_proto *p)
+{
+        struct ls_rec_source def = { .text_hash = p->rec->name_hash, .name_len = p->rec->name_len };
+        size_t i = (size_t)p->rec->name_hash & (w->room - 1);
+
+        while (w->names[i].id && (w->names[i].hash != p->rec->name_hash || w->names[i].len != p->rec->name_len))
+                i = (i + 1) & (w->room - 1);
+        if (w->names[i].id)
+                return w->names[i].id;
+        def.source_id = w->n + 1;
+        if (ls_sources_define(&w->t->sources, &w->sources, &def, p->name))
+                return 0;
+        w->names[i] = (struct name){ def.text_hash, def.name_len, ++w->n };
+        return w->n;
+}
+
+static uint32_t function_of(struct writing *w, const struct ls_flow_proto *p)
+{
+        uint32_t source = source_id(w, p);
+        struct ls_function_def def = {
+                .kind = LS_FUNC_LUA, .flags = (uint8_t)(p->rec->flags & (LS_FUNCF_MAIN | LS_FUNCF_VARARG)),
+                .first_line = (uint32_t)p->rec->first_line, .last_line = (uint32_t)p->rec->last_line, .hash = p->rec->hash,
+        };
+
+        def.source = ls_sources_trace_id(&w->t->sources, &w->sources, source);
+        if (!p->rec->name_len || !strchr("@=", *p->name) || ls_sources_is_loaded(&w->sources, source))
+                def.flags |= LS_FUNCF_LOADED;
+        return def.source ? ls_trace_function(w->t->cfg.writer, &def) : 0;
+}
+
+static void write_row(struct writing *w, enum ls_event_kind event, uint32_t function, uint32_t line, uint64_t weight)
+{
+        struct ls_trace_writer *writer = w->t->cfg.writer;
+
+        if (!(w->events & 1u << event))
+                return;
+        w->row.event = (uint8_t)event;
+        w->row.stack = ls_trace_stack(writer, 0, ls_trace_location(writer, function, line));
+        w->row.weight = weight;
+        ls_trace_sample(writer, &w->row);
+}
+
+/* Lines that were never executed have rows without weight: so a reader knows that they could be. */
+static int write_proto(struct writing *w, const struct ls_flow_proto *p, struct sums *sums)
+{
+        uint32_t function = function_of(w, p);
+        struct ls_exact_line *lines;
+        size_t n;
+        int r = function ? ls_exact_lines(p, &lines, &n) : -ENOMEM;
+
+        if (r)
+                return r;
+        w->row.vm = ls_translate_vm(w->t, p->rec->vm_id);
+        for (size_t i = 0; i < n; i++) {
+                sums->instructions += lines[i].instructions;
+                write_row(w, LS_EVENT_COVERAGE, function, lines[i].line, lines[i].entered != 0);
+                write_row(w, LS_EVENT_LINES, function, lines[i].line, lines[i].entered);
+                if (lines[i].instructions)
+                        write_row(w, LS_EVENT_INSTRUCTIONS, function, lines[i].line, lines[i].instructions);
+        }
+        if (p->rec->n)
+                write_row(w, LS_EVENT_CALLS, function, p->lines ? p->lines[0] : 0, p->counts[0]);
+        sums->at_least += p->at_least != 0;
+        free(lines);
+        return 0;
+}
+
+static int write_all(struct writing *w, const struct ls_flow *flow, struct sums *sums)
+{
+        int r = 0;
+
+        for (w->room = 64; w->room < 2 * flow->nprotos;)
+                w->room *= 2;
+        w->names = calloc(w->room, sizeof(*w->names));
+        if (!w->names)
+                return -ENOMEM;
+        w->row = (struct ls_sample_row){ .thread = ls_translate_thread(w->t, 0), .vmstate = LS_VMSTATE_INTERPRETED,
+                                         .time_ns = w->t->now_ns };
+        for (size_t i = 1; !r && i < flow->nprotos; i++)
+                if (flow->protos[i].rec)
+                        r = write_proto(w, &flow->protos[i], sums);
+        ls_source_table_done(&w->t->sources, &w->sources);
+        free(w->names);
+        return r;
+}
+
+__attribute__((format(printf, 2, 3))) static void say(struct ls_translate *t, const char *fmt, ...)
+{
+        char text[256];
+        va_list args;
+
+        va_start(args, fmt);
+        vsnprintf(text, sizeof(text), fmt, args);
+        va_end(args);
+        ls_trace_notice(t->cfg.writer, text);
+        if (t->cfg.notice)
+                t->cfg.notice(t->cfg.notice_ctx, text);
+}
+
+static void say_sums(struct ls_translate *t, const struct ls_flow *flow, const struct sums *sums)
+{
+        t->counted = sums->instructions;
+        t->counted_compiled = flow->compiled;
+        if (sums->at_least)
+                say(t, "of %" PRIu64 " functions not all was counted: some of their compiled code has no place for a counter",
+                    sums->at_least);
+        if (flow->outside)
+                say(t, "%" PRIu64 " instructions were not counted: their functions lie too far away from the first VM",
+                    flow->outside);
+        if (flow->lost)
+                say(t, "%" PRIu64 " functions and traces were not counted: there are too many", flow->lost);
+        if (flow->damaged || flow->unbalanced)
+                say(t, "counts may be wrong: %" PRIu64 " records made no sense, %" PRIu64 " loops were not left as often as entered",
+                    flow->damaged, flow->unbalanced);
+}
+
+void ls_exact_finish(struct ls_translate *t, int fd, uint32_t events)
+{
+        struct writing w = { .t = t, .events = events };
+        struct sums sums = { 0 };
+        struct ls_flow flow;
+        int r;
+
+        if (!events)
+                return;
+        r = fd < 0 ? -EFBIG : ls_flow_read(fd, &flow);
+        if (r == 0) {
+                r = write_all(&w, &flow, &sums);
+                say_sums(t, &flow, &sums);
+                ls_flow_free(&flow);
+        }
+        if (r == -ENODATA)
+                say(t, "process %d has counted nothing: it was forked, or ran no Lua that can be counted", t->cfg.pid);
+        else if (r)
+                say(t, "what process %d has counted cannot be read: %s", t->cfg.pid, strerror(-r));
+}

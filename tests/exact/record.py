@@ -1,0 +1,260 @@
+"""Recordings with -e coverage, lines, calls and instructions: what reaches the user. Tests of run.py."""
+import os
+import re
+import signal
+import sys
+import xml.etree.ElementTree as xml_tree
+
+import support as s
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+OWN = os.path.join(HERE, "programs")
+BENCH = os.path.join(s.TESTS, "bench", "programs")
+ALL = "lines,calls,instructions"
+
+
+def record(program, *args, events=ALL, lj=None, lua_opts=(), env=None, opts=(), **kw):
+    lj = lj or s.luajit()
+    return s.record([lj.program, *lua_opts, program, *args], "-e", events, *opts, env=lj.environ(env), **kw)
+
+
+def by_line(trace, event):
+    return {r["name"]: r["self_ticks"] for r in s.rows(trace, "--by", "line", "--full-path", "--event", event)}
+
+
+def listing(trace, program, event):
+    """Line -> hits, of one file."""
+    files = s.json_of(["report", "-i", trace, "--annotate=" + os.path.basename(program), "--event", event, "--json"])["files"]
+    s.check(len(files) == 1, "%d files" % len(files))
+    return {l["line"]: l["self_ticks"] for l in files[0]["lines"]}
+
+
+def expected(program, n):
+    """What the comments of lines.lua say."""
+    hits = {}
+    with open(program) as f:
+        for number, line in enumerate(f, 1):
+            m = re.search(r"--= ([^ \n]+)", line)
+            if m:
+                hits[number] = 0 if m.group(1) == "." else int(eval(m.group(1), {"N": n}))
+    return hits
+
+
+def read_lcov(text):
+    """Path -> line -> hits, path -> function -> calls."""
+    lines, functions, path = {}, {}, None
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if key == "SF":
+            path = value
+            lines[path], functions[path] = {}, {}
+        elif key == "DA":
+            number, hits = value.split(",")
+            s.check(int(number) not in lines[path], "line %s twice" % number)
+            lines[path][int(number)] = int(hits)
+        elif key == "FNDA":
+            calls, name = value.split(",", 1)
+            functions[path][name] = int(calls)
+        elif key in ("LF", "LH"):
+            n = len(lines[path]) if key == "LF" else sum(h > 0 for h in lines[path].values())
+            s.check(int(value) == n, "%s %s, not %d" % (key, value, n))
+    return lines, functions
+
+
+def add(suite, luajits):
+    for name in luajits:
+        @suite.test("lines." + name, "hits of lines that the program says itself", name == "debian")
+        def lines(name=name):
+            program = os.path.join(OWN, "lines.lua")
+            plain = s.run([s.luajit(name).program, program], env=s.luajit(name).environ())
+            for opts in ((), ("-joff",)):
+                r = record(program, lj=s.luajit(name), lua_opts=opts).ok()
+                got, want = listing(r.trace, program, "lines"), expected(program, 1000)
+                s.check(got == want, "lines %s" % [(k, got.get(k), want.get(k)) for k in sorted(set(got) | set(want))
+                                                   if got.get(k) != want.get(k)][:8])
+                s.check(r.out == plain.out, "another output")
+                compiled = s.info(r.trace)["counted_compiled"]
+                s.check((compiled == 0) == bool(opts), "%d bytecodes in compiled code" % compiled)
+
+        for bench, rounds in (("richards", "3"), ("json", "3"), ("life", "20"), ("ring", "300"), ("trees", "1")):
+            @suite.test("record.%s.%s" % (bench, name), "as many as without the JIT compiler", name == "debian" and bench != "trees")
+            def same(name=name, bench=bench, rounds=rounds):
+                program = os.path.join(BENCH, bench + ".lua")
+                on = record(program, rounds, lj=s.luajit(name)).ok()
+                off = record(program, rounds, lj=s.luajit(name), lua_opts=["-joff"]).ok()
+                both = record(program, rounds, lj=s.luajit(name), events=ALL + ",cpu").ok()
+                s.check(on.out == off.out == both.out, "another output")
+                for event in ALL.split(","):
+                    want = by_line(off.trace, event)
+                    s.check(sum(want.values()) > 1000, "%d %s" % (sum(want.values()), event))
+                    for what, r in (("JIT", on), ("JIT and cpu", both)):
+                        got = by_line(r.trace, event)
+                        s.check(got == want, "%s, %s: %s" % (what, event, [(k, got.get(k), want.get(k))
+                                                                          for k in set(got) | set(want) if got.get(k) != want.get(k)][:5]))
+                s.check(s.info(on.trace)["counted_compiled"] > 0, "nothing was compiled: this proves nothing")
+
+    @suite.test("record.hooks", "as many instructions as a hook of Lua's C API counts", True)
+    def hooks(count=suite.count):
+        program = os.path.join(BENCH, "richards.lua")
+        hooked, _, _ = count(s.luajit(), "hook", program, "2", "-joff")
+        want = sum(n for (where, pos), n in hooked.items() if pos != "0" and where.startswith("@" + program[:40]))
+        calls = sum(n for (where, pos), n in hooked.items() if pos == "0" and where.startswith("@" + program[:40]))
+        r = record(program, "2").ok()
+        got = sum(by_line(r.trace, "instructions").values())
+        s.check(got == want, "%d instructions, not %d" % (got, want))
+        got = sum(by_line(r.trace, "calls").values())
+        s.check(got == calls, "%d calls, not %d" % (got, calls))
+
+    @suite.test("record.coverage", "the lines that have hits, with the interpreter's stubs alone", True)
+    def coverage():
+        program = os.path.join(OWN, "lines.lua")
+        r = record(program, events="coverage").ok()
+        got, want = listing(r.trace, program, "coverage"), expected(program, 1000)
+        # A line of two functions is one of each.
+        s.check({k: min(v, 1) for k, v in got.items()} == {k: min(v, 1) for k, v in want.items()}, "%s" % got)
+
+    @suite.test("record.views", "each view and export has the same sums", True)
+    def views():
+        program = os.path.join(BENCH, "richards.lua")
+        r = record(program, "2", events=ALL + ",cpu").ok()
+        want = sum(by_line(r.trace, "lines").values())
+        flat = sum(x["self_ticks"] for x in s.rows(r.trace, "--event", "lines"))
+        s.check(flat == want, "flat %d, not %d" % (flat, want))
+        text = s.report(r.trace, "--annotate", "--event", "lines,cpu").ok().out
+        s.check(re.search(r"^ +lines +\| +cpu +\| *$", text, re.M), text[:400])
+        s.check(re.search(r"^ +\d+ +\| +[\d.]+s +\| ", text, re.M), "no line has both")
+        for fmt, pattern in (("callgrind", r"^totals: (\d+)$"), ("csv", None), ("collapsed", None)):
+            out = s.run([s.luasample(), "export", "-i", r.trace, "--event", "lines", "--format", fmt]).ok().out
+            if fmt == "callgrind":
+                s.check("\nevents: Lines\n" in out, out[:300])
+                got = int(re.search(pattern, out, re.M).group(1))
+            elif fmt == "collapsed":
+                got = sum(int(line.rsplit(" ", 1)[1]) for line in out.splitlines())
+            else:
+                import csv
+                got = sum(int(x["self_ticks"]) for x in csv.DictReader(out.splitlines()))
+            s.check(got == want, "%s: %d, not %d" % (fmt, got, want))
+        merged = s.tmpfile(".data")
+        s.run([s.luasample(), "merge", "-o", merged, r.trace, r.trace]).ok()
+        got = sum(by_line(merged, "lines").values())
+        s.check(got == 2 * want, "merged: %d, not twice %d" % (got, want))
+        r2 = s.run([s.luasample(), "export", "-i", r.trace, "--event", "lines", "--format", "chrome"])
+        s.check(r2.status != 0 and "counts have no time" in r2.err, "%d %s" % (r2.status, r2.err))
+
+    @suite.test("record.refused", "what cannot be counted is said in a line", True)
+    def refused():
+        program = os.path.join(OWN, "lines.lua")
+        for opts, words in ((["--ring", "10s"], "of the whole recording"), (["--switch-output", "1M"], "of the whole recording")):
+            r = record(program, opts=opts)
+            s.check(r.status == 129 and words in r.err and r.err.count("\n") == 1, "%d %s" % (r.status, r.err))
+        r = s.run([s.luasample(), "record", "-e", "lines", "-p", str(os.getpid()), "-o", s.tmpfile(".data")])
+        s.check(r.status == 129 and "from a program's start" in r.err, "%d %s" % (r.status, r.err))
+        # The address space is limited: the program runs, and nothing is counted.
+        lj = s.luajit()
+        r = s.run(["sh", "-c", "ulimit -v 8000000; exec \"$@\"", "sh", s.luasample(), "record", "-e", "lines", "-o", s.tmpfile(".data"),
+                   "--", lj.program, program], env=lj.environ())
+        s.check(r.status == 0 and r.out == "1002011\t100\n", "%d %s" % (r.status, r.out))
+        s.check(r.err.count("is not counted: there is no room") == 1, r.err)
+        cache = os.environ.get("LUASAMPLE_TEST_CACHE", os.path.expanduser("~/.cache/luasample-tests"))
+        tree = os.path.join(cache, "nojit")
+        if os.path.exists(os.path.join(tree, "bin", "luajit")):
+            lj = s.LuaJIT("nojit", os.path.join(tree, "bin", "luajit"), {"LD_LIBRARY_PATH": os.path.join(tree, "lib")})
+            r = record(program, lj=lj)
+            s.check(r.status == 0 and r.out == "1002011\t100\n" and "is not counted: " in r.err, "%d %s" % (r.status, r.err))
+
+    @suite.test("record.mdwe", "where no code may be changed nothing is counted, and the program runs", True)
+    def mdwe():
+        program = os.path.join(OWN, "lines.lua")
+        lj = s.luajit()
+        prefix = [sys.executable, "-c", "import ctypes, os, sys\n"
+                  "if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0): sys.exit(77)\n"
+                  "os.execvp(sys.argv[1], sys.argv[1:])"]
+        plain = s.run([*prefix, lj.program, program], env=lj.environ())
+        if plain.status == 77:
+            raise s.Skip("this kernel has no PR_SET_MDWE")
+        r = s.run([*prefix, s.luasample(), "record", "-e", ALL, "-o", s.tmpfile(".data"), "--", lj.program, program], env=lj.environ())
+        s.check((r.status, r.out) == (plain.status, plain.out), "%d %s, not %d %s" % (r.status, r.out, plain.status, plain.out))
+        s.check("counted" in r.err, r.err)
+
+    @suite.test("record.fork", "a child of fork is not counted, and says so; its parent is", True)
+    def fork():
+        program = os.path.join(OWN, "forks.lua")
+        r = record(program).ok()
+        calls = by_line(r.trace, "calls")
+        work = [n for k, n in calls.items() if k.endswith("forks.lua:4")]
+        s.check(work == [2], "work was called %s times" % calls)
+        s.check(re.search(r"process \d+ has counted nothing: it was forked, or ran no Lua", r.err), r.err)
+
+    @suite.test("record.vms", "two VMs at a time, and one in another thread")
+    def vms():
+        r = s.record([s.host("twovm")], "-e", "calls,lines").ok()
+        calls = {x["name"]: x["self_ticks"] for x in s.rows(r.trace, "--event", "calls", "--by", "line")}
+        text = s.report(r.trace, "--event", "calls", "--raw", "--min", "0").ok().out
+        got = {}
+        for x in s.rows(r.trace, "--event", "calls"):
+            got.setdefault(x["source"], []).append(x["self_ticks"])
+        for source, n in (("first", 14), ("second", 8), ("thread", 1)):
+            s.check(n in got.get(source, []), "%s: no %d calls in %s: %s\n%s" % (source, n, got, calls, text))
+
+    @suite.test("record.killed", "what a process had counted when it was killed", True)
+    def killed():
+        program = os.path.join(OWN, "killed.lua")
+        r = record(program)
+        s.check(r.status == 128 + signal.SIGKILL, "status %d: %s" % (r.status, r.err))
+        s.check(12345 in by_line(r.trace, "lines").values(), "%s" % by_line(r.trace, "lines"))
+
+    @suite.test("record.children", "programs that a program starts have counts of their own", True)
+    def children():
+        program = os.path.join(OWN, "lines.lua")
+        lj = s.luajit()
+        r = s.record(["sh", "-c", '"$0" "$1" 1000; "$0" "$1" 2000; :', lj.program, program], "-e", "lines", env=lj.environ()).ok()
+        got = listing(r.trace, program, "lines")
+        one, two = expected(program, 1000), expected(program, 2000)
+        s.check(got == {k: one[k] + two[k] for k in one}, "%s" % got)
+
+    @suite.test("coverage", "luasample coverage: table, LCOV, luacov.stats.out, Cobertura, --fail-under", True)
+    def coverage_command():
+        program, cover = os.path.join(OWN, "covered.lua"), os.path.join(OWN, "cover")
+        loaded, never = os.path.join(cover, "loaded.lua"), os.path.join(cover, "never.lua")
+        want = {program: expected(program, 0), loaded: expected(loaded, 0), never: {2: 0, 4: 0, 5: 0, 7: 0}}
+        for events in ("coverage", "lines,calls"):
+            hit = (lambda n: min(n, 1)) if events == "coverage" else (lambda n: n)
+            r = record(program, events=events).ok()
+            base = [s.luasample(), "coverage", "-i", r.trace]
+            text = s.run(base).ok().out
+            s.check(re.search(r"^ *88\.89% +8/9 +50\.00% +1/2 +\S*cover/loaded\.lua +11$", text, re.M), text)
+            s.check("never" not in text, text)
+            lcov = s.run(base + ["--include", OWN, "--lcov", "-"]).ok().out
+            got, functions = read_lcov(lcov)
+            for path in want:
+                s.check(got.get(path) == {k: hit(v) for k, v in want[path].items()}, "%s: %s" % (path, got.get(path)))
+            s.check(functions[loaded] == {"M.used:3": hit(1000), "M.unused:10": 0}, "%s" % functions)
+            stats = s.tmpfile(".stats.out")
+            s.run(base + ["--include", OWN, "-q", "--luacov", stats]).ok()
+            with open(stats) as f:
+                words = dict(zip(*[iter(f.read().split("\n"))] * 2))
+            hits = words["19:" + loaded].split()
+            s.check([int(n) for n in hits] == [hit(want[loaded].get(n, 0)) for n in range(1, 20)], "%s" % hits)
+            s.check(not any("never" in w for w in words), "%s" % words)
+            xml = s.run(base + ["--include", OWN, "--cobertura", "-"]).ok().out
+            tree = xml_tree.fromstring(xml)
+            got = {int(l.get("number")): int(l.get("hits")) for l in tree.findall(".//class[@name='loaded.lua']/lines/line")}
+            s.check(got == {k: hit(v) for k, v in want[loaded].items()}, "%s" % got)
+            table = s.run(base + ["--include", cover, "--fail-under", "80"])
+            s.check(table.status == 1 and "61.53% of the lines were executed, 80% are wanted" in table.err,
+                    "%d %s%s" % (table.status, table.out, table.err))
+            s.check(re.search(r"0/4 .*never\.lua +never loaded$", table.out, re.M), table.out)
+            s.run(base + ["--include", cover, "--fail-under", "61"]).ok()
+            none = s.run(base + ["--include", "/nowhere"])
+            s.check(none.status == 1 and "no file" in none.err and none.err.count("\n") == 1, none.err)
+        r = s.record_lua("kinds.lua", "-e", "cpu", args=["0.05"])
+        none = s.run([s.luasample(), "coverage", "-i", r.trace])
+        s.check(none.status == 1 and "has no coverage; record it with" in none.err, "%d %s" % (none.status, none.err))
+
+    @suite.test("record.control", "a count that is moved by one is found", True)
+    def control():
+        program = os.path.join(OWN, "lines.lua")
+        got, want = listing(record(program).ok().trace, program, "lines"), expected(program, 1000)
+        line = max(want, key=want.get)
+        want[line] += 1
+        s.check(got != want, "it was not found")
