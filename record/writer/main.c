@@ -14,7 +14,7 @@
 #include "formats/wire/clock.h"
 #include "record/worker/confine.h"
 #include "record/writer/ask.h"
-#include "record/writer/serve.h"
+#include "record/writer/ops.h"
 
 #define SECOND_NS 1000000000ull
 #define FULL_QUIET_NS 1000000ull        /* between two looks at rings that never stop to fill */
