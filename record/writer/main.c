@@ -1,5 +1,5 @@
-/* The writer: a process that has given up all rights, and that alone looks at the rings of the targets and writes the trace, as the recorder
- * tells it. Started by out.c; luasample.c calls it by its role. */
+/* The writer: a process that has given up all rights, and that alone looks at the rings of the targets and writes the
+ * trace, as the recorder tells it. Started by out.c; luasample.c calls it by its role. */
 #include "record/writer/main.h"
 
 #include <errno.h>
