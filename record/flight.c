@@ -99,8 +99,8 @@ static int last_piece(struct ls_session *s)
         return end_piece(s, ls_fd_above_stdio(fd < 0 ? -errno : fd));
 }
 
-/* All pieces become one file, which the writer of this session goes on with; its totals are those from the first piece on. What goes wrong
- * is known when it is closed. */
+/* All pieces become one file, which the writer of this session goes on with; its totals are those from the first piece
+ * on. What goes wrong is known when it is closed. */
 static void join_pieces(struct ls_session *s, int fd)
 {
         struct ls_flight *f = &s->flight;
@@ -143,8 +143,8 @@ static int open_named(const char *name, char path[PATH_MAX])
         return fd < 0 ? -errno : fd;
 }
 
-/* A copy of the writer does it: neither the writer nor we must be away for as long as that takes. It has the pieces as they are now, and we
- * go on with the session as it was. */
+/* A copy of the writer does it: neither the writer nor we must be away for as long as that takes. It has the pieces as
+ * they are now, and we go on with the session as it was. */
 static int start_copy(struct ls_session *s, int fd)
 {
         static struct ls_session then;

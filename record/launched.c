@@ -151,7 +151,8 @@ static int start_program(struct ls_session *s, const char *sentence)
         }
         if (*sentence) {
                 ls_warning("%s; it runs without being recorded", sentence);
-                ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_NOTICE, .data = sentence, .len = strlen(sentence) }, NULL);
+                ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_NOTICE, .data = sentence,
+                                                              .len = strlen(sentence) }, NULL);
         }
         ls_processes_open(s);           /* the program may fork at once */
         err = ls_launch_exec(&s->launch);

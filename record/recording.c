@@ -75,15 +75,6 @@ static int open_trace(struct ls_session *s)
         return ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_OPEN, .fds = { s->trace_fd } }, NULL);
 }
 
-int ls_recording_flush(struct ls_session *s)
-{
-        int err = ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_FLUSH }, NULL);
-
-        if (err < 0 && !s->write_error)
-                s->write_error = err;
-        return err;
-}
-
 int ls_recording_timer(struct ls_session *s, pid_t pid)
 {
         int asked = s->o->timer;
@@ -140,7 +131,7 @@ int ls_recording_begin(struct ls_session *s, struct ls_target *first)
                 return err;
         ls_pause_begin(s);
         ls_totals_start(s);
-        err = ls_recording_flush(s);
+        err = ls_rotate_flush(s);
         if (err < 0)
                 ls_error("cannot write %s: %s; give another file with -o",
                          ls_trace_file_name(s->o->output), strerror(-err));
@@ -227,7 +218,7 @@ void ls_recording_end(struct ls_session *s)
                 s->write_error = err;
         ls_totals_clocks(s);
         ls_totals_write(s);
-        ls_recording_flush(s);
+        ls_rotate_flush(s);
         look_at_writer(s);
         s->dropped_chunks = ls_out_figures(s->out)->dropped;
         s->final_size = ls_out_figures(s->out)->size;

@@ -22,8 +22,6 @@ int ls_recording_begin(struct ls_session *s, struct ls_target *first);
 uint64_t ls_recording_wait_ns(const struct ls_session *s, uint64_t now_ns);
 /* Looks after all processes; at_once: all that has come from them is taken. */
 void ls_recording_work(struct ls_session *s, int at_once);
-/* What was taken is in the file. Returns 0 or -errno, which is remembered. */
-int ls_recording_flush(struct ls_session *s);
 /* We are away for long, or here again: an agent gives up a recorder without heartbeat. */
 void ls_recording_away(struct ls_session *s, int away);
 void ls_recording_end(struct ls_session *s);

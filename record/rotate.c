@@ -11,10 +11,18 @@
 #include <unistd.h>
 
 #include "record/pause.h"
-#include "record/recording.h"
 #include "record/session.h"
 #include "record/status.h"
 #include "record/totals.h"
+
+int ls_rotate_flush(struct ls_session *s)
+{
+        int err = ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_FLUSH }, NULL);
+
+        if (err < 0 && !s->write_error)
+                s->write_error = err;
+        return err;
+}
 
 int ls_rotate_begin(struct ls_session *s)
 {
@@ -140,7 +148,7 @@ int ls_rotate_to(struct ls_session *s, int fd, int *ret_old)
         remember_sums(s);
         if (begun == 0) {
                 ls_totals_start(s);
-                begun = ls_recording_flush(s);
+                begun = ls_rotate_flush(s);
         }
         if (begun < 0 && !s->write_error)
                 s->write_error = begun;

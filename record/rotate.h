@@ -11,6 +11,8 @@ struct ls_session;
 
 /* The trace is open, and the session has its start_ns. Returns 0, or -errno after a line. */
 int ls_rotate_begin(struct ls_session *s);
+/* What was taken is in the file. Returns 0 or -errno, which is remembered. */
+int ls_rotate_flush(struct ls_session *s);
 /* Begins the next file when it is time. */
 void ls_rotate_look(struct ls_session *s, uint64_t now_ns);
 /* The file so far becomes path, NULL = the next number; the trace goes on in a new one. Returns 0 or -errno: then the trace goes

@@ -11,6 +11,7 @@
 #include "record/process/descriptors.h"
 #include "record/process/sentinel.h"
 #include "record/recording.h"
+#include "record/rotate.h"
 #include "record/session.h"
 #include "record/status.h"
 
@@ -74,7 +75,7 @@ static void stop_too(struct ls_session *s, int sig)
 
         if (s->recording) {
                 ls_recording_work(s, 1);
-                ls_recording_flush(s);
+                ls_rotate_flush(s);
         }
         ls_status_clear(s);
         ls_recording_away(s, 1);

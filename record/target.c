@@ -143,7 +143,8 @@ void ls_target_since_now(struct ls_target *t)
 
 void ls_target_name(struct ls_target *t, const char *name)
 {
-        ls_out_tell(t->out, &(struct ls_out_message){ .op = LS_OUT_NAME, .target = t->number, .data = name, .len = strlen(name) }, NULL);
+        ls_out_tell(t->out, &(struct ls_out_message){ .op = LS_OUT_NAME, .target = t->number, .data = name,
+                                                      .len = strlen(name) }, NULL);
         t->named = 1;
 }
 

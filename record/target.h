@@ -1,6 +1,6 @@
-/* One process that is recorded: its shared memory, its ticks, what is counted of it. Its rings are looked at by the writer alone, which knows
- * it by a number. A session has one for each process. Called by the session, in the recorder's main thread; of the memory single figures are
- * read here, and nothing that stands there is trusted. */
+/* One process that is recorded: its shared memory, its ticks, what is counted of it. Its rings are looked at by the
+ * writer alone, which knows it by a number. A session has one for each process. Called by the session, in the recorder's
+ * main thread; of the memory single figures are read here, and nothing that stands there is trusted. */
 #ifndef LS_RECORD_TARGET_H
 #define LS_RECORD_TARGET_H
 

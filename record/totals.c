@@ -21,7 +21,8 @@ static const char *const loss_keys[] = {
 
 static void put_key_u64(struct ls_session *s, const char *key, uint64_t value)
 {
-        ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_INFO_U64, .arg = { value }, .data = key, .len = strlen(key) }, NULL);
+        ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_INFO_U64, .arg = { value }, .data = key,
+                                                      .len = strlen(key) }, NULL);
 }
 
 static void put_u64(struct ls_session *s, enum ls_info_key key, uint64_t value)

@@ -20,7 +20,7 @@ import sys
 
 #   folder: (folders whose headers it may use, doors beside NAME/NAME.h)
 ROOMS = {
-    ".": ("cli daemon record record/worker report report/coverage report/diff report/tui store", ""),
+    ".": ("cli daemon record record/worker record/writer report report/coverage report/diff report/tui store", ""),
     "formats/wire": ("", ""),
     "formats": ("formats/wire", ""),
     "formats/jit": ("formats/wire", ""),
@@ -47,15 +47,16 @@ ROOMS = {
     "libsample/start": ("libsample libsample/attach libsample/handler libsample/inject "
         "libsample/interpose libsample/libc libsample/recording libsample/vm", ""),
     # the recorder
-    "record/watch": ("formats/wire libsample libsample/handler libsample/vm", ""),
+    "record/watch": ("formats/wire libsample libsample/handler libsample/vm", "outside.h suspended_private.h"),
     "record/worker": ("formats/wire libsample/inject record/watch", ""),
     "record/native": ("formats/trace formats/wire record/process record/worker", ""),
     "record/translate": ("formats/exact formats/jit formats/trace formats/wire record/native record/process record/worker", ""),
-    "record/process": ("cli formats/wire record record/worker", ""),
+    "record/process": ("cli formats/wire record/worker", ""),
     "record/tick": ("formats/wire libsample/inject record/process", ""),
-    "record/attach": ("cli formats formats/wire record record/process record/worker", ""),
-    "record": ("cli daemon/client formats formats/trace formats/wire libsample/inject "
-        "record/attach record/process record/tick record/translate record/watch record/worker", ""),
+    "record/attach": ("cli formats formats/wire record/process record/worker", "subject.h"),
+    "record/writer": ("formats formats/trace formats/wire record/native record/process record/translate record/worker", ""),
+    "record": ("cli daemon/client formats formats/wire libsample/inject record/attach "
+        "record/process record/tick record/translate record/watch record/worker record/writer", ""),
     # the report
     "report/model": ("cli formats formats/export formats/trace formats/wire", ""),
     "report/options": ("cli formats formats/export formats/trace formats/wire report/model store", ""),
@@ -72,7 +73,7 @@ ROOMS = {
     "daemon/client": ("cli", ""),
     "daemon": ("cli daemon/client formats store", ""),
 }
-KNOWN = {"record": {"circle": 6, "modules": 1, "prototype": 12}}
+KNOWN = {"record": {"modules": 1}}
 # declared where others are to have the function: seen.h, for a process that reads another one's memory
 PROVIDED = {"ls_seen_at", "ls_seen_copy"}
 MODULES_MOST = 25

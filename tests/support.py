@@ -488,6 +488,13 @@ def command_of(pid):
         return []
 
 
+def writer_of(pid):
+    """The process that writes what this recorder records."""
+    writers = [kid for kid in children_of(pid) if command_of(kid)[:2] == [b"luasample-worker", b"write"]]
+    check(len(writers) == 1, "writers: %s" % writers)
+    return writers[0]
+
+
 def is_own(pid, parent):
     """Whether luasample has started this child of its for itself, or is about to."""
     return command_of(pid)[:1] in ([], [b""], [b"luasample-worker"]) or command_of(pid) == command_of(parent)

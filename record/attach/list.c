@@ -1,5 +1,6 @@
 /* See list.h. */
 #include "record/attach/list.h"
+#include "cli/command.h"
 #include "record/process/proc.h"
 
 #include <ctype.h>

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "record/options.h"
+#include "record/process/asked.h"
 
 #define LS_ATTACH_MOST 256u             /* processes of one recording */
 

@@ -1,6 +1,7 @@
 /* Finding the callers in a copied stack: see unwind.h. */
 #include "record/native/unwind.h"
 #include "formats/wire/mix.h"
+#include "record/worker/cfi_eval.h"
 
 #include <errno.h>
 #include <stdlib.h>

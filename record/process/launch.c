@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/command.h"
 #include "record/process/descriptors.h"
 
 static ssize_t read_all_intr(int fd, void *buf, size_t len)

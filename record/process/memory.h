@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "formats/wire/shm.h"
-#include "record/options.h"
+#include "record/process/asked.h"
 
 #define LS_RINGS 256u                   /* threads that are recorded at one time */
 

@@ -73,15 +73,4 @@ void ls_cfi_close(struct ls_cfi *cfi);  /* takes NULL; all rows must have been d
 int ls_cfi_row(struct ls_cfi *cfi, uint64_t file_offset, struct ls_cfi_row *ret_row, uint64_t *ret_function);
 void ls_cfi_row_drop(struct ls_cfi_row *row);
 
-/* The value of a DWARF expression, given registers (those of the mask are known), the CFA and a way
- * to read memory. Returns 0, or the error of read, or -EINVAL. */
-struct ls_cfi_values {
-        const uint64_t *reg;
-        uint32_t known;                 /* bit mask by register number */
-        uint64_t cfa;
-        int (*read)(void *ctx, uint64_t addr, uint64_t *ret);
-        void *ctx;
-};
-int ls_cfi_eval(const Dwarf_Op *ops, size_t n, const struct ls_cfi_values *v, uint64_t *ret);
-
 #endif

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdint.h>
 
-#include "record/worker/cfi.h"
+#include "record/worker/cfi_eval.h"
 
 #define STACK_MAX 16
 #define OPS_MAX 64

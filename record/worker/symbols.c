@@ -1,6 +1,7 @@
 /* Names of functions in an object file: see symbols.h. libdwfl finds separate debug files by build
  * id. */
 #include "record/worker/symbols.h"
+#include "record/worker/symbols_demangle.h"
 #include "formats/wire/clock.h"
 
 #include <elf.h>

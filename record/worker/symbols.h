@@ -7,9 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "record/worker/symbols_kernel.h"
+
 struct ls_symbols;
 
-#define LS_KERNEL_START UINT64_C(0xffff800000000000)    /* addresses from here on are the kernel's */
 #define LS_KERNEL_PATH "[kernel]"       /* a path that ls_symbols_open takes for it: offset 0 is LS_KERNEL_START */
 
 /* NULL when the file cannot be read, or is not the one with this build id (len 0 = any). */
@@ -26,17 +27,5 @@ size_t ls_symbols_build_id(const char *path, uint8_t *ret_id, size_t size);
 
 /* 1 for the names that the kernel and the loader have for the vdso. */
 int ls_symbols_is_vdso(const char *path);
-
-/* symbols_demangle.c: copies a symbol's name as people write it. */
-void ls_symbols_demangle(const char *symbol, char *ret_name, size_t size);
-
-/* symbols_kernel.c: the kernel's function at an address, from /proc/kallsyms. Returns 0, or -ENOENT
- * (also when that may not be read). */
-struct ls_kernel_symbols;
-/* A process that can open nothing has the file open: fd, which is taken, stands for it from now on. */
-void ls_kernel_symbols_from(int fd);
-struct ls_kernel_symbols *ls_kernel_symbols_open(const char *path);     /* NULL = cannot be read, or shows no address */
-void ls_kernel_symbols_close(struct ls_kernel_symbols *k);              /* takes NULL */
-int ls_kernel_symbols_find(const struct ls_kernel_symbols *k, uint64_t addr, char *ret_name, size_t size);
 
 #endif

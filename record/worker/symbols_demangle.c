@@ -1,4 +1,4 @@
-/* Names of symbols as people write them; declared in symbols.h. libiberty knows C++ and both kinds
+/* Names of symbols as people write them; declared in symbols_demangle.h. libiberty knows C++ and both kinds
  * of Rust names. */
 #include <ctype.h>
 #include <libiberty/demangle.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/worker/symbols.h"
+#include "record/worker/symbols_demangle.h"
 
 #define MANGLED_MAX 4096u               /* longer names are shown as they are */
 

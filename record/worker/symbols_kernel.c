@@ -1,4 +1,4 @@
-/* Names of the kernel's functions; declared in symbols.h. Only root sees their addresses, as a
+/* Names of the kernel's functions; see symbols_kernel.h. Only root sees their addresses, as a
  * rule. */
 #include <errno.h>
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/worker/symbols.h"
+#include "record/worker/symbols_kernel.h"
 
 #define SYMBOLS_MAX (1u << 20)
 

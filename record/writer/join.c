@@ -1,6 +1,6 @@
-/* The pieces of a flight recording become one trace: they are read here, without rights, since what is in them is the target's word. See
- * serve.h. */
-#include "record/writer/serve.h"
+/* The pieces of a flight recording become one trace: they are read here, without rights, since what is in them is the
+ * target's word. See join.h. */
+#include "record/writer/join.h"
 
 #include <errno.h>
 #include <stdlib.h>

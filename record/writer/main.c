@@ -1,5 +1,5 @@
-/* The writer: a process that has given up all rights, and that alone looks at the rings of the targets and writes the trace, as the recorder
- * tells it. Started by out.c; luasample.c calls it by its role. */
+/* The writer: a process that has given up all rights, and that alone looks at the rings of the targets and writes the
+ * trace, as the recorder tells it. Started by out.c; luasample.c calls it by its role. */
 #include "record/writer/main.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "formats/wire/clock.h"
 #include "record/worker/confine.h"
 #include "record/writer/ask.h"
-#include "record/writer/serve.h"
+#include "record/writer/ops.h"
 
 #define SECOND_NS 1000000000ull
 #define FULL_QUIET_NS 1000000ull        /* between two looks at rings that never stop to fill */

@@ -1,5 +1,5 @@
-/* What the recorder tells the writer, done: a function for each row of ops.def. See serve.h. */
-#include "record/writer/serve.h"
+/* What the recorder tells the writer, done: a function for each row of ops.def. See ops.h. */
+#include "record/writer/ops.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -10,9 +10,10 @@
 #include "formats/escape.h"
 #include "formats/wire/clock.h"
 #include "record/translate/counts.h"
-#include "record/worker/symbols.h"
+#include "record/worker/symbols_kernel.h"
 #include "record/worker/worker.h"
 #include "record/writer/ask.h"
+#include "record/writer/join.h"
 
 /* A message as its function has it. */
 struct message {

@@ -2,6 +2,7 @@
  * Arguments: host_native, the module, tests/lua/native.lua. With --table prints what was found, with --time what it
  * took. */
 #include "tests/unit/unwind_fixture.h"
+#include "record/worker/cfi_eval.h"
 
 #include <fnmatch.h>
 #include <time.h>

@@ -22,6 +22,8 @@
 #include <cmocka.h>
 
 #include "record/worker/symbols.h"
+#include "record/worker/symbols_demangle.h"
+#include "record/worker/symbols_kernel.h"
 
 /* As a C++ and a Rust compiler would name them. */
 int ls_test_cxx(int x) __asm__("_ZN3geo5shape4areaEi");

@@ -7,15 +7,8 @@ import subprocess
 import tempfile
 import time
 
-from support import Fail, Skip, Started, check, check_near, children_of, info, luasample, need, record, report, rows, run, tmpdir, tmpfile
+from support import Fail, Skip, Started, check, check_near, info, luasample, need, record, report, rows, run, tmpdir, tmpfile, writer_of
 from launch import compiled, one_line
-
-def writer_of(pid):
-    """The process that writes what this recorder records."""
-    writers = [p for p in children_of(pid) if b"luasample-worker\0write\0" in open("/proc/%d/cmdline" % p, "rb").read()]
-    check(len(writers) == 1, "writers: %s" % writers)
-    return writers[0]
-
 
 BUSY = "local t = os.clock() + %g while os.clock() < t do end print('ran')"
 

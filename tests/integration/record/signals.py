@@ -3,7 +3,7 @@ import os
 import signal
 import time
 
-from support import Fail, Started, check, info, luasample, tmpfile
+from support import Fail, Started, check, info, luasample, tmpfile, writer_of
 
 # Says which signals come; ends with status 9 on TERM.
 CATCHER = """import os, signal, sys, time
@@ -150,7 +150,7 @@ def add_to(suite):
         j = info(trace)
         check(j["samples"] > 2500, "%d samples" % j["samples"])
 
-    @test("recorder-stopped", "record stopped for 3 s: losses are exact, the rate comes back")
+    @test("recorder-stopped", "record and its writer stopped for 3 s: losses are exact, the rate comes back")
     def _():
         trace = tmpfile(".data")
         s = Started([luasample(), "record", "-m", "64K", "-i", "250us", "-o", trace, "--", "luajit", "-e",
@@ -158,9 +158,12 @@ def add_to(suite):
                      "local t = os.clock() + 5 while os.clock() < t do for i = 1, 50 do f(i % 30) end end"])
         s.wait_for("ready")
         time.sleep(0.5)
-        os.kill(s.p.pid, signal.SIGSTOP)
+        both = [s.p.pid, writer_of(s.p.pid)]    # the writer goes on alone
+        for pid in both:
+            os.kill(pid, signal.SIGSTOP)
         time.sleep(3)
-        os.kill(s.p.pid, signal.SIGCONT)
+        for pid in both:
+            os.kill(pid, signal.SIGCONT)
         check(s.wait() == 0, "status")
         j = info(trace)
         lost = j["lost"]
