@@ -138,9 +138,11 @@ static void say_sums(struct ls_translate *t, const struct ls_flow *flow, const s
                     flow->outside);
         if (flow->lost)
                 say(t, "%" PRIu64 " functions and traces were not counted: there are too many", flow->lost);
-        if (flow->damaged || flow->unbalanced)
-                say(t, "counts may be wrong: %" PRIu64 " records made no sense, %" PRIu64 " loops were not left as often as entered",
-                    flow->damaged, flow->unbalanced);
+        if (flow->unbalanced)
+                say(t, "%" PRIu64 " compiled loops were not left as often as entered: the program goes on in them, was ended there, or "
+                    "their counts are wrong", flow->unbalanced);
+        if (flow->damaged)
+                say(t, "counts may be wrong: %" PRIu64 " records make no sense", flow->damaged);
 }
 
 void ls_exact_finish(struct ls_translate *t, int fd, uint32_t events)

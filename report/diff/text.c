@@ -222,10 +222,15 @@ static void put_run(const struct table *t, const struct ls_diff_run *run)
         struct ls_str s = ls_profile_str(run->profile, LS_INFO_COMMAND);
         char *command = ls_visible(s.s, s.len);
         uint64_t ns = (uint64_t)((double)run->aggregate->ticks * (double)run->profile->interval_ns);
+        const char *event = ls_event_name(run->filter.choice.id[0]);
 
-        fprintf(t->out, "# %-9s %s: %" PRIu64 " samples, %s of %s time%s", run->side ? "After:" : "Before:",
-                path ? path : "", run->aggregate->samples, ls_duration_text(ns, time, sizeof(time)),
-                ls_event_name(run->filter.choice.id[0]), command && *command ? ": " : "");
+        fprintf(t->out, "# %-9s %s: ", run->side ? "After:" : "Before:", path ? path : "");
+        if (ls_events_count(&run->filter.choice))
+                fprintf(t->out, "%" PRIu64 " %s", run->aggregate->ticks, event);
+        else
+                fprintf(t->out, "%" PRIu64 " samples, %s of %s time", run->aggregate->samples,
+                        ls_duration_text(ns, time, sizeof(time)), event);
+        fputs(command && *command ? ": " : "", t->out);
         if (command)
                 ls_put_fit(t->out, command, t->paint.width > 60 ? t->paint.width - 50 : 0, 0);
         fputc('\n', t->out);

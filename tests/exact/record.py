@@ -141,6 +141,18 @@ def add(suite, luajits):
         r2 = s.run([s.luasample(), "export", "-i", r.trace, "--event", "lines", "--format", "chrome"])
         s.check(r2.status != 0 and "counts have no time" in r2.err, "%d %s" % (r2.status, r2.err))
 
+    @suite.test("diff", "instructions as a check without noise", True)
+    def diff():
+        program = os.path.join(BENCH, "richards.lua")
+        one, same, more = (record(program, n, events="instructions").ok().trace for n in ("50", "50", "51"))
+        base = [s.luasample(), "diff", "--event", "instructions", "--fail-above", "1%"]
+        s.run(base + [one, same]).ok()
+        r = s.run(base + [one, more])
+        s.check(r.status == 1 and re.search(r"All in all: (\d+) before, (\d+) after, .*\+(1\.99|2\.00)%\) \*", r.out), "%d %s" % (r.status, r.out))
+        s.check(re.search(r"^# Before: .*: \d+ instructions: ", r.out, re.M), r.out)
+        r = s.run(base + ["--normalize", "time", one, same])
+        s.check(r.status == 129 and "counts are no time" in r.err, "%d %s" % (r.status, r.err))
+
     @suite.test("record.refused", "what cannot be counted is said in a line", True)
     def refused():
         program = os.path.join(OWN, "lines.lua")
