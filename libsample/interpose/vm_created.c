@@ -42,7 +42,7 @@ static void say_once(const char **said, const char *fmt, const char *why)
 /* Begins what the VM's engine needs. Returns NULL, or why the VM cannot be sampled. */
 static const char *begin(struct ls_vm *vm, lua_State *L)
 {
-        static const char *said_walk, *said_check, *said_map;
+        static const char *said_walk, *said_map;
         const char *why;
 
         vm->engine = engine_for_new_vm(&why);
@@ -51,8 +51,6 @@ static const char *begin(struct ls_vm *vm, lua_State *L)
         vm->jit_leaf = ls_agent.shm->jit_leaf;
         if (vm->engine == LS_ENGINE_HOOK)
                 return ls_profiler_start(vm);
-        if (vm->jit_leaf == LS_JIT_LEAF_CHECK && (why = ls_profiler_start(vm)))
-                say_once(&said_check, "--jit-leaf check has no effect for a VM: %s", why);
         ls_jit_open(vm, L);
         if (vm->jit_leaf == LS_JIT_LEAF_MAP && (why = ls_jit_why_not()))
                 say_once(&said_map, "compiled code is shown by the function that its trace starts in: %s", why);
