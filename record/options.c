@@ -12,7 +12,7 @@
 const char *const ls_timer_names[3] = { "perf", "helper", "cputime" };
 const char *const ls_scope_names[3] = { "l", "f", "none" };
 const char *const ls_engine_names[3] = { "auto", "walk", "hook" };
-const char *const ls_jit_leaf_names[3] = { "map", "check", "root" };
+const char *const ls_jit_leaf_names[2] = { "map", "root" };
 
 /* A number for each option, as popt hands them out. */
 enum {
@@ -224,10 +224,10 @@ static int set_engine(struct ls_record_options *o, const char *text)
 
 static int set_jit_leaf(struct ls_record_options *o, const char *text)
 {
-        int i = find_name(ls_jit_leaf_names, 3, text);
+        int i = find_name(ls_jit_leaf_names, 2, text);
 
         if (i < 0) {
-                ls_error("--jit-leaf %s: give map, check or root", text);
+                ls_error("--jit-leaf %s: give map or root", text);
                 return -EINVAL;
         }
         o->jit_leaf = (uint8_t)i;
@@ -371,9 +371,8 @@ static int check_attach(const struct ls_record_options *o)
                 ls_error("record: -p, --name and --cgroup mean processes that run already; leave out %s, or them", o->command[0]);
                 return LS_EXIT_USAGE;
         }
-        if (o->engine == LS_ENGINE_HOOK || o->jit_leaf == LS_JIT_LEAF_CHECK) {
-                ls_error("record: --engine hook and --jit-leaf check change the program's VMs; they are for programs that luasample "
-                         "starts");
+        if (o->engine == LS_ENGINE_HOOK) {
+                ls_error("record: --engine hook changes the program's VMs; it is for programs that luasample starts");
                 return LS_EXIT_USAGE;
         }
         return LS_GO_ON;

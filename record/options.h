@@ -9,7 +9,7 @@
 extern const char *const ls_timer_names[3];
 extern const char *const ls_scope_names[3];
 extern const char *const ls_engine_names[3];
-extern const char *const ls_jit_leaf_names[3];
+extern const char *const ls_jit_leaf_names[2];
 
 /* 1 when processes that run already are to be recorded. */
 int ls_record_attaches(const struct ls_record_options *o);

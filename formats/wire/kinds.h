@@ -100,7 +100,7 @@ enum ls_scope { LS_SCOPE_LINE, LS_SCOPE_FUNCTION, LS_SCOPE_NONE };
 enum ls_engine_kind { LS_ENGINE_AUTO, LS_ENGINE_WALK, LS_ENGINE_HOOK };
 
 /* How the walk engine names the place inside compiled code. */
-enum ls_jit_leaf { LS_JIT_LEAF_MAP, LS_JIT_LEAF_CHECK, LS_JIT_LEAF_ROOT };
+enum ls_jit_leaf { LS_JIT_LEAF_MAP, LS_JIT_LEAF_ROOT };
 
 enum ls_timer { LS_TIMER_PERF, LS_TIMER_HELPER, LS_TIMER_CPUTIME };
 

@@ -366,8 +366,8 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
         state = vmstate_of(LS_READ(const volatile int32_t, r.global, ls_vm_facts.vmstate_offset));
         atomic_store_explicit(&s->last_time_ns, now, memory_order_relaxed);
         atomic_fetch_add_explicit(&t->ring->ticks, n, memory_order_relaxed);
-        if (atomic_load_explicit(&ls_profiler.vm, memory_order_relaxed) == r.vm &&
-            (r.vm->engine == LS_ENGINE_HOOK || state == LS_VMSTATE_NATIVE)) {
+        if (r.vm->engine == LS_ENGINE_HOOK &&
+            atomic_load_explicit(&ls_profiler.vm, memory_order_relaxed) == r.vm) {
                 ask_for_hook(s, r.global, state, n, cpu);
         } else if (r.vm->engine == LS_ENGINE_HOOK) {
                 ls_lose(atomic_load_explicit(&ls_profiler.taken, memory_order_relaxed) ? LS_LOSS_APP_PROFILER : LS_LOSS_OTHER_VM, n);

@@ -43,7 +43,7 @@ static void say_once(const char **said, const char *fmt, const char *why)
 /* Begins what the VM's engine needs. Returns NULL, or why the VM cannot be sampled. */
 static const char *begin(struct ls_vm *vm, lua_State *L)
 {
-        static const char *said_walk, *said_check, *said_map;
+        static const char *said_walk, *said_map;
         const char *why;
         int counted;
 
@@ -54,8 +54,6 @@ static const char *begin(struct ls_vm *vm, lua_State *L)
         counted = ls_counting_begin(vm, L);
         if (vm->engine == LS_ENGINE_HOOK)
                 return ls_agent.shm->bare_tick == 2 ? NULL : ls_profiler_start(vm);
-        if (vm->jit_leaf == LS_JIT_LEAF_CHECK && (why = ls_profiler_start(vm)))
-                say_once(&said_check, "--jit-leaf check has no effect for a VM: %s", why);
         if (ls_agent.shm->bare_tick == 2)       /* no place in compiled code is asked for */
                 vm->jit_leaf = LS_JIT_LEAF_ROOT;
         if (counted || ls_agent.shm->bare_tick != 2)

@@ -1,6 +1,5 @@
-/* LuaJIT's own profiler: a process has one. The hook engine needs it for its VM, and --jit-leaf
- * check for its leaf; the program may want it too, and then has it. Called from the patched
- * entries; see profiler.h. */
+/* LuaJIT's own profiler: a process has one. The hook engine needs it for its VM;
+ * the program may want it too, and then has it. Called from the patched entries; see profiler.h. */
 
 #include "libsample/vm/profiler.h"
 

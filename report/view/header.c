@@ -68,8 +68,7 @@ static void put_runtime(const struct ls_report *r)
         char *leaf = info_text(r->profile, LS_INFO_JIT_LEAF, "");
         int walk = engine && !strncmp(engine, "walk", 4), hook = engine && (!walk || strcmp(engine, "walk"));
 
-        /* --jit-leaf is of the walk engine, --scope of the hook, which is also what checks in compiled code need. */
-        hook |= leaf && !strcmp(leaf, "check");
+        /* --jit-leaf is of the walk engine, --scope of the hook. */
         if (runtime && engine && timer && scope && leaf && (*runtime || *engine))
                 put_line(r, "Runtime:", "%s%s%s%s%s%s%s%s%s%s", *runtime ? runtime : "not known", *engine ? ", engine " : "",
                          engine, *timer ? ", timer " : "", timer, *scope && hook ? ", scope " : "", hook ? scope : "",

@@ -147,8 +147,6 @@ CONFIGS = [
     Config("walk map", WALK, base="no ticks", bare="bare tick", own="own", tick="tick", engine="walk"),
     Config("walk root", WALK + ["--jit-leaf", "root"], base="no ticks", bare="bare tick", own="own", tick="tick",
            engine="walk"),
-    Config("walk check", WALK + ["--jit-leaf", "check"], base="hook no ticks", bare="bare tick", own="own",
-           tick="tick"),
     Config("walk native", ["--engine", "walk", "--native"], base="no ticks", bare="bare tick", own="own native",
            engine="walk"),
     Config("hook no ticks", HOOK + ["--no-ticks"]),

@@ -155,8 +155,7 @@ def part_run(luajit, a):
 # run to run shows only when they are moved ("moved": by some more in each run).
 MOVED = "moved"
 TRACE_CONFIGS = [("unprofiled", None), (MOVED, None), ("walk map", m.WALK),
-                 ("walk root", m.WALK + ["--jit-leaf", "root"]),
-                 ("walk check", m.WALK + ["--jit-leaf", "check"]), ("hook", m.HOOK)]
+                 ("walk root", m.WALK + ["--jit-leaf", "root"]), ("hook", m.HOOK)]
 FIELDS = ["start", "stop", "abort", "flush", "live"]
 
 

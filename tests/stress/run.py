@@ -27,17 +27,16 @@ CI_SECONDS, LONG_SECONDS = 60.0, 600.0
 Case = collections.namedtuple("Case", "name program luajit options share most_lost")
 CASES = [
     Case("host-native", "host", "debian", ["--native", "--timer", "perf"], 4, 1),
-    Case("host-helper", "host", "debian", ["--jit-leaf", "check", "--timer", "helper"], 2, None),
+    Case("host-helper", "host", "debian", ["--jit-leaf", "root", "--timer", "helper"], 2, None),
     Case("host-cputime", "host", "debian", ["--jit-leaf", "root", "--timer", "cputime"], 2, None),
     Case("host-shared", "host", "shared", ["--native"], 2, 1),
     Case("host-luajit2", "host", "luajit2so", ["--native"], 2, 1),
     Case("script", "script", "debian", ["--native"], 2, 1),
-    Case("script-check", "script", "debian", ["--jit-leaf", "check"], 1, 1),
     Case("script-luajit2", "script", "luajit2", ["--native"], 2, 1),
     Case("script-shared", "script", "shared", ["--jit-leaf", "root", "--timer", "helper"], 1, None),
     Case("script-hook", "script", "debian", ["--engine", "hook"], 1, None),
     Case("asan", "asan", "debian", ["--native"], 3, 1),
-    Case("asan-check", "asan", "debian", ["--jit-leaf", "check", "--timer", "helper"], 1, None),
+    Case("asan-root", "asan", "debian", ["--jit-leaf", "root", "--timer", "helper"], 1, None),
 ]
 NO_LOSS = ("bad-record",)
 MOST_FULL = 2                           # per cent

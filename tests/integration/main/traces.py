@@ -73,7 +73,7 @@ def add_to(suite):
 
     @t("traces.check", "the same comparison finds what LuaJIT's checks change: it can fail")
     def control():
-        check(differences(plain("nbody"), runs("nbody", ["--jit-leaf", "check"])), "nbody has as many traces with them")
+        check(differences(plain("nbody"), runs("nbody", ["--engine", "hook"])), "nbody has as many traces with them")
 
     @t("traces.heap", "LuaJIT's heap lies in one piece, as without us: no page of ours is between two of its own")
     def heap():
