@@ -1,8 +1,11 @@
 /* The nearest of a list of words to a mistyped one: Damerau-Levenshtein distance. Used by cli/ and report/. */
 #include "cli/suggest.h"
 
-#include <stddef.h>
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "cli/command.h"
 
 #define MAX_WORD 63     /* longer words are never suggested */
 
@@ -63,4 +66,25 @@ const char *ls_suggest(const char *typed, const char *const *words)
                 }
         }
         return best && best_distance <= 1 + n / 4 ? best : NULL;
+}
+
+int ls_one_of(const char *command, const char *what, const char *text, const char *const *words, int *ret)
+{
+        const char *near;
+        char all[256] = "";
+        size_t n = 0;
+
+        for (*ret = 0; words[*ret]; ++*ret)
+                if (!strcmp(text, words[*ret]))
+                        return 0;
+        near = ls_suggest(text, words);
+        if (near) {
+                ls_error("%s: %s '%s' is not known; did you mean '%s'? (luasample %s --help lists all)", command, what,
+                         text, near, command);
+                return -EINVAL;
+        }
+        for (int i = 0; words[i] && n < sizeof(all); i++)
+                n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
+        ls_error("%s: %s '%s' is not known: give %s", command, what, text, all);
+        return -EINVAL;
 }

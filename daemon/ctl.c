@@ -115,20 +115,12 @@ static const struct request {
 
 static const struct request *find_request(const char *name)
 {
-        const char *words[N_REQUESTS + 1], *near;
+        const char *words[N_REQUESTS + 1] = { NULL };
+        int at;
 
-        for (size_t i = 0; i < N_REQUESTS; i++) {
-                if (!strcmp(requests[i].name, name))
-                        return &requests[i];
+        for (size_t i = 0; i < N_REQUESTS; i++)
                 words[i] = requests[i].name;
-        }
-        words[N_REQUESTS] = NULL;
-        near = ls_suggest(name, words);
-        if (near)
-                ls_error("ctl: unknown request '%s'; did you mean '%s'?", name, near);
-        else
-                ls_error("ctl: unknown request '%s' (luasample ctl --help lists all)", name);
-        return NULL;
+        return ls_one_of("ctl", "request", name, words, &at) ? NULL : &requests[at];
 }
 
 static int show(const struct request *r, const char *answer)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/listen.h"
 #include "formats/escape.h"
 
 /* The directory is made when it is missing; nobody else may be able to put another socket there. */
@@ -42,21 +43,6 @@ static int check_directory(const char *path)
         return error;
 }
 
-/* A socket that a daemon left behind, which nobody listens to any more. */
-static int is_left_over(const struct sockaddr_un *a)
-{
-        struct stat st;
-        int fd, gone;
-
-        if (lstat(a->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
-                return 0;
-        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        gone = fd >= 0 && connect(fd, (const struct sockaddr *)a, sizeof(*a)) < 0 && errno == ECONNREFUSED;
-        if (fd >= 0)
-                close(fd);
-        return gone;
-}
-
 /* The socket that systemd has made for us, or -1. */
 static int inherited(void)
 {
@@ -72,27 +58,17 @@ static int inherited(void)
 
 static int bind_socket(struct ls_daemon *d, const char *path)
 {
-        struct sockaddr_un a = { .sun_family = AF_UNIX };
-        mode_t mask;
-        int error;
+        int error = check_directory(path);
 
-        if (strlen(path) >= sizeof(a.sun_path)) {
-                ls_error("%s: the path of the socket is too long: %zu bytes are possible", path, sizeof(a.sun_path) - 1);
-                return -ENAMETOOLONG;
-        }
-        strcpy(a.sun_path, path);
-        error = check_directory(path);
         if (error)
                 return error;
-        if (is_left_over(&a))
-                unlink(path);
         d->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        mask = umask(0177);
-        if (d->listener < 0 || bind(d->listener, (const struct sockaddr *)&a, sizeof(a)) < 0 || listen(d->listener, 16) < 0)
-                error = -errno;
-        umask(mask);
+        error = d->listener < 0 ? -errno : ls_listen_at(d->listener, path, 16);
         if (error == -EADDRINUSE)
                 ls_error("%s: another daemon listens there, or the name is taken: stop it, or give another socket", path);
+        else if (error == -ENAMETOOLONG)
+                ls_error("%s: the path of the socket is too long: %zu bytes are possible", path,
+                         sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1);
         else if (error)
                 ls_error("%s: %s", path, strerror(-error));
         else

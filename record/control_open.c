@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/listen.h"
 #include "record/process/descriptors.h"
 
 #define FIFO "fifo:"
@@ -90,44 +91,14 @@ static int open_fifos(struct ls_control *c, const char *text)
         return comma && c->clients[0].out < 0 ? c->clients[0].out : 0;
 }
 
-/* A socket that a recorder left behind, which nobody listens to any more. */
-static int is_left_over(const struct sockaddr_un *a)
-{
-        struct stat st;
-        int fd, gone;
-
-        if (lstat(a->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
-                return 0;
-        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        gone = fd >= 0 && connect(fd, (const struct sockaddr *)a, sizeof(*a)) < 0 && errno == ECONNREFUSED;
-        if (fd >= 0)
-                close(fd);
-        return gone;
-}
-
-static int listen_at(int fd, const struct sockaddr_un *a)
-{
-        mode_t mask = umask(0177);
-        int r = bind(fd, (const struct sockaddr *)a, sizeof(*a)), err = errno;
-
-        umask(mask);
-        if (r < 0)
-                return -err;
-        return listen(fd, (int)LS_CONTROL_CLIENTS) < 0 ? -errno : 0;
-}
-
 static int open_socket(struct ls_control *c, const char *path)
 {
-        struct sockaddr_un a = { .sun_family = AF_UNIX };
         int r;
 
-        memcpy(a.sun_path, path, strlen(path) + 1);     /* ls_control_check has looked at its length */
         c->listener = ls_fd_above_stdio(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
         if (c->listener < 0)
                 return failed(path, strerror(errno));
-        r = listen_at(c->listener, &a);
-        if (r == -EADDRINUSE && is_left_over(&a) && unlink(path) == 0)
-                r = listen_at(c->listener, &a);
+        r = ls_listen_at(c->listener, path, (int)LS_CONTROL_CLIENTS);
         if (r < 0)
                 return failed(path, r == -EADDRINUSE ? "it exists already; give another name" : strerror(-r));
         note_made(c, path);

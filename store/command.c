@@ -181,29 +181,20 @@ static const struct request {
         int (*run)(struct ls_store *s, const struct ls_chunks *all);
 } requests[] = {
         { "ls", LS_STORE_READ, do_ls }, { "du", LS_STORE_READ, do_du }, { "verify", LS_STORE_READ, do_verify },
-        { "prune", LS_STORE_WRITE, do_prune }, { "merge", LS_STORE_READ, do_merge },
+        { "prune", LS_STORE_WRITE, do_prune }, { "merge", LS_STORE_READ, do_merge },      /* the last: see find_request */
 };
 
 #define N_REQUESTS (sizeof(requests) / sizeof(*requests))
 
 static const struct request *find_request(const char *name)
 {
-        const char *words[N_REQUESTS + 1], *near;
+        const char *words[N_REQUESTS + 1] = { NULL };
+        int at;
 
-        if (!strcmp(name, "merge") && !opt.window)
-                name = "";              /* the daemon's alone */
-        for (size_t i = 0; i < N_REQUESTS; i++) {
-                if (!strcmp(requests[i].name, name))
-                        return &requests[i];
-                words[i] = requests[i].name;
-        }
-        words[N_REQUESTS] = NULL;
-        near = ls_suggest(name, words);
-        if (near)
-                ls_error("store: unknown request '%s'; did you mean '%s'?", name, near);
-        else
-                ls_error("store: unknown request '%s'; there are ls, du, verify and prune", name);
-        return NULL;
+        for (size_t i = 0; i < N_REQUESTS; i++)
+                if (opt.window || strcmp(requests[i].name, "merge"))    /* which is the daemon's alone */
+                        words[i] = requests[i].name;
+        return ls_one_of("store", "request", name, words, &at) ? NULL : &requests[at];
 }
 
 static int with_store(const struct request *r)

@@ -5,6 +5,8 @@ Each row of ROOMS is a folder with sources: the folders whose headers it may use
 own folder; headers of the project are included by their path from the root. Checked are:
 
   edge       what is included stands in the row, and what the row allows is used
+  inside     NAME_parts.h and NAME_private.h are their folder's alone
+  table      NAME.def includes nothing, so that it can be in no circle
   circle     neither folders nor files (NAME.c and NAME.h are one) include each other
   modules    a folder has at most 25 of them: NAME.c, NAME.h or both; or a table, NAME.def
   prototype  one of a header, ls_..., has its function in the file of the same name; or the header is a door of the function's
@@ -185,9 +187,13 @@ class Check:
                         self.say("library", path, "%s:%d: uses <%s>" % (path, number, m.group(2)))
                     continue
                 to = self.target(path, number, m.group(1)) if m else None
+                if m and path.endswith(".def"):
+                    self.say("table", path, "%s:%d: includes %s" % (path, number, m.group(1)))
                 if to and module_of(to) != module_of(path):
                     self.of_files[module_of(path)].add(module_of(to))
                 if to and folder_of(to) != folder:
+                    if to.endswith(("_parts.h", "_private.h")):
+                        self.say("inside", path, "%s:%d: %s is of its folder alone" % (path, number, to))
                     self.of_folders[folder].add(folder_of(to))
                     if folder_of(to) not in self.rooms.get(folder, ("", ""))[0].split():
                         self.say("edge", path, "%s:%d: %s must not use %s" % (path, number, folder, to))

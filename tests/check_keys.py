@@ -6,7 +6,7 @@ import os
 import re
 import sys
 
-FOLDERS = ("formats", "record", "report")
+FOLDERS = ("daemon", "formats", "record", "report", "store")
 WRITES = re.compile(r'\bls_trace_info_(?:u64|str)\([^;"]*"([^"]*)"')
 
 

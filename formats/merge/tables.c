@@ -34,7 +34,6 @@ int ls_merge_ids_init(struct ls_merge_ids *ids, struct ls_merge *m, const struct
         ids->m = m;
         ids->in = in;
         ids->p = p;
-        ids->r = p->priv;
         for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
                 *tables[i].table = calloc((size_t)tables[i].n + 1, sizeof(uint32_t));
                 if (!*tables[i].table)
@@ -126,8 +125,7 @@ static int add_mapping(struct ls_merge_ids *ids, uint32_t i)
 static int add_function(struct ls_merge_ids *ids, uint32_t i)
 {
         const struct ls_function *f = &ids->p->functions[i];
-        const struct ls_dict *d = &ids->r->dict[LS_REC_FUNCTION];
-        const uint64_t *row = ls_dict_has(d, i) ? ls_dict_row(d, i) : NULL;
+        uint64_t row[LS_COLUMNS_MAX];
         struct ls_function_def def = { .kind = f->kind, .flags = f->flags, .first_line = f->first_line,
                                        .last_line = f->last_line, .hash = f->hash, .offset = f->offset };
 
@@ -137,10 +135,10 @@ static int add_function(struct ls_merge_ids *ids, uint32_t i)
                 return -ENOMEM;
         def.source = ids->sources[f->source];
         def.mapping = ids->mappings[f->mapping];
-        if (!row)
+        if (!ls_profile_row(ids->p, LS_REC_FUNCTION, i, row))
                 def.identity_name = str(ids, f->name);
         else if (COL(FUNCTION, NAME))
-                def.identity_name = str(ids, ls_reader_str(ids->r, COL(FUNCTION, NAME)));
+                def.identity_name = str(ids, ls_profile_string(ids->p, COL(FUNCTION, NAME)));
         if (f->kind == LS_FUNC_TRACE) {
                 def.offset += ids->m->jit_base;
                 ids->jit_most = f->offset > ids->jit_most ? f->offset : ids->jit_most;
@@ -282,25 +280,23 @@ static int add_map(struct ls_merge_ids *ids, const struct ls_jittrace *t)
 
 static int add_jittraces(struct ls_merge_ids *ids)
 {
-        const struct ls_dict *d = &ids->r->dict[LS_REC_JITTRACE];
+        const uint32_t n = ls_profile_rows(ids->p, LS_REC_JITTRACE);
         int r = 0;
 
-        for (uint32_t i = 1; !r && i <= d->n; i++) {
+        for (uint32_t i = 1; !r && i <= n; i++) {
                 const struct ls_jittrace *t = &ids->p->jittraces[i];
                 uint64_t row[LS_COLUMNS_MAX];
 
-                if (!ls_dict_has(d, i))
+                if (!ls_profile_row(ids->p, LS_REC_JITTRACE, i, row))
                         continue;
-                memcpy(row, ROW(0), sizeof(row));
-                memcpy(row, ls_dict_row(d, i), d->ncol * sizeof(*row));
                 COL(JITTRACE, VM) = ids->vms[t->vm];
                 COL(JITTRACE, PARENT) = ids->functions[ids->p->jittraces[t->parent].function];
                 COL(JITTRACE, START) = ids->locations[t->start];
                 COL(JITTRACE, FUNCTION) = ids->functions[t->function];
                 COL(JITTRACE, LINK_KIND) = str(ids, t->link_kind);
-                COL(JITTRACE, ABORT) = str(ids, ls_reader_str(ids->r, COL(JITTRACE, ABORT)));
-                COL(JITTRACE, IR) = str(ids, ls_reader_str(ids->r, COL(JITTRACE, IR)));
-                COL(JITTRACE, MAP) = str(ids, ls_reader_str(ids->r, COL(JITTRACE, MAP)));
+                COL(JITTRACE, ABORT) = str(ids, ls_profile_string(ids->p, COL(JITTRACE, ABORT)));
+                COL(JITTRACE, IR) = str(ids, ls_profile_string(ids->p, COL(JITTRACE, IR)));
+                COL(JITTRACE, MAP) = str(ids, ls_profile_string(ids->p, COL(JITTRACE, MAP)));
                 ls_trace_row(ids->m->w, LS_REC_JITTRACE, row);
                 r = add_map(ids, t);
         }
@@ -356,7 +352,7 @@ static uint64_t change(const struct ls_merge_ids *ids, enum how how, uint64_t v)
         case COUNTER:
                 return ls_merge_id(ids->counters, p->n_counters, v);
         case STRING:
-                return str(ids, ls_reader_str(ids->r, v));
+                return str(ids, ls_profile_string(ids->p, v));
         case TIME:
                 return v + ids->in->shift_ns;
         case TIME_OR_NONE:              /* 0 = not known */
@@ -371,14 +367,13 @@ static uint64_t change(const struct ls_merge_ids *ids, enum how how, uint64_t v)
 
 static void copy_rows(struct ls_merge_ids *ids, unsigned kind)
 {
-        const struct ls_dict *d = &ids->r->dict[kind];
+        const uint32_t n = ls_profile_rows(ids->p, kind);
 
-        for (uint32_t i = 1; i <= d->n; i++) {
-                uint64_t row[LS_COLUMNS_MAX] = { 0 };
+        for (uint32_t i = 1; i <= n; i++) {
+                uint64_t row[LS_COLUMNS_MAX];
 
-                if (!ls_dict_has(d, i))
+                if (!ls_profile_row(ids->p, kind, i, row))
                         continue;
-                memcpy(row, ls_dict_row(d, i), d->ncol * sizeof(*row));
                 for (size_t c = 0; c < sizeof(changes) / sizeof(changes[0]); c++)
                         if (changes[c].kind == kind)
                                 row[changes[c].column] = change(ids, changes[c].how, row[changes[c].column]);
@@ -404,9 +399,9 @@ int ls_merge_tables(struct ls_merge_ids *ids)
         int r = 0;
 
         for (size_t t = 0; !r && t < sizeof(tables) / sizeof(tables[0]); t++) {
-                const struct ls_dict *d = &ids->r->dict[tables[t].kind];
+                const uint32_t n = ls_profile_rows(ids->p, tables[t].kind);
 
-                for (uint32_t i = 1; !r && i <= d->n; i++)
+                for (uint32_t i = 1; !r && i <= n; i++)
                         r = tables[t].add(ids, i);
         }
         if (!r)

@@ -3,8 +3,8 @@
 #define LS_FORMATS_MERGE_TABLES_H
 
 #include "formats/merge/input.h"
-#include "formats/trace/reader_parts.h"
-#include "formats/trace/writer_parts.h"
+#include "formats/trace/dict.h"
+#include "formats/trace/reader.h"
 
 struct ls_merge {                       /* what all inputs share */
         struct ls_trace_writer *w;
@@ -21,7 +21,6 @@ struct ls_merge_ids {                   /* the writer's ids of one input's, 0 = 
         struct ls_merge *m;
         const struct ls_merge_input *in;
         const struct ls_profile *p;
-        const struct ls_reader *r;
         uint32_t *sources, *functions, *locations, *stacks, *zones, *processes, *threads, *vms, *coroutines, *mappings;
         uint32_t *labels, *counters;
         uint64_t jit_most;              /* greatest number of its traces */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -219,4 +220,28 @@ int ls_profile_open(const char *path, struct ls_profile **ret_profile, const cha
         *ret_error = error;
         ls_profile_close(p);
         return e;
+}
+
+uint32_t ls_profile_rows(const struct ls_profile *p, unsigned kind)
+{
+        const struct ls_reader *r = p->priv;
+
+        return r->dict[kind].n;
+}
+
+int ls_profile_row(const struct ls_profile *p, unsigned kind, uint32_t id, uint64_t *ret_row)
+{
+        const struct ls_reader *r = p->priv;
+        const struct ls_dict *d = &r->dict[kind];
+
+        if (!ls_dict_has(d, id))
+                return 0;
+        memset(ret_row, 0, LS_COLUMNS_MAX * sizeof(*ret_row));
+        memcpy(ret_row, ls_dict_row(d, id), d->ncol * sizeof(*ret_row));
+        return 1;
+}
+
+struct ls_str ls_profile_string(const struct ls_profile *p, uint64_t string)
+{
+        return ls_reader_str(p->priv, string);
 }

@@ -108,6 +108,13 @@ void ls_trace_notice(struct ls_trace_writer *w, const char *text);
 void ls_trace_info_u64(struct ls_trace_writer *w, const char *key, uint64_t value);
 void ls_trace_info_str(struct ls_trace_writer *w, const char *key, const char *value);
 
+/* Adds a row of a kind of the schema as it is; for kinds that have no function of their own yet. Returns the id. */
+uint32_t ls_trace_row(struct ls_trace_writer *w, unsigned kind, const uint64_t *row);
+/* The same for kinds whose rows have a key: a row replaces that of its key. */
+void ls_trace_keyed(struct ls_trace_writer *w, unsigned kind, const uint64_t *row);
+/* What the map of a trace is made from, alone. */
+void ls_trace_jitmap(struct ls_trace_writer *w, const struct ls_rec_jittrace *rec, uint32_t size);
+
 /* Writes what is pending as a chunk if it is more than 256 KiB or older than 1 s (now_ns: CLOCK_MONOTONIC), or
  * always with force. Returns 0 or -errno of the write; after an error the writer drops whole chunks and counts them,
  * and what is in the file stays a valid trace. */

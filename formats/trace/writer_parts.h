@@ -83,12 +83,4 @@ int ls_writer_write(struct ls_trace_writer *w, const void *bytes, size_t len);
 /* Writes the chunk that lies in raw and extra, and empties these. */
 int ls_writer_put_chunk(struct ls_trace_writer *w, uint8_t type, uint8_t flags, uint64_t ticks);
 
-/* Adds a row of a kind of the schema as it is; for kinds that have no function of their own yet. Returns the id. */
-uint32_t ls_trace_row(struct ls_trace_writer *w, unsigned kind, const uint64_t *row);
-/* The same for kinds whose rows have a key: a row replaces that of its key. */
-void ls_trace_keyed(struct ls_trace_writer *w, unsigned kind, const uint64_t *row);
-struct ls_rec_jittrace;
-/* What the map of a trace is made from, alone. */
-void ls_trace_jitmap(struct ls_trace_writer *w, const struct ls_rec_jittrace *rec, uint32_t size);
-
 #endif

@@ -148,23 +148,7 @@ static int find_word(const char *text, const char *const *words)
 
 int ls_options_one_of(const char *option, const char *text, const char *const *words, int *ret)
 {
-        const char *near;
-        char all[256] = "";
-        size_t n = 0;
-
-        *ret = find_word(text, words);
-        if (*ret >= 0)
-                return 0;
-        near = ls_suggest(text, words);
-        if (near) {
-                ls_error("%s: %s '%s' is not known; did you mean '%s'? (luasample %s --help lists all)", command, option,
-                         text, near, command);
-                return -EINVAL;
-        }
-        for (int i = 0; words[i] && n < sizeof(all); i++)
-                n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
-        ls_error("%s: %s '%s' is not known: give %s", command, option, text, all);
-        return -EINVAL;
+        return ls_one_of(command, option, text, words, ret);
 }
 
 int ls_options_by(const char *text, struct ls_report_options *o)

@@ -52,6 +52,15 @@ class Rules(unittest.TestCase):
     def test_an_edge_that_is_not_in_the_row(self):
         self.refused("edge: low/more.c:1: low must not use high/part.h", {"low/more.c": '#include "high/part.h"\n'})
 
+    def test_what_is_a_folders_own(self):
+        for kind in ("parts", "private"):
+            self.refused("inside: high/more.c:1: low/x_%s.h is of its folder alone" % kind,
+                         {"low/x_%s.h" % kind: "", "high/more.c": '#include "low/x_%s.h"\n' % kind})
+            self.assertEqual(self.run_with({"low/x_%s.h" % kind: "", "low/x.c": '#include "low/x_%s.h"\n' % kind}), "")
+
+    def test_a_table_that_includes(self):
+        self.refused("table: low/x.def:1: includes low/base.h", {"low/x.def": '#include "low/base.h"\n'})
+
     def test_a_folder_below_has_a_row_of_its_own(self):
         self.refused("edge: low/more.c:1: low must not use low/wire/wire.h", {"low/more.c": '#include "low/wire/wire.h"\n'})
 

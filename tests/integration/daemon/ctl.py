@@ -30,7 +30,7 @@ def ctl():
                                 (["attach", "999999999"], 1, "there is no such process"),
                                 (["attach", str(off.pid)], 1, "LUASAMPLE=off"),
                                 (["detach", str(os.getpid())], 1, "no rule names this process"),
-                                (["stauts"], 129, "unknown request 'stauts'; did you mean 'status'?"),
+                                (["stauts"], 129, "request 'stauts' is not known; did you mean 'status'?"),
                                 ([], 129, "what is asked?"), (["attach"], 129, "give one PID or SERVICE"),
                                 (["status", "x"], 129, "status takes no argument"), (["--nothing"], 129, "unknown option")]:
         r = d.ctl(*words)
