@@ -15,6 +15,7 @@
 #define LS_ASIDE_NS (3600 * SECOND_NS)
 #define LS_BACK_OFF_NS (2 * SECOND_NS)          /* after a failure */
 #define LS_LEAVES_NS (30 * SECOND_NS)           /* after a failure a refusal is not counted */
+#define LS_INTERVAL_MOST_NS (2 * SECOND_NS)     /* an interval is doubled while it is less */
 #define LS_MERGE_MS 5000u                       /* with three chunks, after the end of a time until it is merged */
 #define LS_MERGE_CPU_S 300u                     /* of a merger, */
 #define LS_MERGE_BYTES (2ull << 30)             /* and its address space */

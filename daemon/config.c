@@ -23,7 +23,7 @@
 #define ERRORS_SAID 50u                 /* of one file: who gives another file by mistake reads no thousand lines */
 
 enum section { DAEMON, STORE, SERVICE };
-enum kind { PATH, TIME, SIZE, COUNT, PERCENT, SWITCH, PATTERNS };
+enum kind { PATH, TIME, SIZE, COUNT, PERCENT, SHARE, SWITCH, PATTERNS };
 
 static const char *const section_names[] = { "daemon", "store", "service", NULL };
 
@@ -86,6 +86,18 @@ int ls_service_name_ok(const char *name)
                strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == n;
 }
 
+/* "0.5%" in millionths. */
+static int read_share(const char *text, uint64_t *ret)
+{
+        char *end;
+        double v = *text >= '0' && *text <= '9' ? strtod(text, &end) : -1;
+
+        if (v < 0 || v > 100 || (*end == '%' ? end[1] : *end))
+                return -EINVAL;
+        *ret = (uint64_t)(v * 10000 + 0.5);
+        return 0;
+}
+
 static int read_number(const struct option *o, const char *text, uint64_t *ret)
 {
         char copy[64], *end;
@@ -97,6 +109,8 @@ static int read_number(const struct option *o, const char *text, uint64_t *ret)
                 return ls_parse_duration(text, "", ret);
         case SIZE:
                 return ls_parse_size(text, ret);
+        case SHARE:
+                return read_share(text, ret);
         case SWITCH:
                 *ret = !strcmp(text, "yes");
                 return *ret || !strcmp(text, "no") ? 0 : -EINVAL;
@@ -140,6 +154,8 @@ static const char *what_is_meant(const struct option *o, char *buf, size_t size)
                 return "yes or no";
         case PERCENT:
                 return "a share such as 5%";
+        case SHARE:
+                return "a share from 0.0001% to 100%";
         default:
                 snprintf(buf, size, "a number from %llu to %llu", (unsigned long long)o->least, (unsigned long long)o->most);
                 return buf;
@@ -165,6 +181,8 @@ static void set_value(struct reading *r, const struct option *o, void *to, const
         uint64_t n;
 
         if (read_number(o, value, &n) < 0)
+                wrong(r, "%s = %s: give %s", o->key, value, what_is_meant(o, buf, sizeof(buf)));
+        else if (o->kind == SHARE && !n)
                 wrong(r, "%s = %s: give %s", o->key, value, what_is_meant(o, buf, sizeof(buf)));
         else if (o->most && (n < o->least || n > o->most))
                 say_range(r, o, value);

@@ -68,6 +68,11 @@ static void show_status(yajl_val v)
                 printf("the store's disk is full: nothing is recorded\n");
         if (number_of(v, "disk_full_s"))
                 printf("%lld s were not recorded, for lack of disk space\n", number_of(v, "disk_full_s"));
+        if (number_of(v, "dropped_ticks"))
+                printf("%lld ticks were dropped, for lack of disk space\n", number_of(v, "dropped_ticks"));
+        if (number_of(v, "slowed"))
+                printf("%lld times an interval was doubled, for its cost; %lld times it came back\n", number_of(v, "slowed"),
+                       number_of(v, "quickened"));
         if (*text_of(v, "pressure"))
                 printf("nothing is attached to: %s\n", text_of(v, "pressure"));
         if (number_of(v, "merged_chunks"))
@@ -94,6 +99,10 @@ static void show_targets(yajl_val v)
 
                 printf("%7lld %-16s %-16s %-9s %6lld s", number_of(t, "pid"), text_of(t, "name"), text_of(t, "service"),
                        text_of(t, "state"), number_of(t, "since_s"));
+                if (number_of(t, "recorder"))
+                        printf("  %lld ms", number_of(t, "interval_ns") / 1000000);
+                if (number_of(t, "cost_ppm"))
+                        printf(", costs %.2f%%", (double)number_of(t, "cost_ppm") / 10000);
                 if (*text_of(t, "reason"))
                         printf("  (%s)", text_of(t, "reason"));
                 putchar('\n');

@@ -1,6 +1,6 @@
 /* The daemon's state, and what its parts share. daemon.c: the command; supervisor.c: the loop; scan.c: which programs there are;
  * recorder.c: the child that records one; decide.c: who is recorded next, failures; incoming.c: from the recorders into the
- * store; socket.c, requests.c: ctl; pressure.c: memory. One thread; nothing here opens what a target names. */
+ * store; cost.c: budgets; socket.c, requests.c: ctl; pressure.c: memory. One thread; nothing here opens what a target names. */
 #ifndef LS_DAEMON_DAEMON_H
 #define LS_DAEMON_DAEMON_H
 
@@ -23,6 +23,22 @@ enum ls_watch_state {
 };
 extern const char *const ls_watch_names[];
 
+struct ls_figures {                     /* what a recorder says of itself, since it began */
+        uint64_t agent_ns, cpu_ns, recorder_ns, dropped_ticks;
+};
+
+struct ls_cost {                        /* of one process; cost.c */
+        int fd;                         /* its recorder was asked; -1 = not now */
+        size_t n_line;
+        char line[256];
+        int known, fresh;               /* last is there; it told what the last window cost */
+        struct ls_figures last;
+        uint64_t agent_ns, cpu_ns, recorder_ns;         /* in the last window */
+        uint64_t ppm;                   /* of the agent, of the CPU time of the process */
+        uint64_t calm_ns;               /* less than half of what is allowed since then; 0 = not now */
+        unsigned doublings, doubled;    /* of the interval, now; how often in all */
+};
+
 struct ls_watched {                     /* a process that a rule names */
         pid_t pid;
         uint64_t start_ticks, changed_ns;       /* when it was first seen with this program; CLOCK_MONOTONIC */
@@ -42,6 +58,8 @@ struct ls_watched {                     /* a process that a rule names */
         int killed;
         char dir[160];                  /* its directory in incoming */
         char control[108];              /* its --control; empty = none */
+        struct ls_cost cost;
+        uint64_t burst_until_ns;        /* it is recorded closely until then; 0 = not now */
         char line[512];                 /* of its stderr, so far */
         size_t n_line;
 };
@@ -103,6 +121,10 @@ struct ls_daemon {
         unsigned n_unmerged;
         uint64_t merged_until_ms;       /* what begins before it may be of a time that is merged, or being merged */
         uint64_t merged_chunks;
+        uint64_t cost_ns, cost_own_ns;  /* the last overhead-window ended then; own CPU time then */
+        uint64_t host_ppm;              /* what all recordings take of the host */
+        uint64_t slowed, quickened;     /* intervals that were doubled, that came back */
+        uint64_t dropped_ticks;         /* by recorders, for lack of disk space */
         uint64_t pruned_chunks, pruned_bytes, commit_errors;
         char commit_error[512];
         int stopping;
@@ -136,9 +158,18 @@ void ls_decide_ended(struct ls_daemon *d, struct ls_watched *w, int status);
 int ls_recorder_start(struct ls_daemon *d, struct ls_watched *w);
 void ls_recorder_end(struct ls_watched *w, const char *reason);
 void ls_recorder_listen(struct ls_watched *w);
+/* The interval of its samples now. */
+uint64_t ls_recorder_interval(const struct ls_watched *w, const struct ls_service *s);
+/* Says a line to its recorder. Returns the connection, where the answer comes, or -errno. */
+int ls_recorder_ask(const struct ls_watched *w, const char *line);
 void ls_recorder_flush(struct ls_watched *w);
 /* Closes what is left of one that was reaped. */
 void ls_recorder_done(struct ls_watched *w);
+
+/* cost.c: asks what the recordings cost, and changes their intervals. */
+void ls_cost(struct ls_daemon *d);
+/* Its recorder has ended. */
+void ls_cost_forget(struct ls_watched *w);
 
 /* incoming.c: commits what recorders have finished, also of those that an earlier daemon left. */
 void ls_incoming(struct ls_daemon *d);
@@ -148,8 +179,8 @@ void ls_merging(struct ls_daemon *d);
 void ls_merging_ended(struct ls_daemon *d, int status);
 void ls_merging_stop(struct ls_daemon *d);
 
-/* pressure.c: why nothing should be attached to now, or NULL. */
-const char *ls_pressure(void);
+/* pressure.c: why nothing should be attached to now, or NULL. Of /proc/meminfo and /proc/pressure/memory. */
+const char *ls_pressure(const char *meminfo, const char *psi);
 
 /* notify.c: "READY=1" and the like for systemd, if it wants to hear. */
 void ls_notify(const char *state);

@@ -101,6 +101,10 @@ static void do_status(struct ls_daemon *d, struct ls_client *c, const char *argu
                 put_text(g, "pressure", d->pressure ? d->pressure : "");
                 put_number(g, "disk_full", (uint64_t)d->full);
                 put_number(g, "disk_full_s", (d->full_ns + (d->full ? now - d->full_since_ns : 0)) / SECOND_NS);
+                put_number(g, "dropped_ticks", d->dropped_ticks);
+                put_number(g, "host_cost_ppm", d->host_ppm);
+                put_number(g, "slowed", d->slowed);
+                put_number(g, "quickened", d->quickened);
                 put_number(g, "merged_chunks", d->merged_chunks);
                 put_number(g, "pruned_chunks", d->pruned_chunks);
                 put_number(g, "pruned_bytes", d->pruned_bytes);
@@ -127,6 +131,7 @@ static void do_targets(struct ls_daemon *d, struct ls_client *c, const char *arg
                 yajl_gen_array_open(g);
         for (unsigned i = 0; g && i < d->n_watched; i++) {
                 const struct ls_watched *w = d->watched[i];
+                struct ls_service spare;
 
                 yajl_gen_map_open(g);
                 put_number(g, "pid", (uint64_t)w->pid);
@@ -135,6 +140,9 @@ static void do_targets(struct ls_daemon *d, struct ls_client *c, const char *arg
                 put_text(g, "state", ls_watch_names[w->state]);
                 put_number(g, "since_s", (now - w->since_ns) / SECOND_NS);
                 put_number(g, "recorder", (uint64_t)w->recorder);
+                put_number(g, "interval_ns", ls_recorder_interval(w, ls_daemon_service(d, w->service, &spare)));
+                put_number(g, "cost_ppm", w->cost.ppm);
+                put_number(g, "slowed", w->cost.doubled);
                 put_number(g, "retry_s", w->state == LS_WATCH_REFUSED ? seconds_until(w->retry_ns, now) : 0);
                 put_text(g, "reason", w->reason);
                 yajl_gen_map_close(g);

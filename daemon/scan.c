@@ -32,7 +32,7 @@ static struct ls_watched *add_watched(struct ls_daemon *d, pid_t pid, const stru
         w->start_ticks = id->start_ticks;
         memcpy(w->comm, id->comm, sizeof(w->comm));
         strcpy(w->service, service);
-        w->err_fd = -1;
+        w->err_fd = w->cost.fd = -1;
         w->there = 1;
         w->changed_ns = ls_daemon_now();
         if (ls_proc_age_ns(id->start_ticks) > LS_FIRST_NS && d->start_ns + LS_FIRST_NS > w->changed_ns)

@@ -215,11 +215,12 @@ static void work(struct ls_daemon *d)
         if (now >= d->next_prune_ns)
                 prune(d, now);
         if (now >= d->next_scan_ns && !d->stopping) {
-                d->pressure = ls_pressure();
+                d->pressure = ls_pressure("/proc/meminfo", "/proc/pressure/memory");
                 ls_daemon_scan(d);
                 ls_request_lent(d);
                 d->next_scan_ns = now + d->config.discover_ns;
         }
+        ls_cost(d);
         ls_decide(d);
 }
 
@@ -293,7 +294,7 @@ int ls_supervise(struct ls_daemon *d)
 {
         int told = 0;
 
-        d->start_ns = ls_daemon_now();
+        d->start_ns = d->cost_ns = ls_daemon_now();
         d->merged_until_ms = UINT64_MAX;        /* not known yet */
         if (readlink("/proc/self/exe", d->own_exe, sizeof(d->own_exe) - 1) < 0)
                 d->own_exe[0] = 0;
