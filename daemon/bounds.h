@@ -6,6 +6,7 @@
 
 #define LS_FIRST_NS SECOND_NS                   /* of a program, in which it is left alone */
 #define LS_SETTLED_NS (10 * SECOND_NS)          /* after it a program that no rule names is not looked at again */
+#define LS_LOOKS_MOST 200u                      /* a second that the kernel's events bring; then all are looked at together */
 #define LS_STARTING_MOST 2u                     /* attachments at one time */
 #define LS_ATTACH_NS (60 * SECOND_NS)           /* for one attachment */
 #define LS_END_NS (10 * SECOND_NS)              /* for a recorder to end; then it is killed */

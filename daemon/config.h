@@ -27,7 +27,7 @@ struct ls_service {
 
 struct ls_config {
         char *store, *socket;
-        uint64_t discover_ns, overhead_ppm, host_ppm, overhead_window_ns, overhead_calm_ns, max_targets, chunk_ns, merge_ns, merge_old_ns, max_age_ns, max_size, min_free;
+        uint64_t process_events, discover_ns, overhead_ppm, host_ppm, overhead_window_ns, overhead_calm_ns, max_targets, chunk_ns, merge_ns, merge_old_ns, max_age_ns, max_size, min_free;
         uint64_t seen;
         struct ls_service *services;
         unsigned n_services, n_files;

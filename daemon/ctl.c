@@ -64,6 +64,8 @@ static void show_status(yajl_val v)
 
         printf("daemon %lld, version %s, for %lld s; store %s\n", number_of(v, "pid"), text_of(v, "version"),
                number_of(v, "uptime_s"), text_of(v, "store"));
+        printf("programs are found by %s\n", strcmp(text_of(v, "programs_by"), "scan") ? "the kernel's events and a scan of /proc" :
+               "a scan of /proc");
         if (number_of(v, "disk_full"))
                 printf("the store's disk is full: nothing is recorded\n");
         if (number_of(v, "disk_full_s"))

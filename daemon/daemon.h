@@ -1,4 +1,4 @@
-/* The daemon's state, and what its parts share. daemon.c: the command; supervisor.c: the loop; scan.c: which programs there are;
+/* The daemon's state, and what its parts share. daemon.c: the command; supervisor.c: the loop; scan.c: which programs there are; events.c: the kernel's word of them;
  * recorder.c: the child that records one; decide.c: who is recorded next, failures; incoming.c: from the recorders into the
  * store; cost.c: budgets; socket.c, requests.c: ctl; pressure.c: memory. One thread; nothing here opens what a target names. */
 #ifndef LS_DAEMON_DAEMON_H
@@ -111,6 +111,10 @@ struct ls_daemon {
         int signal_fd, listener;
         char *made_socket;              /* to be removed at the end */
         uint64_t start_ns, next_scan_ns, next_work_ns, next_prune_ns;
+        struct mnl_socket *events;      /* of the kernel; NULL = none */
+        int events_heard;               /* the kernel has said that it tells */
+        unsigned looks;                 /* that events have brought, since looks_ns */
+        uint64_t looks_ns;
         const char *pressure;           /* NULL = none */
         int full;                       /* the store's disk has no room */
         uint64_t full_since_ns, full_ns;
@@ -143,9 +147,19 @@ const struct ls_service *ls_daemon_service(const struct ls_daemon *d, const char
 
 /* scan.c */
 void ls_daemon_scan(struct ls_daemon *d);
+/* At one process, now. */
+void ls_scan_look(struct ls_daemon *d, pid_t pid);
+/* Those that have ended, and are recorded no more. */
+void ls_scan_forget(struct ls_daemon *d);
 /* ctl attach PID. Returns 0 or -errno. */
 int ls_scan_attach(struct ls_daemon *d, pid_t pid);
 void ls_scan_done(struct ls_daemon *d);
+
+/* events.c: the kernel says which programs begin and end, where that is permitted. */
+void ls_events_open(struct ls_daemon *d);
+int ls_events_fd(const struct ls_daemon *d);             /* -1 = none */
+void ls_events_read(struct ls_daemon *d);
+void ls_events_done(struct ls_daemon *d);
 
 /* decide.c */
 struct ls_serving *ls_serving(struct ls_daemon *d, const char *name);

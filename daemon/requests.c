@@ -101,6 +101,7 @@ static void do_status(struct ls_daemon *d, struct ls_client *c, const char *argu
                 put_text(g, "pressure", d->pressure ? d->pressure : "");
                 put_number(g, "disk_full", (uint64_t)d->full);
                 put_number(g, "disk_full_s", (d->full_ns + (d->full ? now - d->full_since_ns : 0)) / SECOND_NS);
+                put_text(g, "programs_by", d->events_heard ? "events" : "scan");
                 put_number(g, "dropped_ticks", d->dropped_ticks);
                 put_number(g, "host_cost_ppm", d->host_ppm);
                 put_number(g, "slowed", d->slowed);
