@@ -17,6 +17,12 @@
 #define LS_BACK_OFF_NS (2 * SECOND_NS)          /* after a failure */
 #define LS_LEAVES_NS (30 * SECOND_NS)           /* after a failure a refusal is not counted */
 #define LS_INTERVAL_MOST_NS (2 * SECOND_NS)     /* an interval is doubled while it is less */
+#define LS_BURST_INTERVAL_NS 1000000u           /* of close recording, with wall time and native stacks, */
+#define LS_BURSTS_MOST 4u                       /* of so many processes at one time */
+#define LS_RULES_MOST 16u                       /* [rule NAME] */
+#define LS_COMMANDS_MOST 4u                     /* of rules, at one time, */
+#define LS_COMMAND_NS (60 * SECOND_NS)          /* for so long */
+#define LS_KEEP_NS (60 * SECOND_NS)             /* what a rule keeps; LS_STORE_KEPT times in all */
 #define LS_MERGE_MS 5000u                       /* with three chunks, after the end of a time until it is merged */
 #define LS_MERGE_CPU_S 300u                     /* of a merger, */
 #define LS_MERGE_BYTES (2ull << 30)             /* and its address space */

@@ -91,7 +91,7 @@ static int can_double(const struct ls_daemon *d, const struct ls_watched *w)
         struct ls_service spare;
         const struct ls_service *s = ls_daemon_service(d, w->service, &spare);
 
-        return w->state == LS_WATCH_RECORDING && !w->burst_until_ns && w->cost.fresh &&
+        return w->state == LS_WATCH_RECORDING && !w->burst_ns && w->cost.fresh &&
                (s->interval_ns << w->cost.doublings) < LS_INTERVAL_MOST_NS;
 }
 
@@ -122,7 +122,7 @@ static void judge(struct ls_daemon *d, struct ls_watched *w, uint64_t now)
         } else if (!c->calm_ns) {
                 c->calm_ns = now;
         } else if (c->doublings && now - c->calm_ns >= d->config.overhead_calm_ns && w->state == LS_WATCH_RECORDING &&
-                   !w->burst_until_ns) {
+                   !w->burst_ns) {
                 d->quickened++;
                 change(w, -1, "its interval returns");
         }

@@ -58,6 +58,21 @@ static void show_service(yajl_val s)
         putchar('\n');
 }
 
+static void show_rules(yajl_val rules)
+{
+        for (size_t i = 0; rules && i < YAJL_GET_ARRAY(rules)->len; i++) {
+                yajl_val r = YAJL_GET_ARRAY(rules)->values[i];
+
+                printf("rule %-11s acted %lld times, held back %lld", text_of(r, "name"), number_of(r, "acted"),
+                       number_of(r, "held_back"));
+                if (number_of(r, "failed"))
+                        printf(", its command failed %lld times", number_of(r, "failed"));
+                if (*text_of(r, "last"))
+                        printf("  (%s)", text_of(r, "last"));
+                putchar('\n');
+        }
+}
+
 static void show_status(yajl_val v)
 {
         yajl_val services = array_of(v, "services");
@@ -90,6 +105,7 @@ static void show_status(yajl_val v)
                 printf("no services: the configuration has no [service NAME]\n");
         for (size_t i = 0; services && i < YAJL_GET_ARRAY(services)->len; i++)
                 show_service(YAJL_GET_ARRAY(services)->values[i]);
+        show_rules(array_of(v, "rules"));
 }
 
 static void show_targets(yajl_val v)
@@ -103,6 +119,8 @@ static void show_targets(yajl_val v)
                        text_of(t, "state"), number_of(t, "since_s"));
                 if (number_of(t, "recorder"))
                         printf("  %lld ms", number_of(t, "interval_ns") / 1000000);
+                if (number_of(t, "burst"))
+                        printf(", closely");
                 if (number_of(t, "cost_ppm"))
                         printf(", costs %.2f%%", (double)number_of(t, "cost_ppm") / 10000);
                 if (*text_of(t, "reason"))
@@ -118,7 +136,7 @@ static const struct request {
         int takes;                      /* PID|SERVICE */
         void (*show)(yajl_val v);       /* NULL = there is nothing to show */
 } requests[] = {
-        { "status", 0, show_status }, { "targets", 0, show_targets }, { "attach", 1, NULL }, { "detach", 1, NULL },
+        { "status", 0, show_status }, { "targets", 0, show_targets }, { "attach", 1, NULL }, { "detach", 1, NULL }, { "burst", 1, NULL },
         { "reload", 0, NULL }, { "flush", 0, NULL }, { "stop", 0, NULL },
 };
 
@@ -196,7 +214,7 @@ static int run_words(const char **words)
         while (words && words[n])
                 n++;
         if (!n)
-                ls_error("ctl: what is asked? status, targets, attach, detach, reload, flush or stop");
+                ls_error("ctl: what is asked? status, targets, attach, detach, burst, reload, flush or stop");
         if (!r)
                 return LS_EXIT_USAGE;
         if (n != (r->takes ? 2u : 1u) || (r->takes && strpbrk(words[1], " \n"))) {
@@ -219,7 +237,7 @@ static int ctl_run(int argc, const char **argv)
 const struct ls_command ls_cmd_ctl = {
         .name = "ctl",
         .summary = "ask the daemon what it does, and tell it what to do",
-        .usage = "[OPTION...] status|targets|attach PID|SERVICE|detach PID|SERVICE|reload|flush|stop",
+        .usage = "[OPTION...] status|targets|attach PID|SERVICE|detach PID|SERVICE|burst PID|SERVICE|reload|flush|stop",
         .options = options,
         .run = ctl_run,
 };

@@ -50,6 +50,10 @@ struct ls_watched {                     /* a process that a rule names */
         int asked;                      /* ctl attach: no rule is needed */
         int stale;                      /* of a configuration before: forgotten as soon as its recorder has ended */
         int off, lent;                  /* ctl detach, LUASAMPLE=off; a client has it */
+        uint64_t usage_ns, cpu_ns, cpu_percent, rss;    /* triggers.c: at the last look */
+        int usage_known;
+        uint64_t true_ns[LS_RULES_MOST];                /* since when a rule is true; 0 = it is not */
+        char acted[LS_RULES_MOST];
         unsigned refusals, commits;
         uint64_t retry_ns, since_ns;    /* since: of the state */
         pid_t recorder;                 /* 0 = none */
@@ -59,7 +63,7 @@ struct ls_watched {                     /* a process that a rule names */
         char dir[160];                  /* its directory in incoming */
         char control[108];              /* its --control; empty = none */
         struct ls_cost cost;
-        uint64_t burst_until_ns;        /* it is recorded closely until then; 0 = not now */
+        uint64_t burst_ns;              /* it is recorded closely for so long, from when it is attached to; 0 = not now */
         char line[512];                 /* of its stderr, so far */
         size_t n_line;
 };
@@ -72,6 +76,20 @@ struct ls_serving {                     /* a service while the daemon runs; kept
         uint64_t failed_ns, aside_until_ns, retry_ns;
         char reason[256];
         uint64_t chunks, bytes;         /* committed since the daemon began */
+};
+
+struct ls_firing {                      /* a rule while the daemon runs; kept across reloads */
+        char name[LS_SERVICE_NAME];
+        uint64_t since_ns;              /* of the time that is counted in */
+        unsigned n, fired, held_back, failed;   /* failed: its command */
+        char last[160];
+};
+
+struct ls_keeping {                     /* what will be kept when it is in the store */
+        uint64_t due_ns, from_ms, to_ms;        /* due: 0 = nothing */
+        char service[LS_SERVICE_NAME];
+        char name[LS_SERVICE_NAME + 48];
+        pid_t pid;
 };
 
 struct ls_client {
@@ -107,6 +125,11 @@ struct ls_daemon {
         unsigned n_servings;
         struct ls_seen *seen;           /* in the order of pids */
         size_t n_seen;
+        struct ls_firing firings[LS_RULES_MOST];
+        unsigned n_firings;
+        struct { pid_t pid; uint64_t until_ns; char rule[LS_SERVICE_NAME]; } commands[LS_COMMANDS_MOST];        /* pid: 0 = none */
+        struct ls_keeping keeping;
+        uint64_t usage_ns;
         struct ls_client clients[LS_CLIENTS_MOST];
         int signal_fd, listener;
         char *made_socket;              /* to be removed at the end */
@@ -165,6 +188,8 @@ void ls_events_done(struct ls_daemon *d);
 struct ls_serving *ls_serving(struct ls_daemon *d, const char *name);
 void ls_decide(struct ls_daemon *d);
 void ls_watch_state(struct ls_watched *w, enum ls_watch_state state, const char *reason);
+/* Records it closely for a while. Returns 0, or -EBUSY: it is not being recorded, is already, or too many are. */
+int ls_decide_burst(struct ls_daemon *d, struct ls_watched *w);
 /* Its recorder has ended; status as waitpid has it. */
 void ls_decide_ended(struct ls_daemon *d, struct ls_watched *w, int status);
 
@@ -184,6 +209,14 @@ void ls_recorder_done(struct ls_watched *w);
 void ls_cost(struct ls_daemon *d);
 /* Its recorder has ended. */
 void ls_cost_forget(struct ls_watched *w);
+
+/* triggers.c: [rule NAME]. */
+void ls_triggers(struct ls_daemon *d);
+/* A process that a rule may be for has ended; status as waitpid has it. */
+void ls_triggers_exit(struct ls_daemon *d, struct ls_watched *w, int status);
+/* Returns 1 when it was a command of a rule. */
+int ls_triggers_ended(struct ls_daemon *d, pid_t pid, int status);
+struct ls_firing *ls_firing(struct ls_daemon *d, const char *name);
 
 /* incoming.c: commits what recorders have finished, also of those that an earlier daemon left. */
 void ls_incoming(struct ls_daemon *d);

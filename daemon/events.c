@@ -68,6 +68,12 @@ static int may_look(struct ls_daemon *d, uint64_t now)
         return 0;
 }
 
+static pid_t take_exit(struct ls_daemon *d, pid_t pid, int status)
+{
+        ls_triggers_exit(d, ls_daemon_find(d, pid), status);
+        return pid;
+}
+
 static void take_event(struct ls_daemon *d, const struct proc_event *e, uint64_t now)
 {
         pid_t pid = 0;
@@ -81,7 +87,7 @@ static void take_event(struct ls_daemon *d, const struct proc_event *e, uint64_t
                 pid = e->event_data.fork.child_tgid;    /* a worker; others begin a program, or the scan sees them */
         else if (e->what == PROC_EVENT_EXIT && e->event_data.exit.process_pid == e->event_data.exit.process_tgid &&
                  ls_daemon_find(d, e->event_data.exit.process_tgid))
-                pid = e->event_data.exit.process_tgid;
+                pid = take_exit(d, e->event_data.exit.process_tgid, (int)e->event_data.exit.exit_code);
         if (pid > 0 && pid != getpid() && may_look(d, now))
                 ls_scan_look(d, pid);
 }

@@ -19,7 +19,7 @@
 #include "cli/command.h"
 #include "formats/escape.h"
 
-#define WORDS_MOST 24
+#define WORDS_MOST 28
 
 struct words {
         char *v[WORDS_MOST + 1];
@@ -43,7 +43,7 @@ static void words_done(struct words *w)
 
 uint64_t ls_recorder_interval(const struct ls_watched *w, const struct ls_service *s)
 {
-        return s->interval_ns << w->cost.doublings;
+        return w->burst_ns ? LS_BURST_INTERVAL_NS : s->interval_ns << w->cost.doublings;
 }
 
 static int make_words(struct words *w, const struct ls_daemon *d, const struct ls_watched *t, const struct ls_service *s)
@@ -55,7 +55,11 @@ static int make_words(struct words *w, const struct ls_daemon *d, const struct l
         add(w, ls_print("%" PRIu64 "ns", ls_recorder_interval(t, s)));
         add(w, strdup("--switch-output"));
         add(w, ls_print("%" PRIu64 "ms", d->config.chunk_ns / 1000000));
-        if (s->native)
+        if (t->burst_ns) {
+                add(w, strdup("-e"));
+                add(w, strdup("cpu,wall"));
+        }
+        if (s->native || t->burst_ns)
                 add(w, strdup("--native"));
         if (!s->source)
                 add(w, strdup("--no-source"));

@@ -130,6 +130,10 @@ int ls_daemon_reload(struct ls_daemon *d, char *why, size_t size)
                 return error;
         }
         d->config = new;
+        for (unsigned i = 0; i < d->n_watched; i++) {
+                memset(d->watched[i]->true_ns, 0, sizeof(d->watched[i]->true_ns));
+                memset(d->watched[i]->acted, 0, sizeof(d->watched[i]->acted));
+        }
         if (new.process_events && !d->events)
                 ls_events_open(d);
         else if (!new.process_events)
@@ -151,6 +155,8 @@ static void ended(struct ls_daemon *d, pid_t pid, int status)
                 ls_merging_ended(d, status);
                 return;
         }
+        if (ls_triggers_ended(d, pid, status))
+                return;
         for (unsigned i = 0; i < d->n_watched; i++)
                 if (d->watched[i]->recorder == pid) {
                         ls_decide_ended(d, d->watched[i], status);
@@ -226,6 +232,7 @@ static void work(struct ls_daemon *d)
                 d->next_scan_ns = now + d->config.discover_ns;
         }
         ls_cost(d);
+        ls_triggers(d);
         ls_decide(d);
 }
 

@@ -342,6 +342,41 @@ int ls_store_open_chunk(const struct ls_store *s, const struct ls_chunk *c)
         return error;
 }
 
+static unsigned count_entries(int fd)
+{
+        int copy = openat(fd, ".", DIRECTORY);
+        DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+        struct dirent *e;
+        unsigned n = 0;
+
+        while (dir && (e = readdir(dir)))
+                n += *e->d_name != '.';
+        if (dir)
+                closedir(dir);
+        else if (copy >= 0)
+                close(copy);
+        return n;
+}
+
+int ls_store_keep(const struct ls_store *s, const struct ls_chunk *c, const char *name)
+{
+        int day = day_fd(s, c, 0), kept = open_dir(s->fd, "kept", 1), to = -ENOENT, error = 0;
+
+        if (kept >= 0)
+                to = open_dir(kept, name, count_entries(kept) < LS_STORE_KEPT);
+        if (day < 0 || kept < 0 || to < 0)
+                error = day < 0 ? day : kept < 0 ? kept : to == -ENOENT ? -EDQUOT : to;
+        else if (linkat(day, c->name, to, c->name, 0) < 0)
+                error = -errno;
+        if (to >= 0)
+                close(to);
+        if (kept >= 0)
+                close(kept);
+        if (day >= 0)
+                close(day);
+        return error;
+}
+
 int ls_store_remove(const struct ls_store *s, const struct ls_chunk *c)
 {
         int day = day_fd(s, c, 0), service, error;

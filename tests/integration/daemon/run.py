@@ -13,6 +13,7 @@ import lending          # noqa: F401
 import reading          # noqa: F401
 import supervise        # noqa: F401
 import systemd          # noqa: F401
+import triggers         # noqa: F401
 from shared import suite
 
 sys.exit(suite.main())
