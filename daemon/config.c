@@ -508,8 +508,8 @@ static int check_rule(const struct ls_config *c, const struct ls_when *r)
 
         if (!r->cpu && !r->rss && !r->exit)
                 ls_error("%s: [rule %s] says not when: give cpu, rss or exit", r->where, r->name);
-        else if (!r->keep && !r->burst && !r->run)
-                ls_error("%s: [rule %s] says not what to do: give keep, burst or run", r->where, r->name);
+        else if (!r->keep && !r->burst && !r->stack && !r->run)
+                ls_error("%s: [rule %s] says not what to do: give keep, burst, stack or run", r->where, r->name);
         else {
                 while (*r->service && i < c->n_services && strcmp(c->services[i].name, r->service))
                         i++;

@@ -30,7 +30,7 @@ struct ls_service {
 struct ls_when {                        /* [rule NAME] */
         char name[LS_SERVICE_NAME], service[LS_SERVICE_NAME];   /* service: empty = all */
         uint64_t cpu, rss, exit, for_ns;        /* cpu: percent of a processor; 0 = not asked */
-        uint64_t burst, keep, at_most, per_ns;
+        uint64_t burst, keep, stack, at_most, per_ns;
         char *run;                              /* NULL = nothing */
         uint64_t seen;
         const char *where;

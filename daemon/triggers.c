@@ -66,7 +66,25 @@ static void become_command(const struct ls_when *r, const struct ls_watched *w, 
         _exit(LS_EXIT_NOEXEC);
 }
 
-static void run_command(struct ls_daemon *d, const struct ls_when *r, const struct ls_watched *w, const char *why)
+/* `luasample stack`, whose workers read the process with its own rights. */
+static void become_stack(const struct ls_watched *w, int out, pid_t parent)
+{
+        const char *words[] = { "luasample", "stack", ls_print("%d", (int)w->pid), NULL };
+        int null = open("/dev/null", O_RDWR);
+        sigset_t none;
+
+        setsid();
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != parent || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
+                _exit(LS_EXIT_FAIL);
+        execv("/proc/self/exe", (char **)(uintptr_t)words);
+        _exit(LS_EXIT_NOEXEC);
+}
+
+/* stack_fd: where the stack is written to; -1 = what the rule says is run. */
+static void run_command(struct ls_daemon *d, const struct ls_when *r, const struct ls_watched *w, const char *why, int stack_fd)
 {
         pid_t self = getpid();
 
@@ -74,6 +92,8 @@ static void run_command(struct ls_daemon *d, const struct ls_when *r, const stru
                 if (d->commands[i].pid)
                         continue;
                 d->commands[i].pid = fork();
+                if (d->commands[i].pid == 0 && stack_fd >= 0)
+                        become_stack(w, stack_fd, self);
                 if (d->commands[i].pid == 0)
                         become_command(r, w, why, self);
                 if (d->commands[i].pid < 0)
@@ -126,14 +146,14 @@ static void keep(struct ls_daemon *d, const struct ls_keeping *k)
                 ls_daemon_say("%s/kept/%s: %u chunk%s", d->store.path, k->name, n, n == 1 ? "" : "s");
 }
 
-static void begin_keeping(struct ls_daemon *d, const struct ls_when *r, struct ls_watched *w)
+static void begin_keeping(struct ls_daemon *d, const char *name, struct ls_watched *w)
 {
         struct ls_keeping *k = &d->keeping;
         uint64_t now_ms = ls_store_now_ms();
 
         if (k->due_ns)
                 return;                 /* another one is about to be */
-        snprintf(k->name, sizeof(k->name), "%s.%" PRIu64 ".%d", r->name, now_ms, (int)w->pid);
+        snprintf(k->name, sizeof(k->name), "%s", name);
         memcpy(k->service, w->service, sizeof(k->service));
         k->pid = w->pid;
         k->from_ms = now_ms - LS_KEEP_NS / 1000000;
@@ -143,9 +163,22 @@ static void begin_keeping(struct ls_daemon *d, const struct ls_when *r, struct l
                 ls_recorder_flush(w);
 }
 
+static void keep_stack(struct ls_daemon *d, const struct ls_when *r, const char *name, const struct ls_watched *w, const char *why)
+{
+        int fd = ls_store_keep_file(&d->store, name, "stack.txt");
+
+        if (fd < 0) {
+                ls_daemon_say("%s/kept/%s/stack.txt: %s", d->store.path, name, strerror(-fd));
+                return;
+        }
+        run_command(d, r, w, why, fd);
+        close(fd);
+}
+
 static void fire(struct ls_daemon *d, const struct ls_when *r, struct ls_watched *w, const char *why, uint64_t now)
 {
         struct ls_firing *f = ls_firing(d, r->name);
+        char name[sizeof(d->keeping.name)];
 
         if (!f->since_ns || now - f->since_ns >= r->per_ns) {
                 f->since_ns = now;
@@ -159,12 +192,15 @@ static void fire(struct ls_daemon *d, const struct ls_when *r, struct ls_watched
         f->fired++;
         snprintf(f->last, sizeof(f->last), "process %d of %s: %s", (int)w->pid, w->service, why);
         ls_daemon_say("rule %s: %s", r->name, f->last);
+        snprintf(name, sizeof(name), "%s.%" PRIu64 ".%d", r->name, ls_store_now_ms(), (int)w->pid);
+        if (r->stack)
+                keep_stack(d, r, name, w, why);
         if (r->keep)
-                begin_keeping(d, r, w);
+                begin_keeping(d, name, w);
         if (r->burst)
                 ls_decide_burst(d, w);
         if (r->run)
-                run_command(d, r, w, why);
+                run_command(d, r, w, why, -1);
 }
 
 static int is_true(const struct ls_when *r, const struct ls_watched *w, const char **why)

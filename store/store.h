@@ -56,6 +56,8 @@ int ls_store_remove(const struct ls_store *s, const struct ls_chunk *c);
 
 /* Gives the chunk a second name in kept/NAME, which nothing removes. Returns 0 or -errno; -EDQUOT: LS_STORE_KEPT times are kept. */
 int ls_store_keep(const struct ls_store *s, const struct ls_chunk *c, const char *name);
+/* A new file of kept/NAME, to be written. Returns the descriptor or -errno, as above. */
+int ls_store_keep_file(const struct ls_store *s, const char *name, const char *file);
 #define LS_STORE_KEPT 100u
 
 /* Puts the file name of the directory from_fd, which nobody writes any more, into the store, on the disk when it returns.

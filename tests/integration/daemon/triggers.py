@@ -19,12 +19,12 @@ def rule_of(d, name):
     return next(r for r in d.json("status")["rules"] if r["name"] == name)
 
 
-@suite.test("rule-cpu", "much CPU: the last minute is kept, it is recorded closely, a command runs; so often as the rule says", quick=True)
+@suite.test("rule-cpu", "much CPU: the last minute and a stack are kept, it is recorded closely, a command runs; so often as the rule says", quick=True)
 def rule_cpu():
     out = s.tmpfile(".out")
     command = script("env | sort > %s.new; mv %s.new %s; read x; exit 3\n" % (out, out, out))
     a = Service("busy", share=1)
-    d = Daemon(rule("busy", more="burst-time = 2s") + "[rule hot]\nservice = busy\ncpu = 2\nfor = 2s\nkeep = yes\nburst = yes\nrun = %s\n"
+    d = Daemon(rule("busy", more="burst-time = 2s") + "[rule hot]\nservice = busy\ncpu = 2\nfor = 2s\nkeep = yes\nburst = yes\nstack = yes\nrun = %s\n"
                "at-most = 1\n[rule huge]\nrss = 100G\nrun = /bin/true\n" % command, daemon=QUIET)
     d.until_state(a.pid, "recording")
     until("the rule acts", lambda: rule_of(d, "hot")["acted"] == 1)
@@ -38,7 +38,10 @@ def rule_cpu():
     kept = os.path.join(d.store, "kept")
     folder = until("it is kept", lambda: os.path.isdir(kept) and os.listdir(kept))
     check(len(folder) == 1 and folder[0].startswith("hot.") and folder[0].endswith(".%d" % a.pid), folder)
-    files = until("the chunks", lambda: os.listdir(os.path.join(kept, folder[0])))
+    files = until("the chunks", lambda: [f for f in os.listdir(os.path.join(kept, folder[0])) if f != "stack.txt"])
+    stack = os.path.join(kept, folder[0], "stack.txt")
+    text = until("the stack", lambda: os.path.exists(stack) and "Thread" in open(stack).read() and open(stack).read())
+    check("Thread %d" % a.pid in text and "service.lua" in text, text)
     check(all("-%d-" % a.pid in f for f in files), files)
     s.run([s.luasample(), "report", "-i", os.path.join(kept, folder[0], files[0])]).ok()
     until("it is recorded closely", lambda: any(s.info(c)["interval_ns"] == 1000000 for c in d.chunks("busy")[-3:]))
