@@ -39,6 +39,7 @@
 #define LOOK_MS     300                 /* the reader is given up then: the process must go on */
 #define PREPARE_MS  30000
 #define WRITE_MS    60000
+#define READERS     8                   /* whose own memory may lie, by chance, where the process's is */
 
 static struct { char *output, *core; int json, no_native, trust; } raw;
 
@@ -213,6 +214,16 @@ static pid_t spawn_reader(const struct stack *s, const struct ls_rights *r, int 
         return ls_worker_spawn(argv, NULL, fds, s->pid ? 6 : 7);
 }
 
+static void end_reader(struct stack *s)
+{
+        kill(s->reader, SIGKILL);
+        ls_worker_end(s->reader, PREPARE_MS, NULL);
+        ls_broker_stop(s->broker);
+        close(s->go[1]);
+        close(s->done[0]);
+        s->shared->error = 0;
+}
+
 /* The process that reads the memory has the rights of the one that it reads; of a core, nobody's. */
 static int start_reader(struct stack *s)
 {
@@ -280,6 +291,19 @@ static int look(struct stack *s)
         ls_stop_end(&s->stop);
         s->stopped_ns = ls_clock_ns(CLOCK_MONOTONIC) - began;
         setpriority(PRIO_PROCESS, 0, nice);
+        return err;
+}
+
+static int look_with_readers(struct stack *s)
+{
+        int err = look(s);
+
+        for (unsigned i = 1; err == -EEXIST && i < READERS; i++) {
+                end_reader(s);
+                err = start_reader(s);
+                if (!err)
+                        err = look(s);
+        }
         return err;
 }
 
@@ -468,7 +492,7 @@ static int stack_run(int argc, const char **argv)
                 ls_error("stack: process %d (%s) has LuaJIT in it, but no Lua VM now", (int)s.pid, s.name);
                 return LS_EXIT_FAIL;
         }
-        err = look(&s);
+        err = look_with_readers(&s);
         if (err)
                 return say(&s, err);
         s.trace_fd = raw.output ? ls_trace_file_open(raw.output, &made) : memfd_create("luasample", MFD_CLOEXEC);

@@ -23,6 +23,7 @@
 #define LAST_MS 500                     /* for its last look and what it sends then */
 #define CHANGE_MS 50                    /* the same, when another takes its place */
 #define CHANGES_MOST 64u                /* a program that does nothing else is watched no more */
+#define CLASHES_MOST 8u                 /* of randomly placed memory; without randomization one is as good as many */
 
 static uint64_t now_ms(void)
 {
@@ -140,18 +141,30 @@ static void leave_writes(const struct ls_memory *m)
                         atomic_store(&ls_memory_ring(m, m->of[role].first + i)->in_write, 0);
 }
 
+/* By chance: its memory lies where the program's is. */
+static int is_in_the_way(struct ls_watcher *w, const struct ls_memory *m)
+{
+        return atomic_load(&m->shm->watching) == LS_WATCH_CLASH && w->clashes++ < CLASHES_MOST;
+}
+
+static int has_changed(const struct ls_watcher *w, pid_t target, struct ls_rights *now)
+{
+        return !w->rights.is_own && ls_rights_of(target, now) == 0 &&
+               (now->uid != w->rights.uid || now->gid != w->rights.gid);
+}
+
 void ls_watcher_follow(struct ls_watcher *w, const struct ls_memory *m, pid_t target, void (*take)(void *ctx), void *ctx)
 {
-        struct ls_rights now;
+        struct ls_rights now = w->rights;
 
-        if (!w->pid || w->rights.is_own || ls_rights_of(target, &now) < 0 ||
-            (now.uid == w->rights.uid && now.gid == w->rights.gid))
+        if (!w->pid || !(is_in_the_way(w, m) || has_changed(w, target, &now)))
                 return;
         kill(w->pid, SIGTERM);
         atomic_fetch_add(&m->shm->request, 1);
         syscall(SYS_futex, &m->shm->request, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
         end(w, now_ms() + CHANGE_MS, take, ctx);
         leave_writes(m);
+        atomic_store(&m->shm->watching, LS_WATCH_NONE);
         w->rights = now;
         if (w->changes++ == CHANGES_MOST || start(w, m, target) < 0)
                 atomic_store(&m->shm->watching, LS_WATCH_FORBIDDEN);

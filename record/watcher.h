@@ -16,6 +16,7 @@ struct ls_watcher {
         struct ls_rights rights;        /* it has these */
         uint64_t interval_ns;
         unsigned changes;               /* of the target's user that it has followed */
+        unsigned clashes;               /* how often its memory lay where the target's is */
         uint64_t before_ns;             /* CPU time of those before it */
         uint64_t told_ns;               /* CLOCK_MONOTONIC when it was told to end; 0 = not yet */
 };
@@ -26,7 +27,8 @@ int ls_watcher_start(struct ls_watcher *w, const struct ls_memory *m, pid_t targ
 /* The program is this process, which has run nothing of its own yet. */
 void ls_watcher_target(struct ls_watcher *w, pid_t pid);
 /* Each second, while target is there: when that has become another user's, as daemons do that start as root, one with
- * the rights of that user takes its place. take: makes room in the rings meanwhile. */
+ * the rights of that user takes its place; when its memory lies where target's is, another whose memory lies elsewhere.
+ * take: makes room in the rings meanwhile. */
 void ls_watcher_follow(struct ls_watcher *w, const struct ls_memory *m, pid_t target, void (*take)(void *ctx), void *ctx);
 /* It has been told that the recording is over, or the program, by the memory that it shares with us. Does not wait. */
 void ls_watcher_told(struct ls_watcher *w);

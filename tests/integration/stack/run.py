@@ -132,6 +132,34 @@ def blocked():
             check("never" not in p.read(p.out), "it was woken")
 
 
+RESERVE = """(function()
+        ffi.cdef "void *mmap(void *, size_t, int, int, int, long);"
+        assert(ffi.C.mmap(nil, 2^38, 0, 0x4022, -1, 0) ~= ffi.cast("void *", -1))       -- private, anonymous, no reserve
+        return blocked
+end)()"""
+
+
+@suite.test("reserved", "a process that has a quarter of the addresses that libraries are placed in: one reader in five is in its way")
+def reserved():
+    with program(RESERVE) as p:
+        wait_blocked(p.p.pid)
+        for _ in range(5):
+            check([x for x in stack(p.p.pid) if x["state"] == "blocked"], "no blocked thread")
+
+
+@suite.test("not-random", "a process and a reader whose memory lies at the same addresses each time: one line, and it goes on")
+def not_random():
+    p = s.Started(["setarch", "-R", s.luajit().program, "-e", "io.write('up\\n') io.flush() while true do end"])
+    try:
+        p.wait_for("\n")
+        r = s.run(["setarch", "-R", s.luasample(), "stack", str(p.p.pid)])
+        check(r.status == 1 and "address space randomization is off" in r.err and r.err.count("\n") == 1, r.err)
+        check(p.p.poll() is None, "it has ended")
+    finally:
+        p.p.kill()
+        p.p.wait()
+
+
 @suite.test("eintr", "no system call of a process is interrupted")
 def eintr():
     with contextlib.ExitStack() as stop:

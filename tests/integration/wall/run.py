@@ -304,6 +304,22 @@ def near_waits(what, got, want):
     check_near(what + " in ms", got / MS, want / MS, 0.1 * want / MS + 300)
 
 
+RESERVED = """
+local ffi = require "ffi"
+ffi.cdef "void *mmap(void *, size_t, int, int, int, long);"
+assert(ffi.C.mmap(nil, 2^39, 0, 0x4022, -1, 0) ~= ffi.cast("void *", -1))       -- private, anonymous, no reserve
+local function wait_here() ffi.C.usleep(20000) end
+timed("wait", function() for i = 1, 150 do wait_here() end end)
+"""
+
+
+@suite.test("reserved", "a program that has half of the addresses that libraries are placed in: another watcher takes the place of one that is in its way")
+def reserved():
+    r = s.record_lua(program(RESERVED), "-e", "wall").ok()
+    check("randomization" not in r.err, r.err)
+    check(total_ns(r, "wait_here") > 0, "no blocked time")
+
+
 @suite.test("suspended", "coroutines have the time that they waited in yield, by the function that waits")
 def suspended():
     r, took = waits()
