@@ -6,6 +6,7 @@
 
 #define LS_FIRST_NS SECOND_NS                   /* of a program, in which it is left alone */
 #define LS_SETTLED_NS (10 * SECOND_NS)          /* after it a program that no rule names is not looked at again */
+#define LS_LOOKS_MOST 200u                      /* a second that the kernel's events bring; then all are looked at together */
 #define LS_STARTING_MOST 2u                     /* attachments at one time */
 #define LS_ATTACH_NS (60 * SECOND_NS)           /* for one attachment */
 #define LS_END_NS (10 * SECOND_NS)              /* for a recorder to end; then it is killed */
@@ -15,6 +16,13 @@
 #define LS_ASIDE_NS (3600 * SECOND_NS)
 #define LS_BACK_OFF_NS (2 * SECOND_NS)          /* after a failure */
 #define LS_LEAVES_NS (30 * SECOND_NS)           /* after a failure a refusal is not counted */
+#define LS_INTERVAL_MOST_NS (2 * SECOND_NS)     /* an interval is doubled while it is less */
+#define LS_BURST_INTERVAL_NS 1000000u           /* of close recording, with wall time and native stacks, */
+#define LS_BURSTS_MOST 4u                       /* of so many processes at one time */
+#define LS_RULES_MOST 16u                       /* [rule NAME] */
+#define LS_COMMANDS_MOST 4u                     /* of rules, at one time, */
+#define LS_COMMAND_NS (60 * SECOND_NS)          /* for so long */
+#define LS_KEEP_NS (60 * SECOND_NS)             /* what a rule keeps; LS_STORE_KEPT times in all */
 #define LS_MERGE_MS 5000u                       /* with three chunks, after the end of a time until it is merged */
 #define LS_MERGE_CPU_S 300u                     /* of a merger, */
 #define LS_MERGE_BYTES (2ull << 30)             /* and its address space */

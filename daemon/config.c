@@ -22,10 +22,10 @@
 #define LINE_MOST 4096u
 #define ERRORS_SAID 50u                 /* of one file: who gives another file by mistake reads no thousand lines */
 
-enum section { DAEMON, STORE, SERVICE };
-enum kind { PATH, TIME, SIZE, COUNT, PERCENT, SWITCH, PATTERNS };
+enum section { DAEMON, STORE, SERVICE, RULE };
+enum kind { PATH, TIME, SIZE, COUNT, PERCENT, SHARE, SWITCH, NAME, PATTERNS };
 
-static const char *const section_names[] = { "daemon", "store", "service", NULL };
+static const char *const section_names[] = { "daemon", "store", "service", "rule", NULL };
 
 struct option {
         enum section section;
@@ -40,6 +40,7 @@ struct option {
 #define IN_DAEMON(member) offsetof(struct ls_config, member)
 #define IN_STORE(member) offsetof(struct ls_config, member)
 #define IN_SERVICE(member) offsetof(struct ls_service, member)
+#define IN_RULE(member) offsetof(struct ls_when, member)
 
 static const struct option options[] = {
 #define LS_OPTION(section, key, kind, member, def, least, most, argument, help) \
@@ -58,7 +59,8 @@ struct reading {
         const char *path;
         FILE *file;
         unsigned line, errors;
-        struct ls_service *service;     /* of the section that is being read */
+        void *base;                     /* what the section that is being read sets, */
+        uint64_t *seen;                 /* and which keys it has given */
         int section;                    /* enum section; -1 = none, or one that is not known */
         char text[LINE_MOST];
 };
@@ -86,6 +88,18 @@ int ls_service_name_ok(const char *name)
                strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == n;
 }
 
+/* "0.5%" in millionths. */
+static int read_share(const char *text, uint64_t *ret)
+{
+        char *end;
+        double v = *text >= '0' && *text <= '9' ? strtod(text, &end) : -1;
+
+        if (v < 0 || v > 100 || (*end == '%' ? end[1] : *end))
+                return -EINVAL;
+        *ret = (uint64_t)(v * 10000 + 0.5);
+        return 0;
+}
+
 static int read_number(const struct option *o, const char *text, uint64_t *ret)
 {
         char copy[64], *end;
@@ -97,6 +111,8 @@ static int read_number(const struct option *o, const char *text, uint64_t *ret)
                 return ls_parse_duration(text, "", ret);
         case SIZE:
                 return ls_parse_size(text, ret);
+        case SHARE:
+                return read_share(text, ret);
         case SWITCH:
                 *ret = !strcmp(text, "yes");
                 return *ret || !strcmp(text, "no") ? 0 : -EINVAL;
@@ -114,10 +130,10 @@ static int read_number(const struct option *o, const char *text, uint64_t *ret)
 }
 
 /* The defaults of one section, which the table has as they would be written. */
-static void set_defaults(void *to, int of_service)
+static void set_defaults(void *to, int named)
 {
         for (size_t i = 0; i < N_OPTIONS; i++)
-                if ((options[i].section == SERVICE) == of_service && options[i].def)
+                if ((options[i].section < SERVICE ? 0 : (int)options[i].section) == named && options[i].def)
                         read_number(&options[i], options[i].def, (uint64_t *)((char *)to + options[i].offset));
 }
 
@@ -126,7 +142,7 @@ void ls_service_init(struct ls_service *s, const char *name)
         memset(s, 0, sizeof(*s));
         snprintf(s->name, sizeof(s->name), "%s", name);
         s->where = "";
-        set_defaults(s, 1);
+        set_defaults(s, SERVICE);
 }
 
 static const char *what_is_meant(const struct option *o, char *buf, size_t size)
@@ -140,6 +156,8 @@ static const char *what_is_meant(const struct option *o, char *buf, size_t size)
                 return "yes or no";
         case PERCENT:
                 return "a share such as 5%";
+        case SHARE:
+                return "a share from 0.0001% to 100%";
         default:
                 snprintf(buf, size, "a number from %llu to %llu", (unsigned long long)o->least, (unsigned long long)o->most);
                 return buf;
@@ -166,6 +184,8 @@ static void set_value(struct reading *r, const struct option *o, void *to, const
 
         if (read_number(o, value, &n) < 0)
                 wrong(r, "%s = %s: give %s", o->key, value, what_is_meant(o, buf, sizeof(buf)));
+        else if (o->kind == SHARE && !n)
+                wrong(r, "%s = %s: give %s", o->key, value, what_is_meant(o, buf, sizeof(buf)));
         else if (o->most && (n < o->least || n > o->most))
                 say_range(r, o, value);
         else
@@ -180,6 +200,14 @@ static void set_path(struct reading *r, const struct option *o, char **to, const
         }
         free(*to);
         *to = strdup(value);
+}
+
+static void set_name(struct reading *r, char *to, const char *value)
+{
+        if (!ls_service_name_ok(value))
+                wrong(r, "service = %s: a name has letters, digits, _, . and -, at most %u", value, LS_SERVICE_NAME - 1);
+        else
+                strcpy(to, value);
 }
 
 /* A user is kept as a number: names are asked for once, and never while programs are looked at. */
@@ -235,8 +263,6 @@ static int take_value(void *ctx, const char *section, const char *key, const cha
 {
         struct reading *r = ctx;
         size_t i = 0;
-        char *base;
-        uint64_t *seen;
 
         if (r->section < 0) {
                 if (!*section)
@@ -249,17 +275,17 @@ static int take_value(void *ctx, const char *section, const char *key, const cha
                 unknown_key(r, key);
                 return 1;
         }
-        base = r->section == SERVICE ? (char *)r->service : (char *)r->c;
-        seen = r->section == SERVICE ? &r->service->seen : &r->c->seen;
-        if (options[i].kind != PATTERNS && *seen & 1ull << i)
+        if (options[i].kind != PATTERNS && *r->seen & 1ull << i)
                 wrong(r, "'%s' is given twice", key);
-        *seen |= 1ull << i;
+        *r->seen |= 1ull << i;
         if (options[i].kind == PATTERNS)
-                add_pattern(r, &options[i], (struct ls_patterns *)(void *)(base + options[i].offset), value);
+                add_pattern(r, &options[i], (struct ls_patterns *)(void *)((char *)r->base + options[i].offset), value);
         else if (options[i].kind == PATH)
-                set_path(r, &options[i], (char **)(void *)(base + options[i].offset), value);
+                set_path(r, &options[i], (char **)(void *)((char *)r->base + options[i].offset), value);
+        else if (options[i].kind == NAME)
+                set_name(r, (char *)r->base + options[i].offset, value);
         else
-                set_value(r, &options[i], base + options[i].offset, value);
+                set_value(r, &options[i], (char *)r->base + options[i].offset, value);
         return 1;
 }
 
@@ -282,40 +308,82 @@ static struct ls_service *find_service(struct reading *r, const char *name)
         return s;
 }
 
+static struct ls_when *find_rule(struct reading *r, const char *name)
+{
+        struct ls_config *c = r->c;
+        struct ls_when *rule;
+
+        for (unsigned i = 0; i < c->n_rules; i++)
+                if (!strcmp(c->rules[i].name, name))
+                        return &c->rules[i];
+        if (c->n_rules == LS_RULES_MOST) {
+                wrong(r, "more than %u rules", LS_RULES_MOST);
+                return NULL;
+        }
+        rule = &c->rules[c->n_rules];
+        memset(rule, 0, sizeof(*rule));
+        strcpy(rule->name, name);
+        set_defaults(rule, RULE);
+        c->rule_texts[c->n_rules] = ls_print("%s:%u", r->path, r->line);
+        rule->where = c->rule_texts[c->n_rules++];
+        return rule;
+}
+
+/* [service NAME] and [rule NAME] */
+static void begin_named(struct reading *r, int section, const char *name)
+{
+        name += strspn(name, " ");
+        if (!ls_service_name_ok(name)) {
+                wrong(r, "[%s %s]: a name has letters, digits, _, . and -, at most %u", section_names[section], name,
+                      LS_SERVICE_NAME - 1);
+        } else if (section == SERVICE) {
+                struct ls_service *s = find_service(r, name);
+
+                r->base = s;
+                r->seen = s ? &s->seen : NULL;
+        } else {
+                struct ls_when *rule = find_rule(r, name);
+
+                r->base = rule;
+                r->seen = rule ? &rule->seen : NULL;
+        }
+        r->section = r->base ? section : -1;
+}
+
 static void begin_section(struct reading *r, char *name)
 {
         char *end = strrchr(name, ']');
         const char *near;
 
         r->section = -1;
-        r->service = NULL;
+        r->base = NULL;
         if (!end) {
                 wrong(r, "a ] is missing");
                 return;
         }
         *end = 0;
         if (!strncmp(name, "service ", 8)) {
-                name += 8 + strspn(name + 8, " ");
-                if (!ls_service_name_ok(name)) {
-                        wrong(r, "[service %s]: a name has letters, digits, _, . and -, at most %u", name, LS_SERVICE_NAME - 1);
-                        return;
-                }
-                r->service = find_service(r, name);
-                r->section = r->service ? SERVICE : -1;
+                begin_named(r, SERVICE, name + 8);
+                return;
+        }
+        if (!strncmp(name, "rule ", 5)) {
+                begin_named(r, RULE, name + 5);
                 return;
         }
         for (int i = 0; i < SERVICE; i++)
                 if (!strcmp(name, section_names[i]))
                         r->section = i;
+        r->base = r->c;
+        r->seen = &r->c->seen;
         if (r->section >= 0)
                 return;
         near = ls_suggest(name, section_names);
-        if (!strcmp(name, "service"))
-                wrong(r, "[service]: a service needs a name, such as [service web]");
+        if (!strcmp(name, "service") || !strcmp(name, "rule"))
+                wrong(r, "[%s]: a %s needs a name, such as [%s web]", name, name, name);
         else if (near)
                 wrong(r, "unknown section [%s]; did you mean [%s]?", name, near);
         else
-                wrong(r, "unknown section [%s]; there are [daemon], [store] and [service NAME]", name);
+                wrong(r, "unknown section [%s]; there are [daemon], [store], [service NAME] and [rule NAME]", name);
 }
 
 /* For inih: the next line. What it would pass over is looked at here, where the number of the line is known. */
@@ -384,6 +452,8 @@ static int read_file(struct ls_config *c, const char *path, int must_exist)
         c->seen = 0;
         for (unsigned i = 0; i < c->n_services; i++)
                 c->services[i].seen = 0;
+        for (unsigned i = 0; i < c->n_rules; i++)
+                c->rules[i].seen = 0;
         error = check_owner(path, r.file);
         if (!error && ini_parse_stream(next_line, &r, take_value, &r) && !r.errors)
                 wrong(&r, "not understood");
@@ -432,6 +502,24 @@ static int has_rule(const struct ls_service *s)
         return n != 0;
 }
 
+static int check_rule(const struct ls_config *c, const struct ls_when *r)
+{
+        unsigned i = 0;
+
+        if (!r->cpu && !r->rss && !r->exit)
+                ls_error("%s: [rule %s] says not when: give cpu, rss or exit", r->where, r->name);
+        else if (!r->keep && !r->burst && !r->stack && !r->run)
+                ls_error("%s: [rule %s] says not what to do: give keep, burst, stack or run", r->where, r->name);
+        else {
+                while (*r->service && i < c->n_services && strcmp(c->services[i].name, r->service))
+                        i++;
+                if (!*r->service || i < c->n_services)
+                        return 0;
+                ls_error("%s: [rule %s]: there is no [service %s]", r->where, r->name, r->service);
+        }
+        return -EINVAL;
+}
+
 /* What no single line can tell. */
 static int check_whole(struct ls_config *c, int user)
 {
@@ -443,6 +531,9 @@ static int check_whole(struct ls_config *c, int user)
                                  c->services[i].where, c->services[i].name);
                         error = -EINVAL;
                 }
+        for (unsigned i = 0; i < c->n_rules; i++)
+                if (check_rule(c, &c->rules[i]))
+                        error = -EINVAL;
         if (!c->store)
                 c->store = ls_place_store(user);
         if (!c->socket)
@@ -461,8 +552,11 @@ int ls_config_read(const char *path, int must_exist, int user, struct ls_config 
         memset(c, 0, sizeof(*c));
         set_defaults(c, 0);
         c->services = calloc(LS_SERVICES_MOST, sizeof(*c->services));
-        if (!c->services)
+        c->rules = calloc(LS_RULES_MOST, sizeof(*c->rules));
+        if (!c->services || !c->rules) {
+                ls_config_done(c);
                 return -ENOMEM;
+        }
         error = read_file(c, path, must_exist);
         more = read_drop_ins(c, path);
         error = error ? error : more;
@@ -487,6 +581,11 @@ void ls_config_done(struct ls_config *c)
 #undef LS_RULE
                 free(c->texts[i]);
         }
+        for (unsigned i = 0; i < c->n_rules; i++) {
+                free(c->rules[i].run);
+                free(c->rule_texts[i]);
+        }
+        free(c->rules);
         free(c->services);
         free(c->store);
         free(c->socket);

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "daemon/bounds.h"
+
 #define LS_PATTERNS_MOST 32u            /* of one key of a rule */
 #define LS_SERVICES_MOST 256u
 #define LS_SERVICE_NAME 64u             /* bytes of its name, with the 0 */
@@ -19,18 +21,30 @@ struct ls_service {
 #define LS_RULE(key, member, argument, help) struct ls_patterns member;
 #include "daemon/rules.def"
 #undef LS_RULE
-        uint64_t interval_ns, canary_ns;
+        uint64_t interval_ns, canary_ns, burst_ns;
         uint64_t native, source, args;
         uint64_t seen;                  /* bits of options that the file which is being read has given */
         const char *where;              /* "FILE:LINE" of its first section; the configuration's */
 };
 
+struct ls_when {                        /* [rule NAME] */
+        char name[LS_SERVICE_NAME], service[LS_SERVICE_NAME];   /* service: empty = all */
+        uint64_t cpu, rss, exit, for_ns;        /* cpu: percent of a processor; 0 = not asked */
+        uint64_t burst, keep, stack, at_most, per_ns;
+        char *run;                              /* NULL = nothing */
+        uint64_t seen;
+        const char *where;
+};
+
 struct ls_config {
         char *store, *socket;
-        uint64_t discover_ns, max_targets, chunk_ns, merge_ns, merge_old_ns, max_age_ns, max_size, min_free;
+        uint64_t process_events, discover_ns, overhead_ppm, host_ppm, overhead_window_ns, overhead_calm_ns, max_targets, chunk_ns, merge_ns, merge_old_ns, max_age_ns, max_size, min_free;
         uint64_t seen;
         struct ls_service *services;
         unsigned n_services, n_files;
+        struct ls_when *rules;
+        unsigned n_rules;
+        char *rule_texts[LS_RULES_MOST];        /* where of the rules */
         char *texts[LS_SERVICES_MOST];  /* where of the services */
 };
 

@@ -58,16 +58,38 @@ static void show_service(yajl_val s)
         putchar('\n');
 }
 
+static void show_rules(yajl_val rules)
+{
+        for (size_t i = 0; rules && i < YAJL_GET_ARRAY(rules)->len; i++) {
+                yajl_val r = YAJL_GET_ARRAY(rules)->values[i];
+
+                printf("rule %-11s acted %lld times, held back %lld", text_of(r, "name"), number_of(r, "acted"),
+                       number_of(r, "held_back"));
+                if (number_of(r, "failed"))
+                        printf(", its command failed %lld times", number_of(r, "failed"));
+                if (*text_of(r, "last"))
+                        printf("  (%s)", text_of(r, "last"));
+                putchar('\n');
+        }
+}
+
 static void show_status(yajl_val v)
 {
         yajl_val services = array_of(v, "services");
 
         printf("daemon %lld, version %s, for %lld s; store %s\n", number_of(v, "pid"), text_of(v, "version"),
                number_of(v, "uptime_s"), text_of(v, "store"));
+        printf("programs are found by %s\n", strcmp(text_of(v, "programs_by"), "scan") ? "the kernel's events and a scan of /proc" :
+               "a scan of /proc");
         if (number_of(v, "disk_full"))
                 printf("the store's disk is full: nothing is recorded\n");
         if (number_of(v, "disk_full_s"))
                 printf("%lld s were not recorded, for lack of disk space\n", number_of(v, "disk_full_s"));
+        if (number_of(v, "dropped_ticks"))
+                printf("%lld ticks were dropped, for lack of disk space\n", number_of(v, "dropped_ticks"));
+        if (number_of(v, "slowed"))
+                printf("%lld times an interval was doubled, for its cost; %lld times it came back\n", number_of(v, "slowed"),
+                       number_of(v, "quickened"));
         if (*text_of(v, "pressure"))
                 printf("nothing is attached to: %s\n", text_of(v, "pressure"));
         if (number_of(v, "merged_chunks"))
@@ -83,6 +105,7 @@ static void show_status(yajl_val v)
                 printf("no services: the configuration has no [service NAME]\n");
         for (size_t i = 0; services && i < YAJL_GET_ARRAY(services)->len; i++)
                 show_service(YAJL_GET_ARRAY(services)->values[i]);
+        show_rules(array_of(v, "rules"));
 }
 
 static void show_targets(yajl_val v)
@@ -94,6 +117,12 @@ static void show_targets(yajl_val v)
 
                 printf("%7lld %-16s %-16s %-9s %6lld s", number_of(t, "pid"), text_of(t, "name"), text_of(t, "service"),
                        text_of(t, "state"), number_of(t, "since_s"));
+                if (number_of(t, "recorder"))
+                        printf("  %lld ms", number_of(t, "interval_ns") / 1000000);
+                if (number_of(t, "burst"))
+                        printf(", closely");
+                if (number_of(t, "cost_ppm"))
+                        printf(", costs %.2f%%", (double)number_of(t, "cost_ppm") / 10000);
                 if (*text_of(t, "reason"))
                         printf("  (%s)", text_of(t, "reason"));
                 putchar('\n');
@@ -107,7 +136,7 @@ static const struct request {
         int takes;                      /* PID|SERVICE */
         void (*show)(yajl_val v);       /* NULL = there is nothing to show */
 } requests[] = {
-        { "status", 0, show_status }, { "targets", 0, show_targets }, { "attach", 1, NULL }, { "detach", 1, NULL },
+        { "status", 0, show_status }, { "targets", 0, show_targets }, { "attach", 1, NULL }, { "detach", 1, NULL }, { "burst", 1, NULL },
         { "reload", 0, NULL }, { "flush", 0, NULL }, { "stop", 0, NULL },
 };
 
@@ -177,7 +206,7 @@ static int run_words(const char **words)
         while (words && words[n])
                 n++;
         if (!n)
-                ls_error("ctl: what is asked? status, targets, attach, detach, reload, flush or stop");
+                ls_error("ctl: what is asked? status, targets, attach, detach, burst, reload, flush or stop");
         if (!r)
                 return LS_EXIT_USAGE;
         if (n != (r->takes ? 2u : 1u) || (r->takes && strpbrk(words[1], " \n"))) {
@@ -200,7 +229,7 @@ static int ctl_run(int argc, const char **argv)
 const struct ls_command ls_cmd_ctl = {
         .name = "ctl",
         .summary = "ask the daemon what it does, and tell it what to do",
-        .usage = "[OPTION...] status|targets|attach PID|SERVICE|detach PID|SERVICE|reload|flush|stop",
+        .usage = "[OPTION...] status|targets|attach PID|SERVICE|detach PID|SERVICE|burst PID|SERVICE|reload|flush|stop",
         .options = options,
         .run = ctl_run,
 };

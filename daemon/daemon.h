@@ -1,6 +1,6 @@
-/* The daemon's state, and what its parts share. daemon.c: the command; supervisor.c: the loop; scan.c: which programs there are;
+/* The daemon's state, and what its parts share. daemon.c: the command; supervisor.c: the loop; scan.c: which programs there are; events.c: the kernel's word of them;
  * recorder.c: the child that records one; decide.c: who is recorded next, failures; incoming.c: from the recorders into the
- * store; socket.c, requests.c: ctl; pressure.c: memory. One thread; nothing here opens what a target names. */
+ * store; cost.c: budgets; socket.c, requests.c: ctl; pressure.c: memory. One thread; nothing here opens what a target names. */
 #ifndef LS_DAEMON_DAEMON_H
 #define LS_DAEMON_DAEMON_H
 
@@ -23,6 +23,22 @@ enum ls_watch_state {
 };
 extern const char *const ls_watch_names[];
 
+struct ls_figures {                     /* what a recorder says of itself, since it began */
+        uint64_t agent_ns, cpu_ns, recorder_ns, dropped_ticks;
+};
+
+struct ls_cost {                        /* of one process; cost.c */
+        int fd;                         /* its recorder was asked; -1 = not now */
+        size_t n_line;
+        char line[256];
+        int known, fresh;               /* last is there; it told what the last window cost */
+        struct ls_figures last;
+        uint64_t agent_ns, cpu_ns, recorder_ns;         /* in the last window */
+        uint64_t ppm;                   /* of the agent, of the CPU time of the process */
+        uint64_t calm_ns;               /* less than half of what is allowed since then; 0 = not now */
+        unsigned doublings, doubled;    /* of the interval, now; how often in all */
+};
+
 struct ls_watched {                     /* a process that a rule names */
         pid_t pid;
         uint64_t start_ticks, changed_ns;       /* when it was first seen with this program; CLOCK_MONOTONIC */
@@ -34,6 +50,10 @@ struct ls_watched {                     /* a process that a rule names */
         int asked;                      /* ctl attach: no rule is needed */
         int stale;                      /* of a configuration before: forgotten as soon as its recorder has ended */
         int off, lent;                  /* ctl detach, LUASAMPLE=off; a client has it */
+        uint64_t usage_ns, cpu_ns, cpu_percent, rss;    /* triggers.c: at the last look */
+        int usage_known;
+        uint64_t true_ns[LS_RULES_MOST];                /* since when a rule is true; 0 = it is not */
+        char acted[LS_RULES_MOST];
         unsigned refusals, commits;
         uint64_t retry_ns, since_ns;    /* since: of the state */
         pid_t recorder;                 /* 0 = none */
@@ -42,6 +62,8 @@ struct ls_watched {                     /* a process that a rule names */
         int killed;
         char dir[160];                  /* its directory in incoming */
         char control[108];              /* its --control; empty = none */
+        struct ls_cost cost;
+        uint64_t burst_ns;              /* it is recorded closely for so long, from when it is attached to; 0 = not now */
         char line[512];                 /* of its stderr, so far */
         size_t n_line;
 };
@@ -54,6 +76,20 @@ struct ls_serving {                     /* a service while the daemon runs; kept
         uint64_t failed_ns, aside_until_ns, retry_ns;
         char reason[256];
         uint64_t chunks, bytes;         /* committed since the daemon began */
+};
+
+struct ls_firing {                      /* a rule while the daemon runs; kept across reloads */
+        char name[LS_SERVICE_NAME];
+        uint64_t since_ns;              /* of the time that is counted in */
+        unsigned n, fired, held_back, failed;   /* failed: its command */
+        char last[160];
+};
+
+struct ls_keeping {                     /* what will be kept when it is in the store */
+        uint64_t due_ns, from_ms, to_ms;        /* due: 0 = nothing */
+        char service[LS_SERVICE_NAME];
+        char name[LS_SERVICE_NAME + 48];
+        pid_t pid;
 };
 
 struct ls_client {
@@ -89,10 +125,19 @@ struct ls_daemon {
         unsigned n_servings;
         struct ls_seen *seen;           /* in the order of pids */
         size_t n_seen;
+        struct ls_firing firings[LS_RULES_MOST];
+        unsigned n_firings;
+        struct { pid_t pid; uint64_t until_ns; char rule[LS_SERVICE_NAME]; } commands[LS_COMMANDS_MOST];        /* pid: 0 = none */
+        struct ls_keeping keeping;
+        uint64_t usage_ns;
         struct ls_client clients[LS_CLIENTS_MOST];
         int signal_fd, listener;
         char *made_socket;              /* to be removed at the end */
         uint64_t start_ns, next_scan_ns, next_work_ns, next_prune_ns;
+        struct mnl_socket *events;      /* of the kernel; NULL = none */
+        int events_heard;               /* the kernel has said that it tells */
+        unsigned looks;                 /* that events have brought, since looks_ns */
+        uint64_t looks_ns;
         const char *pressure;           /* NULL = none */
         int full;                       /* the store's disk has no room */
         uint64_t full_since_ns, full_ns;
@@ -103,6 +148,10 @@ struct ls_daemon {
         unsigned n_unmerged;
         uint64_t merged_until_ms;       /* what begins before it may be of a time that is merged, or being merged */
         uint64_t merged_chunks;
+        uint64_t cost_ns, cost_own_ns;  /* the last overhead-window ended then; own CPU time then */
+        uint64_t host_ppm;              /* what all recordings take of the host */
+        uint64_t slowed, quickened;     /* intervals that were doubled, that came back */
+        uint64_t dropped_ticks;         /* by recorders, for lack of disk space */
         uint64_t pruned_chunks, pruned_bytes, commit_errors;
         char commit_error[512];
         int stopping;
@@ -121,14 +170,26 @@ const struct ls_service *ls_daemon_service(const struct ls_daemon *d, const char
 
 /* scan.c */
 void ls_daemon_scan(struct ls_daemon *d);
+/* At one process, now. */
+void ls_scan_look(struct ls_daemon *d, pid_t pid);
+/* Those that have ended, and are recorded no more. */
+void ls_scan_forget(struct ls_daemon *d);
 /* ctl attach PID. Returns 0 or -errno. */
 int ls_scan_attach(struct ls_daemon *d, pid_t pid);
 void ls_scan_done(struct ls_daemon *d);
+
+/* events.c: the kernel says which programs begin and end, where that is permitted. */
+void ls_events_open(struct ls_daemon *d);
+int ls_events_fd(const struct ls_daemon *d);             /* -1 = none */
+void ls_events_read(struct ls_daemon *d);
+void ls_events_done(struct ls_daemon *d);
 
 /* decide.c */
 struct ls_serving *ls_serving(struct ls_daemon *d, const char *name);
 void ls_decide(struct ls_daemon *d);
 void ls_watch_state(struct ls_watched *w, enum ls_watch_state state, const char *reason);
+/* Records it closely for a while. Returns 0, or -EBUSY: it is not being recorded, is already, or too many are. */
+int ls_decide_burst(struct ls_daemon *d, struct ls_watched *w);
 /* Its recorder has ended; status as waitpid has it. */
 void ls_decide_ended(struct ls_daemon *d, struct ls_watched *w, int status);
 
@@ -136,9 +197,26 @@ void ls_decide_ended(struct ls_daemon *d, struct ls_watched *w, int status);
 int ls_recorder_start(struct ls_daemon *d, struct ls_watched *w);
 void ls_recorder_end(struct ls_watched *w, const char *reason);
 void ls_recorder_listen(struct ls_watched *w);
+/* The interval of its samples now. */
+uint64_t ls_recorder_interval(const struct ls_watched *w, const struct ls_service *s);
+/* Says a line to its recorder. Returns the connection, where the answer comes, or -errno. */
+int ls_recorder_ask(const struct ls_watched *w, const char *line);
 void ls_recorder_flush(struct ls_watched *w);
 /* Closes what is left of one that was reaped. */
 void ls_recorder_done(struct ls_watched *w);
+
+/* cost.c: asks what the recordings cost, and changes their intervals. */
+void ls_cost(struct ls_daemon *d);
+/* Its recorder has ended. */
+void ls_cost_forget(struct ls_watched *w);
+
+/* triggers.c: [rule NAME]. */
+void ls_triggers(struct ls_daemon *d);
+/* A process that a rule may be for has ended; status as waitpid has it. */
+void ls_triggers_exit(struct ls_daemon *d, struct ls_watched *w, int status);
+/* Returns 1 when it was a command of a rule. */
+int ls_triggers_ended(struct ls_daemon *d, pid_t pid, int status);
+struct ls_firing *ls_firing(struct ls_daemon *d, const char *name);
 
 /* incoming.c: commits what recorders have finished, also of those that an earlier daemon left. */
 void ls_incoming(struct ls_daemon *d);
@@ -148,8 +226,8 @@ void ls_merging(struct ls_daemon *d);
 void ls_merging_ended(struct ls_daemon *d, int status);
 void ls_merging_stop(struct ls_daemon *d);
 
-/* pressure.c: why nothing should be attached to now, or NULL. */
-const char *ls_pressure(void);
+/* pressure.c: why nothing should be attached to now, or NULL. Of /proc/meminfo and /proc/pressure/memory. */
+const char *ls_pressure(const char *meminfo, const char *psi);
 
 /* notify.c: "READY=1" and the like for systemd, if it wants to hear. */
 void ls_notify(const char *state);

@@ -1,6 +1,7 @@
 /* Who is recorded next, and what follows from failures: see daemon.h. A service is tried with one process first. */
 #include "daemon/daemon.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,8 +101,26 @@ static void prove(struct ls_daemon *d, const struct ls_watched *w, uint64_t now)
                 ls_serving(d, w->service)->proven = 1;
 }
 
+int ls_decide_burst(struct ls_daemon *d, struct ls_watched *w)
+{
+        struct ls_service spare;
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < d->n_watched; i++)
+                n += d->watched[i]->burst_ns != 0;
+        if (w->state != LS_WATCH_RECORDING || w->burst_ns || n >= LS_BURSTS_MOST)
+                return -EBUSY;
+        w->burst_ns = ls_daemon_service(d, w->service, &spare)->burst_ns;
+        ls_recorder_end(w, "it is recorded closely");
+        return 0;
+}
+
 static void look_at_recorder(struct ls_watched *w, uint64_t now)
 {
+        if (w->state == LS_WATCH_RECORDING && w->burst_ns && now - w->since_ns > w->burst_ns) {
+                w->burst_ns = 0;
+                ls_recorder_end(w, "it was recorded closely");
+        }
         if (w->state == LS_WATCH_STARTING && now - w->since_ns > LS_ATTACH_NS)
                 ls_recorder_end(w, "it could not be attached to in time");
         if (w->state == LS_WATCH_ENDING && now - w->since_ns > LS_END_NS && !w->killed) {
@@ -164,6 +183,7 @@ static void refuse(struct ls_daemon *d, struct ls_watched *w, uint64_t now)
         }
 
         w->refusals++;
+        w->burst_ns = 0;
         w->retry_ns = now + (wait < LS_REFUSED_MOST_NS ? wait : LS_REFUSED_MOST_NS);
         ls_watch_state(w, LS_WATCH_REFUSED, *w->reason ? w->reason : "it could not be attached to");
 }

@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-static int stalls(void)
+static int stalls(const char *path)
 {
-        FILE *f = fopen("/proc/pressure/memory", "re");
+        FILE *f = fopen(path, "re");
         double avg10 = 0;
 
         if (!f)
@@ -16,9 +16,9 @@ static int stalls(void)
         return avg10 > LS_PRESSURE_PERCENT;
 }
 
-static int is_scarce(void)
+static int is_scarce(const char *path)
 {
-        FILE *f = fopen("/proc/meminfo", "re");
+        FILE *f = fopen(path, "re");
         unsigned long long total = 0, available = 0;
         char line[128];
 
@@ -33,9 +33,9 @@ static int is_scarce(void)
         return total && available < total / 100 * LS_AVAILABLE_PERCENT;
 }
 
-const char *ls_pressure(void)
+const char *ls_pressure(const char *meminfo, const char *psi)
 {
-        if (is_scarce())
+        if (is_scarce(meminfo))
                 return "the host is short of memory";
-        return stalls() ? "programs of the host wait for memory" : NULL;
+        return stalls(psi) ? "programs of the host wait for memory" : NULL;
 }

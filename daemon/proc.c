@@ -64,6 +64,25 @@ int ls_proc_identify(pid_t pid, struct ls_proc_id *ret)
         return 0;
 }
 
+int ls_proc_usage(pid_t pid, uint64_t *ret_cpu_ns, uint64_t *ret_rss)
+{
+        const uint64_t hz = (uint64_t)sysconf(_SC_CLK_TCK), page = (uint64_t)sysconf(_SC_PAGESIZE);
+        unsigned long long user, system;
+        char text[1024], *close_at;
+        long long pages;
+        ssize_t n = read_text(pid, "stat", text, sizeof(text));
+
+        if (n < 0)
+                return (int)n;
+        close_at = strrchr(text, ')');
+        if (!close_at || sscanf(close_at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %*u %*u %lld",
+                                &user, &system, &pages) != 3)
+                return -EIO;
+        *ret_cpu_ns = (user + system) * (1000000000u / hz);
+        *ret_rss = pages > 0 ? (uint64_t)pages * page : 0;
+        return 0;
+}
+
 /* Without what the kernel adds when the file was replaced. */
 static void read_exe(pid_t pid, char *to, size_t size)
 {

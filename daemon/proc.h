@@ -29,6 +29,8 @@ struct ls_proc {                        /* read when it is new */
 /* Returns 0 or -errno: it has ended, or may not be read. */
 int ls_proc_identify(pid_t pid, struct ls_proc_id *ret);
 int ls_program_read(pid_t pid, struct ls_proc *ret);
+/* CPU time so far, and resident memory in bytes. */
+int ls_proc_usage(pid_t pid, uint64_t *ret_cpu_ns, uint64_t *ret_rss);
 /* The value of a variable of its first environment. Returns 1 and the value, cut to size; 0 = not there; -errno. */
 int ls_proc_env(pid_t pid, const char *name, char *ret, size_t size);
 /* Age of a process that began at start_ticks. */

@@ -19,7 +19,7 @@
 #include "cli/command.h"
 #include "formats/escape.h"
 
-#define WORDS_MOST 24
+#define WORDS_MOST 28
 
 struct words {
         char *v[WORDS_MOST + 1];
@@ -41,16 +41,25 @@ static void words_done(struct words *w)
                 free(w->v[--w->n]);
 }
 
+uint64_t ls_recorder_interval(const struct ls_watched *w, const struct ls_service *s)
+{
+        return w->burst_ns ? LS_BURST_INTERVAL_NS : s->interval_ns << w->cost.doublings;
+}
+
 static int make_words(struct words *w, const struct ls_daemon *d, const struct ls_watched *t, const struct ls_service *s)
 {
         add(w, strdup("luasample"));
         add(w, strdup("record"));
         add(w, strdup("--no-children"));
         add(w, strdup("-i"));
-        add(w, ls_print("%" PRIu64 "ns", s->interval_ns));
+        add(w, ls_print("%" PRIu64 "ns", ls_recorder_interval(t, s)));
         add(w, strdup("--switch-output"));
         add(w, ls_print("%" PRIu64 "ms", d->config.chunk_ns / 1000000));
-        if (s->native)
+        if (t->burst_ns) {
+                add(w, strdup("-e"));
+                add(w, strdup("cpu,wall"));
+        }
+        if (s->native || t->burst_ns)
                 add(w, strdup("--native"));
         if (!s->source)
                 add(w, strdup("--no-source"));
@@ -208,19 +217,29 @@ void ls_recorder_done(struct ls_watched *w)
                 close(w->err_fd);
         w->err_fd = -1;
         w->recorder = 0;
+        ls_cost_forget(w);
         if (*w->control)
                 unlink(w->control);     /* of one that was killed */
 }
 
-void ls_recorder_flush(struct ls_watched *w)
+int ls_recorder_ask(const struct ls_watched *w, const char *line)
 {
-        static const char request[] = "snapshot\n";
         struct sockaddr_un a = { .sun_family = AF_UNIX };
-        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        int fd = *w->control ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
 
         memcpy(a.sun_path, w->control, sizeof(w->control));
-        if (fd >= 0 && *w->control && connect(fd, (const struct sockaddr *)&a, sizeof(a)) == 0)
-                send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL);
+        if (fd >= 0 && connect(fd, (const struct sockaddr *)&a, sizeof(a)) == 0 &&
+            send(fd, line, strlen(line), MSG_NOSIGNAL) == (ssize_t)strlen(line))
+                return fd;
+        if (fd >= 0)
+                close(fd);
+        return -ENOTCONN;
+}
+
+void ls_recorder_flush(struct ls_watched *w)
+{
+        int fd = ls_recorder_ask(w, "snapshot\n");
+
         if (fd >= 0)
                 close(fd);
 }

@@ -82,6 +82,24 @@ static void put_service(const struct ls_daemon *d, yajl_gen g, const struct ls_s
         yajl_gen_map_close(g);
 }
 
+static void put_rules(struct ls_daemon *d, yajl_gen g)
+{
+        put_key(g, "rules");
+        yajl_gen_array_open(g);
+        for (unsigned i = 0; i < d->config.n_rules; i++) {
+                const struct ls_firing *f = ls_firing(d, d->config.rules[i].name);
+
+                yajl_gen_map_open(g);
+                put_text(g, "name", f->name);
+                put_number(g, "acted", f->fired);
+                put_number(g, "held_back", f->held_back);
+                put_number(g, "failed", f->failed);
+                put_text(g, "last", f->last);
+                yajl_gen_map_close(g);
+        }
+        yajl_gen_array_close(g);
+}
+
 static void do_status(struct ls_daemon *d, struct ls_client *c, const char *argument)
 {
         yajl_gen g = yajl_gen_alloc(NULL);
@@ -101,12 +119,18 @@ static void do_status(struct ls_daemon *d, struct ls_client *c, const char *argu
                 put_text(g, "pressure", d->pressure ? d->pressure : "");
                 put_number(g, "disk_full", (uint64_t)d->full);
                 put_number(g, "disk_full_s", (d->full_ns + (d->full ? now - d->full_since_ns : 0)) / SECOND_NS);
+                put_text(g, "programs_by", d->events_heard ? "events" : "scan");
+                put_number(g, "dropped_ticks", d->dropped_ticks);
+                put_number(g, "host_cost_ppm", d->host_ppm);
+                put_number(g, "slowed", d->slowed);
+                put_number(g, "quickened", d->quickened);
                 put_number(g, "merged_chunks", d->merged_chunks);
                 put_number(g, "pruned_chunks", d->pruned_chunks);
                 put_number(g, "pruned_bytes", d->pruned_bytes);
                 put_number(g, "commit_errors", d->commit_errors);
                 put_text(g, "commit_error", d->commit_error);
                 put_number(g, "processes_left_out", d->left_out);
+                put_rules(d, g);
                 put_key(g, "services");
                 yajl_gen_array_open(g);
                 for (unsigned i = 0; i < d->n_servings; i++)
@@ -127,6 +151,7 @@ static void do_targets(struct ls_daemon *d, struct ls_client *c, const char *arg
                 yajl_gen_array_open(g);
         for (unsigned i = 0; g && i < d->n_watched; i++) {
                 const struct ls_watched *w = d->watched[i];
+                struct ls_service spare;
 
                 yajl_gen_map_open(g);
                 put_number(g, "pid", (uint64_t)w->pid);
@@ -135,6 +160,10 @@ static void do_targets(struct ls_daemon *d, struct ls_client *c, const char *arg
                 put_text(g, "state", ls_watch_names[w->state]);
                 put_number(g, "since_s", (now - w->since_ns) / SECOND_NS);
                 put_number(g, "recorder", (uint64_t)w->recorder);
+                put_number(g, "interval_ns", ls_recorder_interval(w, ls_daemon_service(d, w->service, &spare)));
+                put_number(g, "cost_ppm", w->cost.ppm);
+                put_number(g, "slowed", w->cost.doubled);
+                put_number(g, "burst", w->burst_ns != 0);
                 put_number(g, "retry_s", w->state == LS_WATCH_REFUSED ? seconds_until(w->retry_ns, now) : 0);
                 put_text(g, "reason", w->reason);
                 yajl_gen_map_close(g);
@@ -230,6 +259,27 @@ static void do_detach(struct ls_daemon *d, struct ls_client *c, const char *argu
                 return;
         s->off = 1;
         ls_socket_answer(c, strdup("ok {}\n"));
+}
+
+/* All that are recorded of a service, or one process. */
+static void do_burst(struct ls_daemon *d, struct ls_client *c, const char *argument)
+{
+        char *end;
+        pid_t pid = to_pid(argument, &end);
+        unsigned n = 0;
+
+        if (pid && *end)
+                pid = 0;
+        if (!pid && !known_service(d, c, argument))
+                return;
+        for (unsigned i = 0; i < d->n_watched; i++)
+                if (pid ? d->watched[i]->pid == pid : !strcmp(d->watched[i]->service, argument))
+                        n += ls_decide_burst(d, d->watched[i]) == 0;
+        if (n)
+                ls_socket_answer(c, ls_print("ok {\"processes\":%u}\n", n));
+        else
+                ls_socket_error(c, "%s: none is being recorded, or %u processes are recorded closely already", argument,
+                                LS_BURSTS_MOST);
 }
 
 static void do_reload(struct ls_daemon *d, struct ls_client *c, const char *argument)
@@ -334,6 +384,7 @@ static const struct {
         void (*run)(struct ls_daemon *d, struct ls_client *c, const char *argument);
 } requests[] = {
         { "status", 0, do_status }, { "targets", 0, do_targets }, { "attach", 1, do_attach }, { "detach", 1, do_detach },
+        { "burst", 1, do_burst },
         { "reload", 0, do_reload }, { "flush", 0, do_flush }, { "stop", 0, do_stop }, { "lend", 1, do_lend },
 };
 

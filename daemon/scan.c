@@ -32,7 +32,7 @@ static struct ls_watched *add_watched(struct ls_daemon *d, pid_t pid, const stru
         w->start_ticks = id->start_ticks;
         memcpy(w->comm, id->comm, sizeof(w->comm));
         strcpy(w->service, service);
-        w->err_fd = -1;
+        w->err_fd = w->cost.fd = -1;
         w->there = 1;
         w->changed_ns = ls_daemon_now();
         if (ls_proc_age_ns(id->start_ticks) > LS_FIRST_NS && d->start_ns + LS_FIRST_NS > w->changed_ns)
@@ -118,7 +118,7 @@ static int look_at(struct ls_daemon *d, pid_t pid, struct ls_seen *now_seen, uin
 }
 
 /* Those that have ended. One whose recorder still runs is let go when that has ended. */
-static void forget_gone(struct ls_daemon *d)
+void ls_scan_forget(struct ls_daemon *d)
 {
         for (unsigned i = d->n_watched; i-- > 0;)
                 if ((!d->watched[i]->there || d->watched[i]->stale) && !d->watched[i]->recorder)
@@ -158,7 +158,26 @@ void ls_daemon_scan(struct ls_daemon *d)
                 d->seen = list;
                 d->n_seen = n;
         }
-        forget_gone(d);
+        ls_scan_forget(d);
+}
+
+void ls_scan_look(struct ls_daemon *d, pid_t pid)
+{
+        struct ls_watched *w = ls_daemon_find(d, pid);
+        uint64_t now = ls_daemon_now();
+        struct ls_seen spare;
+
+        if (w)
+                w->there = 0;
+        look_at(d, pid, &spare, now);
+        if (!w || w->there || w->recorder)
+                return;
+        for (unsigned i = 0; i < d->n_watched; i++)
+                if (d->watched[i] == w) {
+                        remove_watched(d, i);
+                        break;
+                }
+        look_at(d, pid, &spare, now);   /* another program, perhaps */
 }
 
 int ls_scan_attach(struct ls_daemon *d, pid_t pid)

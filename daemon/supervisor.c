@@ -130,6 +130,14 @@ int ls_daemon_reload(struct ls_daemon *d, char *why, size_t size)
                 return error;
         }
         d->config = new;
+        for (unsigned i = 0; i < d->n_watched; i++) {
+                memset(d->watched[i]->true_ns, 0, sizeof(d->watched[i]->true_ns));
+                memset(d->watched[i]->acted, 0, sizeof(d->watched[i]->acted));
+        }
+        if (new.process_events && !d->events)
+                ls_events_open(d);
+        else if (!new.process_events)
+                ls_events_done(d);
         for (unsigned i = 0; i < d->n_watched; i++)
                 rematch(d, &old, d->watched[i]);
         for (unsigned i = 0; i < d->n_servings; i++)
@@ -147,9 +155,12 @@ static void ended(struct ls_daemon *d, pid_t pid, int status)
                 ls_merging_ended(d, status);
                 return;
         }
+        if (ls_triggers_ended(d, pid, status))
+                return;
         for (unsigned i = 0; i < d->n_watched; i++)
                 if (d->watched[i]->recorder == pid) {
                         ls_decide_ended(d, d->watched[i], status);
+                        ls_scan_forget(d);
                         d->next_work_ns = 0;
                         return;
                 }
@@ -215,11 +226,13 @@ static void work(struct ls_daemon *d)
         if (now >= d->next_prune_ns)
                 prune(d, now);
         if (now >= d->next_scan_ns && !d->stopping) {
-                d->pressure = ls_pressure();
+                d->pressure = ls_pressure("/proc/meminfo", "/proc/pressure/memory");
                 ls_daemon_scan(d);
                 ls_request_lent(d);
                 d->next_scan_ns = now + d->config.discover_ns;
         }
+        ls_cost(d);
+        ls_triggers(d);
         ls_decide(d);
 }
 
@@ -244,23 +257,27 @@ static int wait_ms(const struct ls_daemon *d, int soon)
 
 static void wait_and_listen(struct ls_daemon *d)
 {
-        static struct pollfd p[2 + LS_CLIENTS_MOST + LS_WATCHED_MOST];
+        static struct pollfd p[3 + LS_CLIENTS_MOST + LS_WATCHED_MOST];
+        const uint64_t now = ls_daemon_now();
         unsigned n = 1;
         int soon = d->stopping;
 
         p[0] = (struct pollfd){ .fd = d->signal_fd, .events = POLLIN };
         n += ls_socket_poll(d, p + n);
+        p[n++] = (struct pollfd){ .fd = ls_events_fd(d), .events = POLLIN };
         for (unsigned i = 0; i < d->n_watched; i++) {
                 const struct ls_watched *w = d->watched[i];
 
                 if (w->err_fd >= 0)
                         p[n++] = (struct pollfd){ .fd = w->err_fd, .events = POLLIN };
-                soon |= w->state == LS_WATCH_STARTING || w->state == LS_WATCH_ENDING;
+                soon |= w->state == LS_WATCH_STARTING || w->state == LS_WATCH_ENDING ||
+                        (w->state == LS_WATCH_WAITING && now - w->changed_ns < LS_FIRST_NS + TICK_NS);
         }
         for (unsigned i = 0; i < LS_CLIENTS_MOST; i++)
                 soon |= d->clients[i].fd >= 0 && !(d->clients[i].holds && !d->clients[i].pending);
         poll(p, n, wait_ms(d, soon));
         read_signals(d);
+        ls_events_read(d);
         for (unsigned i = 0; i < d->n_watched; i++)
                 if (d->watched[i]->err_fd >= 0)
                         ls_recorder_listen(d->watched[i]);
@@ -293,7 +310,7 @@ int ls_supervise(struct ls_daemon *d)
 {
         int told = 0;
 
-        d->start_ns = ls_daemon_now();
+        d->start_ns = d->cost_ns = ls_daemon_now();
         d->merged_until_ms = UINT64_MAX;        /* not known yet */
         if (readlink("/proc/self/exe", d->own_exe, sizeof(d->own_exe) - 1) < 0)
                 d->own_exe[0] = 0;
@@ -304,6 +321,8 @@ int ls_supervise(struct ls_daemon *d)
         }
         ls_daemon_say("daemon %d: store %s, %u service%s", (int)getpid(), d->store.path, d->config.n_services,
                       d->config.n_services == 1 ? "" : "s");
+        if (d->config.process_events)
+                ls_events_open(d);
         ls_notify("READY=1");
         for (;;) {
                 work(d);
@@ -318,6 +337,7 @@ int ls_supervise(struct ls_daemon *d)
         ls_merging_stop(d);
         ls_incoming(d);
         ls_socket_done(d);
+        ls_events_done(d);
         ls_scan_done(d);
         free(d->servings);
         close(d->signal_fd);

@@ -2,6 +2,7 @@
 #include "record/control.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "record/control_clients.h"
@@ -9,6 +10,7 @@
 #include "record/pause.h"
 #include "record/rotate.h"
 #include "record/session.h"
+#include "record/totals.h"
 
 static void do_enable(struct ls_session *s, struct ls_control_client *c, const char *argument)
 {
@@ -53,6 +55,18 @@ static void do_snapshot(struct ls_session *s, struct ls_control_client *c, const
                 ls_control_reply(c, NULL);
 }
 
+/* What the recording costs so far, and what it lost for lack of disk space. */
+static void do_cost(struct ls_session *s, struct ls_control_client *c, const char *argument)
+{
+        struct ls_sums sums;
+
+        (void)argument;
+        ls_totals_sums(s, &sums);
+        ls_control_tell(c, "agent_ns=%" PRIu64 " cpu_ns=%" PRIu64 " recorder_ns=%" PRIu64 " dropped_ticks=%" PRIu64,
+                        sums.own_handler_ns + sums.own_hook_ns, sums.process_cpu_ns, ls_totals_own_cpu(s),
+                        ls_trace_dropped_ticks(s->writer));
+}
+
 /* Its answer comes when the trace is whole. */
 static void do_stop(struct ls_session *s, struct ls_control_client *c, const char *argument)
 {
@@ -70,6 +84,7 @@ static const struct {
         { "disable", 0, do_disable },
         { "snapshot", 1, do_snapshot },
         { "ping", 0, do_ping },
+        { "cost", 0, do_cost },
         { "stop", 0, do_stop },
 };
 
@@ -98,7 +113,7 @@ static void run_line(void *ctx, struct ls_control_client *c)
                         commands[i].run(s, c, argument);
                 return;
         }
-        ls_control_reply(c, "no such command; there are: enable, disable, snapshot, ping, stop");
+        ls_control_reply(c, "no such command; there are: enable, disable, snapshot, ping, cost, stop");
 }
 
 void ls_control_handle(struct ls_session *s)

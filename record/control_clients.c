@@ -56,6 +56,18 @@ void ls_control_reply(struct ls_control_client *c, const char *error, ...)
         va_end(ap);
 }
 
+void ls_control_tell(struct ls_control_client *c, const char *fmt, ...)
+{
+        char line[ANSWER_MOST] = "ack ";
+        va_list ap;
+
+        va_start(ap, fmt);
+        vsnprintf(line + 4, sizeof(line) - 5, fmt, ap);
+        va_end(ap);
+        strcat(line, "\n");
+        put(c, line, strlen(line));
+}
+
 void ls_control_answer(struct ls_control *c, unsigned serial, const char *error, ...)
 {
         va_list ap;

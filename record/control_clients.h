@@ -44,6 +44,8 @@ void ls_control_read(struct ls_control *c,
 /* An answer: an error, or NULL. */
 void ls_control_reply(struct ls_control_client *c, const char *error, ...)
         __attribute__((format(printf, 2, 3)));
+/* An answer with what was asked for. */
+void ls_control_tell(struct ls_control_client *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The same, later, to the client of that serial number, if it is still there. */
 void ls_control_answer(struct ls_control *c, unsigned serial, const char *error, ...)
         __attribute__((format(printf, 3, 4)));

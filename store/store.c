@@ -342,6 +342,62 @@ int ls_store_open_chunk(const struct ls_store *s, const struct ls_chunk *c)
         return error;
 }
 
+static unsigned count_entries(int fd)
+{
+        int copy = openat(fd, ".", DIRECTORY);
+        DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+        struct dirent *e;
+        unsigned n = 0;
+
+        while (dir && (e = readdir(dir)))
+                n += *e->d_name != '.';
+        if (dir)
+                closedir(dir);
+        else if (copy >= 0)
+                close(copy);
+        return n;
+}
+
+/* kept/NAME. Returns the descriptor or -errno. */
+static int open_kept(const struct ls_store *s, const char *name)
+{
+        int kept = open_dir(s->fd, "kept", 1), to;
+
+        if (kept < 0)
+                return kept;
+        to = open_dir(kept, name, count_entries(kept) < LS_STORE_KEPT);
+        close(kept);
+        return to == -ENOENT ? -EDQUOT : to;
+}
+
+int ls_store_keep_file(const struct ls_store *s, const char *name, const char *file)
+{
+        int to = open_kept(s, name), fd;
+
+        if (to < 0)
+                return to;
+        fd = openat(to, file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+                fd = -errno;
+        close(to);
+        return fd;
+}
+
+int ls_store_keep(const struct ls_store *s, const struct ls_chunk *c, const char *name)
+{
+        int day = day_fd(s, c, 0), to = open_kept(s, name), error = 0;
+
+        if (day < 0 || to < 0)
+                error = day < 0 ? day : to;
+        else if (linkat(day, c->name, to, c->name, 0) < 0)
+                error = -errno;
+        if (to >= 0)
+                close(to);
+        if (day >= 0)
+                close(day);
+        return error;
+}
+
 int ls_store_remove(const struct ls_store *s, const struct ls_chunk *c)
 {
         int day = day_fd(s, c, 0), service, error;

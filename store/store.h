@@ -7,6 +7,7 @@
  *      services/SERVICE/DAY/CHUNK      what is committed: 2026-11-22/143000.125-60000-4711-0.luasample has begun at 14:30:00.125
  *                                      UTC, is of 60 s of the process 4711, and was not merged;
  *                                      ...-7200000-0-2: merged, of all processes (tier.c)
+ *      kept/NAME/CHUNK                 what rules have kept: the same files, which nothing removes
  *
  * The names are the index: nothing else has to be kept whole. A chunk comes by one rename, and is never changed. */
 #ifndef LS_STORE_STORE_H
@@ -52,6 +53,12 @@ void ls_chunks_done(struct ls_chunks *c);
 /* For reading, never through a link. Returns the descriptor or -errno. */
 int ls_store_open_chunk(const struct ls_store *s, const struct ls_chunk *c);
 int ls_store_remove(const struct ls_store *s, const struct ls_chunk *c);
+
+/* Gives the chunk a second name in kept/NAME, which nothing removes. Returns 0 or -errno; -EDQUOT: LS_STORE_KEPT times are kept. */
+int ls_store_keep(const struct ls_store *s, const struct ls_chunk *c, const char *name);
+/* A new file of kept/NAME, to be written. Returns the descriptor or -errno, as above. */
+int ls_store_keep_file(const struct ls_store *s, const char *name, const char *file);
+#define LS_STORE_KEPT 100u
 
 /* Puts the file name of the directory from_fd, which nobody writes any more, into the store, on the disk when it returns.
  * Returns 0 or -errno: then it is where it was. */

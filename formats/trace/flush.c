@@ -62,6 +62,9 @@ int ls_writer_put_chunk(struct ls_trace_writer *w, uint8_t type, uint8_t flags, 
         w->raw.len = w->extra.len = w->chunk_rows = 0;
         w->cut[0] = w->cut[1] = 0;
         w->raw.failed = w->extra.failed = w->body.failed = 0;
+        if (!r && !w->size)             /* the disk was full when the file began */
+                r = ls_writer_header(w);
+        row.offset = w->size;
         if (!r)
                 r = ls_writer_write(w, w->out.data, w->out.len);
         if (r) {

@@ -57,6 +57,7 @@ static int begin_file(struct ls_trace_writer *w, int fd)
         w->fd = fd;
         w->seekable = !fstat(fd, &st) && S_ISREG(st.st_mode);
         w->error = 0;
+        w->dropped_before_ticks += w->dropped_ticks;
         w->size = w->dropped = w->dropped_ticks = w->since_full = w->definition_bytes = w->last_facts_ns = 0;
         w->number = w->since_checkpoint = 0;
         w->index.len = 0;

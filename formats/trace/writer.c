@@ -463,6 +463,11 @@ uint64_t ls_trace_size(const struct ls_trace_writer *w)
         return w->size;
 }
 
+uint64_t ls_trace_dropped_ticks(const struct ls_trace_writer *w)
+{
+        return w->dropped_before_ticks + w->dropped_ticks;
+}
+
 uint64_t ls_trace_dropped(const struct ls_trace_writer *w)
 {
         return w->dropped;

@@ -134,6 +134,8 @@ int ls_trace_writer_leave(struct ls_trace_writer *w, int fd);
 uint64_t ls_trace_size(const struct ls_trace_writer *w);
 /* Chunks that could not be written. */
 uint64_t ls_trace_dropped(const struct ls_trace_writer *w);
+/* Ticks of the samples that were dropped, in all files of the writer. */
+uint64_t ls_trace_dropped_ticks(const struct ls_trace_writer *w);
 
 /* Flushes, writes checkpoint and index, frees the writer; the caller closes fd. Returns 0 or the first -errno. */
 int ls_trace_writer_close(struct ls_trace_writer *w);

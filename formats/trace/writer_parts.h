@@ -30,6 +30,7 @@ struct ls_trace_writer {
         uint64_t interval_ns;
         uint64_t size;                  /* bytes of whole chunks in the file */
         uint64_t dropped, dropped_ticks;
+        uint64_t dropped_before_ticks;  /* in the files before this one */
         uint32_t number;                /* of the next chunk */
         uint64_t last_flush_ns, last_facts_ns;
         int hold_facts;                 /* INFO and THREADCPU need not be written yet if nothing else is */

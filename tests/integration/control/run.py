@@ -182,6 +182,10 @@ def control():
         time.sleep(0.3)
         c.ack("enable")
         time.sleep(0.5)
+        cost = c.say("cost")
+        words = dict(w.split("=") for w in cost.split()[1:])
+        check(cost.startswith("ack agent_ns=") and 0 < int(words["agent_ns"]) < int(words["cpu_ns"]) and
+              int(words["recorder_ns"]) > 0 and words["dropped_ticks"] == "0", cost)
         c.ack("stop")
         i = sums_hold(c.trace)
         check(not os.path.exists(c.path), "the socket is still there")

@@ -58,6 +58,30 @@ def client(d):
     return c
 
 
+@suite.test("burst", "a process is recorded closely for a while; the views have both")
+def burst():
+    a = Service("near", share=0.5)
+    d = Daemon(rule("near", more="burst-time = 3s"), daemon="max-overhead = 100%\nmax-host-cpu = 100%")
+    check("none is being recorded" in d.ctl("burst", "near").err, "a burst of nothing")
+    d.until_state(a.pid, "recording")
+    until("a chunk", lambda: d.chunks("near"))
+    d.ctl("burst", "near").ok()
+    def close():
+        t = d.target(a.pid)
+        return t["state"] == "recording" and t["burst"] == 1 and t["interval_ns"] == 1000000
+    until("it is recorded closely", close)
+    check("1 ms, closely" in d.ctl("targets").ok().out, d.ctl("targets").out)
+    check(d.ctl("burst", str(a.pid)).status == 1 and d.ctl("burst", "neat").err.count("did you mean near"), "twice")
+    close_chunks = until("chunks of it", lambda: [c for c in d.chunks("near") if s.info(c)["interval_ns"] == 1000000])
+    check(s.run([s.luasample(), "report", "--event", "wall", "-i", close_chunks[0]]).ok().out, "no wall time")
+    until("it is over", lambda: d.target(a.pid)["burst"] == 0)
+    until("it is as before", lambda: d.target(a.pid)["state"] == "recording" and d.target(a.pid)["interval_ns"] == 10000000)
+    d.stop()
+    a.end()
+    out = s.run([s.luasample(), "report", "--store", d.store, "--service", "near", "--by", "function"]).ok().out
+    check("hot" in out, out)
+
+
 @suite.test("hostile", "floods, endless lines, zero bytes, slow readers and idle clients: the daemon answers others meanwhile")
 def hostile():
     d = Daemon()

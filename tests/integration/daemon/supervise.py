@@ -55,6 +55,40 @@ def first_second():
     b.end()
 
 
+@suite.test("events", "the kernel says which programs begin, fork and end: they are recorded and forgotten without a look at all", quick=True)
+def events():
+    d = Daemon(rule("brief"), discover="1h", daemon="max-overhead = 100%\nmax-host-cpu = 100%")
+    time.sleep(0.2)
+    if d.json("status")["programs_by"] == "scan":
+        d.stop()
+        raise s.Skip("the kernel does not tell of programs here")
+    a = Service("brief")
+    began = time.monotonic()
+    d.until_state(a.pid, "recording", 20)
+    check(time.monotonic() - began > 0.5, "it was attached to in its first second")
+    check("events" in d.ctl("status").ok().out, d.ctl("status").out)
+    a.end()
+    until("it is forgotten", lambda: d.target(a.pid) is None)
+    until("it is in the store", lambda: ticks_of_all(d.chunks("brief")) > 0)
+    d.head = d.head.replace("max-overhead", "process-events = no\nmax-overhead")
+    d.write(rule("brief"))
+    d.ctl("reload").ok()
+    check(d.json("status")["programs_by"] == "scan" and "scan" in d.ctl("status").ok().out, d.ctl("status").out)
+    b = Service("brief")
+    time.sleep(2)
+    check(d.target(b.pid) is None, "it was seen without events")
+    d.head = d.head.replace("discover = 1h", "discover = 100ms")
+    d.write(rule("brief"))
+    d.ctl("reload").ok()
+    d.until_state(b.pid, "recording")
+    d.stop()
+    b.end()
+
+
+def ticks_of_all(chunks):
+    return sum(map(ticks_of, chunks))
+
+
 @suite.test("crash", "a recorder that is killed costs one process some seconds; the second time the service is put aside")
 def crash():
     a, b, other = Service("frail"), Service("frail"), Service("other")

@@ -1,0 +1,281 @@
+/* [rule NAME]: when a process uses much, or ends with an error, the last minute is kept, it is recorded closely, a command
+ * runs: see daemon.h. A rule acts once each time that it comes true, and so often in a time as it says. */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "formats/escape.h"
+
+#define LOOK_NS SECOND_NS
+#define KEEP_AFTER_NS (3 * SECOND_NS)   /* what was recorded until then is in the store */
+
+struct ls_firing *ls_firing(struct ls_daemon *d, const char *name)
+{
+        for (unsigned i = 0; i < d->n_firings; i++)
+                if (!strcmp(d->firings[i].name, name))
+                        return &d->firings[i];
+        if (d->n_firings == LS_RULES_MOST) {            /* of rules that are in no configuration any more */
+                memmove(d->firings, d->firings + 1, (LS_RULES_MOST - 1) * sizeof(*d->firings));
+                d->n_firings--;
+        }
+        memset(&d->firings[d->n_firings], 0, sizeof(*d->firings));
+        strcpy(d->firings[d->n_firings].name, name);
+        return &d->firings[d->n_firings++];
+}
+
+static int is_for(const struct ls_when *r, const struct ls_watched *w)
+{
+        return !*r->service || !strcmp(r->service, w->service);
+}
+
+/* What the operator has written, with the daemon's rights: nobody else's file, and nothing of the target but escaped. */
+static void become_command(const struct ls_when *r, const struct ls_watched *w, const char *why, pid_t parent)
+{
+        char *name = ls_visible(w->comm, strlen(w->comm));
+        char *env[] = { ls_print("PATH=/usr/sbin:/usr/bin:/sbin:/bin"), ls_print("LUASAMPLE_RULE=%s", r->name),
+                        ls_print("LUASAMPLE_SERVICE=%s", w->service), ls_print("LUASAMPLE_PID=%d", (int)w->pid),
+                        ls_print("LUASAMPLE_NAME=%s", name ? name : ""), ls_print("LUASAMPLE_WHY=%s", why), NULL };
+        char *words[] = { r->run, NULL };
+        int null = open("/dev/null", O_RDWR), fd = open(r->run, O_RDONLY | O_NONBLOCK);
+        struct stat st;
+        sigset_t none;
+
+        setsid();
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        signal(SIGPIPE, SIG_DFL);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) ||
+            st.st_mode & (S_IWGRP | S_IWOTH))
+                _exit(LS_EXIT_NOEXEC);
+        if (getppid() != parent || chdir("/") < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
+            dup2(null, STDERR_FILENO) < 0)
+                _exit(LS_EXIT_FAIL);
+        execve(r->run, words, env);
+        _exit(LS_EXIT_NOEXEC);
+}
+
+/* `luasample stack`, whose workers read the process with its own rights. */
+static void become_stack(const struct ls_watched *w, int out, pid_t parent)
+{
+        const char *words[] = { "luasample", "stack", ls_print("%d", (int)w->pid), NULL };
+        int null = open("/dev/null", O_RDWR);
+        sigset_t none;
+
+        setsid();
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != parent || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
+                _exit(LS_EXIT_FAIL);
+        execv("/proc/self/exe", (char **)(uintptr_t)words);
+        _exit(LS_EXIT_NOEXEC);
+}
+
+/* stack_fd: where the stack is written to; -1 = what the rule says is run. */
+static void run_command(struct ls_daemon *d, const struct ls_when *r, const struct ls_watched *w, const char *why, int stack_fd)
+{
+        pid_t self = getpid();
+
+        for (unsigned i = 0; i < LS_COMMANDS_MOST; i++) {
+                if (d->commands[i].pid)
+                        continue;
+                d->commands[i].pid = fork();
+                if (d->commands[i].pid == 0 && stack_fd >= 0)
+                        become_stack(w, stack_fd, self);
+                if (d->commands[i].pid == 0)
+                        become_command(r, w, why, self);
+                if (d->commands[i].pid < 0)
+                        d->commands[i].pid = 0;
+                memcpy(d->commands[i].rule, r->name, sizeof(r->name));
+                d->commands[i].until_ns = ls_daemon_now() + LS_COMMAND_NS;
+                return;
+        }
+        ls_daemon_say("rule %s: %u commands run already", r->name, LS_COMMANDS_MOST);
+}
+
+int ls_triggers_ended(struct ls_daemon *d, pid_t pid, int status)
+{
+        for (unsigned i = 0; i < LS_COMMANDS_MOST; i++) {
+                if (d->commands[i].pid != pid)
+                        continue;
+                if (WIFSIGNALED(status) || WEXITSTATUS(status)) {
+                        ls_firing(d, d->commands[i].rule)->failed++;
+                        ls_daemon_say("rule %s: its command ended with %s %d", d->commands[i].rule,
+                                      WIFSIGNALED(status) ? "signal" : "status",
+                                      WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+                }
+                d->commands[i].pid = 0;
+                return 1;
+        }
+        return 0;
+}
+
+/* A name more for what the store has of that minute: it stays when the first one is pruned or merged. */
+static void keep(struct ls_daemon *d, const struct ls_keeping *k)
+{
+        struct ls_chunks all;
+        unsigned n = 0;
+        int full = 0;
+
+        if (ls_store_list(&d->store, k->service, k->from_ms, k->to_ms, &all))
+                return;
+        for (size_t i = 0; i < all.n; i++)
+                if (!all.v[i].pid || all.v[i].pid == (uint32_t)k->pid) {
+                        int error = ls_store_keep(&d->store, &all.v[i], k->name);
+
+                        n += !error;
+                        full |= error == -EDQUOT;
+                }
+        ls_chunks_done(&all);
+        if (full)
+                ls_daemon_say("%s/kept has %u times already: nothing more is kept until some are removed", d->store.path,
+                              LS_STORE_KEPT);
+        else
+                ls_daemon_say("%s/kept/%s: %u chunk%s", d->store.path, k->name, n, n == 1 ? "" : "s");
+}
+
+static void begin_keeping(struct ls_daemon *d, const char *name, struct ls_watched *w)
+{
+        struct ls_keeping *k = &d->keeping;
+        uint64_t now_ms = ls_store_now_ms();
+
+        if (k->due_ns)
+                return;                 /* another one is about to be */
+        snprintf(k->name, sizeof(k->name), "%s", name);
+        memcpy(k->service, w->service, sizeof(k->service));
+        k->pid = w->pid;
+        k->from_ms = now_ms - LS_KEEP_NS / 1000000;
+        k->to_ms = now_ms;
+        k->due_ns = ls_daemon_now() + KEEP_AFTER_NS;
+        if (w->state == LS_WATCH_RECORDING)
+                ls_recorder_flush(w);
+}
+
+static void keep_stack(struct ls_daemon *d, const struct ls_when *r, const char *name, const struct ls_watched *w, const char *why)
+{
+        int fd = ls_store_keep_file(&d->store, name, "stack.txt");
+
+        if (fd < 0) {
+                ls_daemon_say("%s/kept/%s/stack.txt: %s", d->store.path, name, strerror(-fd));
+                return;
+        }
+        run_command(d, r, w, why, fd);
+        close(fd);
+}
+
+static void fire(struct ls_daemon *d, const struct ls_when *r, struct ls_watched *w, const char *why, uint64_t now)
+{
+        struct ls_firing *f = ls_firing(d, r->name);
+        char name[sizeof(d->keeping.name)];
+
+        if (!f->since_ns || now - f->since_ns >= r->per_ns) {
+                f->since_ns = now;
+                f->n = 0;
+        }
+        if (f->n >= r->at_most) {
+                f->held_back++;
+                return;
+        }
+        f->n++;
+        f->fired++;
+        snprintf(f->last, sizeof(f->last), "process %d of %s: %s", (int)w->pid, w->service, why);
+        ls_daemon_say("rule %s: %s", r->name, f->last);
+        snprintf(name, sizeof(name), "%s.%" PRIu64 ".%d", r->name, ls_store_now_ms(), (int)w->pid);
+        if (r->stack)
+                keep_stack(d, r, name, w, why);
+        if (r->keep)
+                begin_keeping(d, name, w);
+        if (r->burst)
+                ls_decide_burst(d, w);
+        if (r->run)
+                run_command(d, r, w, why, -1);
+}
+
+static int is_true(const struct ls_when *r, const struct ls_watched *w, const char **why)
+{
+        if (r->cpu && w->usage_known && w->cpu_percent > r->cpu)
+                *why = "cpu";
+        else if (r->rss && w->rss > r->rss)
+                *why = "rss";
+        else
+                return 0;
+        return 1;
+}
+
+static void look_at_rule(struct ls_daemon *d, unsigned i, struct ls_watched *w, uint64_t now)
+{
+        const struct ls_when *r = &d->config.rules[i];
+        const char *why;
+
+        if (!is_for(r, w) || w->off || !is_true(r, w, &why)) {
+                w->true_ns[i] = 0;
+                w->acted[i] = 0;
+                return;
+        }
+        if (!w->true_ns[i])
+                w->true_ns[i] = now;
+        if (w->acted[i] || now - w->true_ns[i] < r->for_ns)
+                return;
+        w->acted[i] = 1;
+        fire(d, r, w, why, now);
+}
+
+static void measure(struct ls_watched *w, uint64_t now)
+{
+        uint64_t cpu_ns, passed = now - w->usage_ns;
+
+        if (ls_proc_usage(w->pid, &cpu_ns, &w->rss) < 0)
+                return;
+        w->usage_known = w->usage_ns && cpu_ns >= w->cpu_ns;
+        w->cpu_percent = w->usage_known && passed ? (cpu_ns - w->cpu_ns) * 100 / passed : 0;
+        w->cpu_ns = cpu_ns;
+        w->usage_ns = now;
+}
+
+void ls_triggers(struct ls_daemon *d)
+{
+        uint64_t now = ls_daemon_now();
+
+        for (unsigned i = 0; i < LS_COMMANDS_MOST; i++)
+                if (d->commands[i].pid && now > d->commands[i].until_ns)
+                        kill(-d->commands[i].pid, SIGKILL);
+        if (d->keeping.due_ns && now >= d->keeping.due_ns) {
+                keep(d, &d->keeping);
+                d->keeping.due_ns = 0;
+        }
+        if (!d->config.n_rules || now - d->usage_ns < LOOK_NS || d->stopping)
+                return;
+        d->usage_ns = now;
+        for (unsigned k = 0; k < d->n_watched; k++) {
+                measure(d->watched[k], now);
+                for (unsigned i = 0; i < d->config.n_rules; i++)
+                        look_at_rule(d, i, d->watched[k], now);
+        }
+}
+
+void ls_triggers_exit(struct ls_daemon *d, struct ls_watched *w, int status)
+{
+        char why[32];
+
+        if (!status || w->off)
+                return;
+        if (WIFSIGNALED(status))
+                snprintf(why, sizeof(why), "signal %d", WTERMSIG(status));
+        else
+                snprintf(why, sizeof(why), "exit %d", WEXITSTATUS(status));
+        for (unsigned i = 0; i < d->config.n_rules; i++)
+                if (d->config.rules[i].exit && is_for(&d->config.rules[i], w))
+                        fire(d, &d->config.rules[i], w, why, ls_daemon_now());
+}
