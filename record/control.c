@@ -64,7 +64,7 @@ static void do_cost(struct ls_session *s, struct ls_control_client *c, const cha
         ls_totals_sums(s, &sums);
         ls_control_tell(c, "agent_ns=%" PRIu64 " cpu_ns=%" PRIu64 " recorder_ns=%" PRIu64 " dropped_ticks=%" PRIu64,
                         sums.own_handler_ns + sums.own_hook_ns, sums.process_cpu_ns, ls_totals_own_cpu(s),
-                        ls_trace_dropped_ticks(s->writer));
+                        (uint64_t)ls_out_figures(s->out)->dropped_ticks);
 }
 
 /* Its answer comes when the trace is whole. */

@@ -48,6 +48,7 @@ int ls_serve_flush(struct ls_serve *s, uint64_t now_ns, int force)
 
         s->figures->size = ls_trace_size(s->trace);
         s->figures->dropped = ls_trace_dropped(s->trace);
+        s->figures->dropped_ticks = ls_trace_dropped_ticks(s->trace);
         if (err < 0 && !s->figures->error)
                 s->figures->error = (uint32_t)-err;
         return err;

@@ -65,7 +65,8 @@ struct ls_counted {
 };
 
 struct ls_out_figures {                 /* the page: the writer writes it, the recorder reads it */
-        _Atomic uint64_t size, dropped; /* of the file */
+        _Atomic uint64_t size, dropped; /* of the file: its bytes, and chunks that found no room */
+        _Atomic uint64_t dropped_ticks; /* in chunks that found no room, of all files */
         _Atomic uint32_t error;         /* first errno of a write, 0 = none */
         _Atomic uint32_t marked;        /* marks as of setup */
         struct ls_counted targets[LS_TARGETS_MAX];
