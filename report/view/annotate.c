@@ -1,4 +1,4 @@
-/* View "annotate": source listings with the share of each line, as -jp=a and -jp=A show them. */
+/* View "annotate": source listings with the shares of each line, as -jp=a and -jp=A show them: its own, and with callees. */
 #include "cli/command.h"
 #include "formats/escape.h"
 #include "formats/json.h"
@@ -24,30 +24,46 @@ static int find_lines(struct ls_lines *l, const struct ls_report *r)
         return error;
 }
 
-/* Ticks of each line that is hot enough to be shown: by line number, 0 = not shown. */
-static uint64_t *hot_lines(const struct ls_lines *l, const struct ls_line_file *f, uint32_t n_lines)
+static int is_hot(const struct ls_report *r, const struct ls_line *line)
 {
-        uint64_t *hot = calloc((size_t)n_lines + 2, sizeof(*hot));
+        return line->line && (!ls_below_min(r, line->ticks, r->aggregate->ticks) ||
+                              !ls_below_min(r, line->total, r->aggregate->ticks));
+}
+
+/* Each line that is hot enough to be shown: by line number, NULL = not shown. */
+static const struct ls_line **hot_lines(const struct ls_lines *l, const struct ls_line_file *f, uint32_t n_lines)
+{
+        const struct ls_line **hot = calloc((size_t)n_lines + 2, sizeof(*hot));
 
         for (size_t i = f->first; hot && i < f->first + f->n; i++) {
                 const struct ls_line *line = &l->lines[i];
 
-                if (line->line && line->line <= n_lines && !ls_below_min(l->r, line->ticks, l->r->aggregate->ticks))
-                        hot[line->line] = line->ticks;
+                if (line->line <= n_lines && is_hot(l->r, line))
+                        hot[line->line] = line;
         }
         return hot;
 }
+
+#define COLUMNS 14                      /* of both shares and the bar */
 
 static void put_share(const struct ls_report *r, uint64_t ticks)
 {
         double share = ls_share(ticks, r->aggregate->ticks);
 
-        if (!ticks)
-                fprintf(r->out, r->o->raw ? "      | " : "      | ");
+        if (!ticks || ls_below_min(r, ticks, r->aggregate->ticks))
+                fprintf(r->out, "      ");
         else if (r->o->raw)
-                fprintf(r->out, "%s%5" PRIu64 "%s | ", ls_heat(r, share), ticks, ls_plain(r));
+                fprintf(r->out, "%s%5" PRIu64 "%s ", ls_heat(r, share), ticks, ls_plain(r));
         else
-                fprintf(r->out, "%s %3.0f%%%s | ", ls_heat(r, share), floor(100 * share + 0.5), ls_plain(r));
+                fprintf(r->out, "%s %3.0f%%%s ", ls_heat(r, share), floor(100 * share + 0.5), ls_plain(r));
+}
+
+/* What a line has itself, and with what it called; NULL = nothing to show. */
+static void put_shares(const struct ls_report *r, const struct ls_line *line)
+{
+        put_share(r, line ? line->ticks : 0);
+        put_share(r, line ? line->total : 0);
+        fputs("| ", r->out);
 }
 
 static void put_source_line(const struct ls_report *r, struct ls_str line)
@@ -55,7 +71,7 @@ static void put_source_line(const struct ls_report *r, struct ls_str line)
         char *visible = ls_line_visible(line);
 
         if (visible)
-                ls_put_fit(r->out, visible, r->width > 20 ? r->width - 8 : 0, 0);
+                ls_put_fit(r->out, visible, r->width > COLUMNS + 12 ? r->width - COLUMNS : 0, 0);
         fputc('\n', r->out);
         free(visible);
 }
@@ -64,7 +80,7 @@ static void put_source_line(const struct ls_report *r, struct ls_str line)
 static int put_lines(const struct ls_lines *l, const struct ls_line_file *f, const struct ls_source_text *t)
 {
         const struct ls_report *r = l->r;
-        uint64_t *hot = hot_lines(l, f, t->n_lines);
+        const struct ls_line **hot = hot_lines(l, f, t->n_lines);
         uint32_t last_shown = 0, to = f->to < t->n_lines ? f->to : t->n_lines;
         uint32_t shown_to = 0;          /* context after the hot lines so far */
 
@@ -84,10 +100,10 @@ static int put_lines(const struct ls_lines *l, const struct ls_line_file *f, con
                                 fprintf(r->out, "%s@@ %u @@%s\n", ls_dim(r), n, ls_plain(r));
                 }
                 last_shown = n;
-                put_share(r, hot[n]);
+                put_shares(r, hot[n]);
                 put_source_line(r, t->lines[n - 1]);
         }
-        free(hot);
+        free((void *)hot);
         return 0;
 }
 
@@ -97,9 +113,9 @@ static void put_bare_lines(const struct ls_lines *l, const struct ls_line_file *
         for (size_t i = f->first; i < f->first + f->n; i++) {
                 const struct ls_line *line = &l->lines[i];
 
-                if (!line->line || ls_below_min(l->r, line->ticks, l->r->aggregate->ticks))
+                if (!is_hot(l->r, line))
                         continue;
-                put_share(l->r, line->ticks);
+                put_shares(l->r, line);
                 fprintf(l->r->out, "line %u\n", line->line);
         }
 }
@@ -112,11 +128,11 @@ static void put_without_line(const struct ls_lines *l, const struct ls_line_file
         char *text = ls_visible(scope.s, scope.len);
 
         if (text && f->not_recorded && !ls_below_min(r, f->not_recorded, r->aggregate->ticks)) {
-                put_share(r, f->not_recorded);
+                put_shares(r, &(struct ls_line){ .ticks = f->not_recorded });
                 fprintf(r->out, "[line not recorded%s%s]\n", *text ? ": --scope " : "", text);
         }
         if (f->stripped && !ls_below_min(r, f->stripped, r->aggregate->ticks)) {
-                put_share(r, f->stripped);
+                put_shares(r, &(struct ls_line){ .ticks = f->stripped });
                 fprintf(r->out, "[no line: the bytecode is stripped of its lines]\n");
         }
         free(text);
@@ -142,6 +158,7 @@ static int put_file(const struct ls_lines *l, const struct ls_line_file *f)
                 ls_put_fit(r->out, ls_source_problem_text(t.problem), r->width, 0);
                 fputc('\n', r->out);
         }
+        fprintf(r->out, "%s Self Total |%s\n", ls_dim(r), ls_plain(r));
         put_without_line(l, f);
         if (t.lines)
                 error = put_lines(l, f, &t);
@@ -159,7 +176,7 @@ static int has_hot_line(const struct ls_lines *l, const struct ls_line_file *f)
             (f->stripped && !ls_below_min(l->r, f->stripped, l->r->aggregate->ticks)))
                 return 1;
         for (size_t i = f->first; i < f->first + f->n; i++)
-                if (l->lines[i].line && !ls_below_min(l->r, l->lines[i].ticks, l->r->aggregate->ticks))
+                if (is_hot(l->r, &l->lines[i]))
                         return 1;
         return 0;
 }
@@ -211,13 +228,15 @@ static int json_file(const struct ls_lines *l, struct ls_js *g, const struct ls_
                 const struct ls_line *line = &l->lines[i];
                 double share = ls_share(line->ticks, r->aggregate->ticks);
 
-                if (!line->line || ls_below_min(r, line->ticks, r->aggregate->ticks))
+                if (!is_hot(r, line))
                         continue;
                 ls_js_open(g, '{');
                 ls_js_key_u64(g, "line", line->line);
                 ls_js_key_share(g, "self", share);
                 ls_js_key_u64(g, "self_ticks", line->ticks);
                 ls_js_key_share(g, "margin", ls_margin(share, r->aggregate->effective));
+                ls_js_key_share(g, "total", ls_share(line->total, r->aggregate->ticks));
+                ls_js_key_u64(g, "total_ticks", line->total);
                 if (t.lines && line->line <= t.n_lines)
                         ls_js_key_text(g, "text", t.lines[line->line - 1]);
                 ls_js_close(g, '}');
