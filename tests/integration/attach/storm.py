@@ -9,7 +9,7 @@ import process
 import support
 from basic import LOOP
 from support import Fail, Skip, check, host, luajit, luasample, tmpfile
-from unusual import Unusual
+from unusual import Unusual, compare
 
 LONG = 300
 attachments = 5                         # to each; run.py --long: 300
@@ -123,8 +123,8 @@ class Kind(threading.Thread):
                     self.bad.append("it ended with %d at attachment %d" % (self.p.poll(), self.done))
             if self.p.poll() is None:
                 self.bad += process.differences(self.before, process.state(self.p.pid, self.parts))
-                if self.unusual and self.unusual.tell() != self.told:
-                    self.bad.append("what it tells of itself has changed")
+                if self.unusual:
+                    compare("what it tells of itself", self.told, self.unusual.tell())
                 if process.writable_and_executable(self.p.pid) and not self.bad and self.parts is ALL:
                     self.bad.append("%r" % process.writable_and_executable(self.p.pid))
         except (Fail, OSError, KeyError) as e:
