@@ -80,9 +80,29 @@ static int prepare_function(struct ls_grouping *g)
         return prepare_frames(g, key_function);
 }
 
+uint32_t *ls_paying_stacks(const struct ls_profile *p)
+{
+        uint32_t *paying = calloc((size_t)p->n_stacks + 1, sizeof(*paying));
+
+        /* A caller has a smaller number. 0 = no Lua called it. */
+        for (uint32_t i = 1; paying && i < p->n_stacks; i++) {
+                uint8_t kind = p->functions[p->locations[p->stacks[i].location].function].kind;
+
+                if (kind == LS_FUNC_LUA)
+                        paying[i] = i;
+                else if (kind == LS_FUNC_BUILTIN || kind == LS_FUNC_C || kind == LS_FUNC_NATIVE)
+                        paying[i] = paying[p->stacks[i].parent];
+        }
+        for (uint32_t i = 1; paying && i < p->n_stacks; i++)
+                if (!paying[i])
+                        paying[i] = i;
+        return paying;
+}
+
 static int prepare_line(struct ls_grouping *g)
 {
-        return prepare_frames(g, key_line);
+        g->paying = ls_paying_stacks(g->profile);
+        return g->paying ? prepare_frames(g, key_line) : -ENOMEM;
 }
 
 static int prepare_module(struct ls_grouping *g)
@@ -385,6 +405,7 @@ void ls_grouping_free(struct ls_grouping *g)
         free(g->texts);
         free(g->group_of);
         free(g->sample_of);
+        free(g->paying);
         free(g);
 }
 
@@ -397,5 +418,5 @@ uint32_t ls_group_of_cell(const struct ls_grouping *g, const struct ls_cell *c)
 {
         if (!g->key->is_frame)
                 return g->key->group(g, c);
-        return g->group_of[g->profile->stacks[c->stack].location];
+        return g->group_of[g->profile->stacks[g->paying ? g->paying[c->stack] : c->stack].location];
 }

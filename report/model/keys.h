@@ -20,8 +20,12 @@ void ls_grouping_free(struct ls_grouping *g);   /* takes NULL */
 /* What a group is called; never NULL. */
 const char *ls_group_text(const struct ls_grouping *g, uint32_t group);
 
-/* The group of the leaf of a cell, or of the cell itself. */
+/* The group of the leaf of a cell, or of the cell itself. By line, what is no Lua is charged to the line that called it. */
 uint32_t ls_group_of_cell(const struct ls_grouping *g, const struct ls_cell *c);
+
+/* The stack that pays for each stack's ticks by line: that of the innermost Lua frame below builtins, C and native functions;
+ * where no Lua called them, and for what is no function, the stack itself. Array of n_stacks, to be freed; NULL = no memory. */
+uint32_t *ls_paying_stacks(const struct ls_profile *p);
 
 /* The path of a zone, outermost first: "AI;A*". To be freed; NULL = no memory. */
 char *ls_zone_path(const struct ls_profile *p, uint32_t zone);

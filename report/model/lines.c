@@ -1,6 +1,7 @@
 /* Ticks by line of each source, hottest source first. Called by report/view/annotate.c and the terminal browser. */
 #include "report/model/lines.h"
 #include "formats/escape.h"
+#include "formats/export/calltree.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -63,39 +64,100 @@ static size_t choose_functions(struct ls_lines *l, const char *what)
         return n;
 }
 
-/* The line that a stack ended in, as number n. Returns 1, or 0: it is none that is wanted. */
-static unsigned add_line(struct ls_lines *l, size_t n, uint32_t stack, uint64_t ticks)
+/* Whether a location is in a source, and wanted. */
+static int is_wanted(const struct ls_lines *l, const struct ls_location *at)
 {
-        const struct ls_profile *p = l->r->profile;
-        const struct ls_location *at = &p->locations[p->stacks[stack].location];
-        const struct ls_function *f = &p->functions[at->function];
+        const struct ls_function *f = &l->r->profile->functions[at->function];
 
-        if (f->kind != LS_FUNC_LUA || !f->source || (l->wanted && !l->wanted[at->function]))
-                return 0;
-        l->lines[n] = (struct ls_line){ f->source, at->line, !at->line && !f->last_line, ticks };
-        return 1;
+        return f->kind == LS_FUNC_LUA && f->source && (!l->wanted || l->wanted[at->function]);
 }
 
-/* Ticks by source and line, sorted and merged. Lines without ticks are those that were never executed. */
+/* Ticks with callees, each line once; what is not wanted goes to a label of its own. Adds to lines[0 .. *n). */
+static int collect_totals(struct ls_lines *l, const struct ls_grouping *g, size_t *n)
+{
+        const struct ls_profile *p = l->r->profile;
+        uint64_t *sums = ls_stack_totals(p, l->r->aggregate->self);
+        uint64_t *total = calloc((size_t)g->n_groups + 1, sizeof(*total));
+        uint32_t *label = malloc(((size_t)p->n_locations + 1) * sizeof(*label));
+        int error = sums && total && label ? 0 : -ENOMEM;
+
+        for (uint32_t i = 0; !error && i < p->n_locations; i++)
+                label[i] = is_wanted(l, &p->locations[i]) && p->locations[i].line ? g->group_of[i] : g->n_groups;
+        if (!error)
+                error = ls_label_totals(p, sums, label, g->n_groups + 1, total);
+        for (uint32_t i = 0; !error && i < p->n_locations; i++) {
+                const struct ls_location *at = &p->locations[i];
+
+                if (label[i] == g->n_groups || !total[label[i]])
+                        continue;
+                l->lines[(*n)++] = (struct ls_line){ .source = p->functions[at->function].source, .line = at->line,
+                                                     .total = total[label[i]] };
+                total[label[i]] = 0;
+        }
+        free(label);
+        free(total);
+        free(sums);
+        return error;
+}
+
+static void collect_own(struct ls_lines *l, const struct ls_grouping *g, size_t *n)
+{
+        const struct ls_profile *p = l->r->profile;
+        const struct ls_aggregate *a = l->r->aggregate;
+
+        for (size_t i = 0; i < a->n_cells; i++) {
+                const struct ls_location *at = &p->locations[p->stacks[g->paying[a->cells[i].stack]].location];
+                const struct ls_function *f = &p->functions[at->function];
+
+                if (is_wanted(l, at))
+                        l->lines[(*n)++] = (struct ls_line){ f->source, at->line, !at->line && !f->last_line,
+                                                             a->cells[i].ticks, 0 };
+        }
+}
+
+/* Lines without ticks: those that could have been executed, and were not. */
+static void collect_others(struct ls_lines *l, size_t *n)
+{
+        const struct ls_profile *p = l->r->profile;
+        const uint8_t *could = l->r->aggregate->could;
+
+        for (uint32_t i = 0; could && i < p->n_stacks; i++) {
+                const struct ls_location *at = &p->locations[p->stacks[i].location];
+                const struct ls_function *f = &p->functions[at->function];
+
+                if (could[i] && is_wanted(l, at))
+                        l->lines[(*n)++] = (struct ls_line){ f->source, at->line, !at->line && !f->last_line, 0, 0 };
+        }
+}
+
+/* Ticks by source and line, sorted and merged. */
 static int collect(struct ls_lines *l)
 {
         const struct ls_profile *p = l->r->profile;
         const struct ls_aggregate *a = l->r->aggregate;
+        struct ls_grouping *g = NULL;
         size_t n = 0;
+        int error = ls_grouping_new(ls_key_find("line", 4), p, l->r->labels, &g);
 
-        l->lines = malloc((a->n_cells + (a->could ? p->n_stacks : 0) + (size_t)1) * sizeof(*l->lines));
-        if (!l->lines)
-                return -ENOMEM;
-        for (size_t i = 0; i < a->n_cells; i++)
-                n += add_line(l, n, a->cells[i].stack, a->cells[i].ticks);
-        for (uint32_t i = 0; a->could && i < p->n_stacks; i++)
-                n += a->could[i] ? add_line(l, n, i, 0) : 0;
+        if (error)
+                return error;
+        l->lines = malloc((a->n_cells + (a->could ? p->n_stacks : 0) + (size_t)p->n_locations + 1) * sizeof(*l->lines));
+        if (l->lines) {
+                collect_own(l, g, &n);
+                collect_others(l, &n);
+        }
+        error = l->lines ? collect_totals(l, g, &n) : -ENOMEM;
+        ls_grouping_free(g);
+        if (error)
+                return error;
         qsort(l->lines, n, sizeof(*l->lines), by_line);
         for (size_t i = 0; i < n; i++) {
-                if (l->n_lines && by_line(&l->lines[l->n_lines - 1], &l->lines[i]) == 0)
+                if (l->n_lines && by_line(&l->lines[l->n_lines - 1], &l->lines[i]) == 0) {
                         l->lines[l->n_lines - 1].ticks += l->lines[i].ticks;
-                else
+                        l->lines[l->n_lines - 1].total += l->lines[i].total;
+                } else {
                         l->lines[l->n_lines++] = l->lines[i];
+                }
         }
         return 0;
 }

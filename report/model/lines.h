@@ -7,7 +7,8 @@
 struct ls_line {
         uint32_t source, line;          /* line 0 = in this source, it is not known where */
         int stripped;                   /* line 0 of a function that has no lines */
-        uint64_t ticks;
+        uint64_t ticks;                 /* of the line, and of the builtins and C functions that it called */
+        uint64_t total;                 /* while it was on the stack: with all that it called; 0 of line 0 */
 };
 
 struct ls_line_file {                           /* the lines of one source */

@@ -91,9 +91,10 @@ static int take_frames(const struct making *m, const struct ls_cell *c)
 {
         const struct ls_grouping *g = frames_of(m->rows);
         int n = 0, reverse = m->o->inverse || (m->o->split && m->o->callees);
+        uint32_t leaf = g->paying ? g->paying[c->stack] : c->stack;
 
-        for (uint32_t at = c->stack; at && n < m->o->depth; at = m->p->stacks[at].parent)
-                m->frames[n++] = at == c->stack ? ls_group_of_cell(g, c) : g->group_of[m->p->stacks[at].location];
+        for (uint32_t at = leaf; at && n < m->o->depth; at = m->p->stacks[at].parent)
+                m->frames[n++] = at == leaf ? ls_group_of_cell(g, c) : g->group_of[m->p->stacks[at].location];
         if (n == 0)
                 m->frames[n++] = ls_group_of_cell(g, c);
         for (int i = 0; reverse && i < n / 2; i++) {
@@ -246,8 +247,9 @@ static int add_totals(struct making *m)
                         r->rows[i].total = total[r->rows[i].id];
                 total[r->rows[i].id] = 0;
         }
-        if (m->o->split)                /* there, a row stands for its second level */
-                memset(total, 0, (size_t)g->n_groups * sizeof(*total));
+        for (uint32_t i = 0; i < g->n_groups; i++)
+                if (m->o->split || (g->paying && !g->key->source(g, i)))
+                        total[i] = 0;   /* a row stands for its second level, or is no line: those that called it pay */
         for (uint32_t i = 0; i < g->n_groups; i++)
                 n += total[i] != 0;
         rows = realloc(r->rows, (n + 1) * sizeof(*rows));

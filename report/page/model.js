@@ -54,6 +54,20 @@ function childLists(n, parent) {
         return { start, list };
 }
 
+/* The stack that pays for each stack's ticks by line: that of the Lua frame that called builtins, C and native functions. */
+function payingStacks(p) {
+        const { n, parent, location } = p.stacks,
+                paying = new Uint32Array(n);
+
+        for (let i = 1; i < n; i++) {
+                const { kind } = p.functions[p.locations.func[location[i]]];
+
+                if (kind === KIND_LUA) paying[i] = i;
+                else if (kind === KIND_BUILTIN || kind === KIND_C || kind === KIND_NATIVE) paying[i] = paying[parent[i]];
+        }
+        return paying.map((stack, i) => stack || i);
+}
+
 /* What rows can be grouped by: groups of locations, and what each is called. */
 const KEYS = {
         function: {
@@ -90,6 +104,7 @@ const KEYS = {
 
                         return {
                                 group,
+                                paying: payingStacks(p),
                                 n: sample.length,
                                 func: g => p.locations.func[sample[g]],
                                 line: g => p.locations.line[sample[g]],
@@ -253,9 +268,11 @@ class Aggregate {
                         now = this.sumGroups(key, this.self, this.total);
                 const base = this.base ? this.sumGroups(key, this.base.self, this.base.total) : null;
                 const rows = [];
+                /* By line, what is no line is a row only where no line pays for it. */
+                const isRow = g => !key.paying || p.functions[key.func(g)].kind === KIND_LUA;
 
                 for (let g = 0; g < key.n; g++)
-                        if (now.total[g] || now.self[g] || (base && base.total[g]))
+                        if (now.self[g] || (base && base.self[g]) || (isRow(g) && (now.total[g] || (base && base.total[g]))))
                                 rows.push({
                                         group: g,
                                         self: now.self[g],
@@ -279,7 +296,7 @@ class Aggregate {
                 for (let i = 1; i < n; i++) {
                         const g = key.group[location[i]];
 
-                        self[g] += stackSelf[i];
+                        self[key.paying ? key.group[location[key.paying[i]]] : g] += stackSelf[i];
                         if (key.outermost[i]) total[g] += stackTotal[i];
                 }
                 return { self, total };

@@ -44,7 +44,7 @@ static int take_lines(struct listing *l, struct ls_tui_view *v, const struct ls_
         for (size_t i = 0; i < n; i++) {
                 const struct ls_line *line = &all->lines[file->first + i];
 
-                if (!line->line)
+                if (!line->line || !line->ticks)
                         continue;
                 if (line->ticks > l->most)
                         l->most = line->ticks;

@@ -1,4 +1,4 @@
-/* View "annotate": source listings with the share of each line, as -jp=a and -jp=A show them. */
+/* View "annotate": source listings with the shares of each line, as -jp=a and -jp=A show them: its own, and with callees. */
 #include "cli/command.h"
 #include "formats/escape.h"
 #include "formats/json.h"
@@ -63,21 +63,22 @@ static int listing_init(struct listing *a, const struct ls_report *r)
 }
 
 /* Every line that could be executed is shown of what is counted; of a time, those with enough of it. */
-static int is_hot(const struct ls_report *r, uint64_t ticks)
+static int is_hot(const struct ls_report *r, const struct ls_line *line)
 {
-        return ls_events_count(&r->filter->choice) || !ls_below_min(r, ticks, r->aggregate->ticks);
+        return line->line && (ls_events_count(&r->filter->choice) || !ls_below_min(r, line->ticks, r->aggregate->ticks) ||
+                              !ls_below_min(r, line->total, r->aggregate->ticks));
 }
 
-/* Ticks of each line that is hot enough to be shown, plus 1: by line number, 0 = not shown. */
-static uint64_t *hot_lines(const struct ls_lines *l, const struct ls_line_file *f, uint32_t n_lines)
+/* Each line that is hot enough to be shown: by line number, NULL = not shown. */
+static const struct ls_line **hot_lines(const struct ls_lines *l, const struct ls_line_file *f, uint32_t n_lines)
 {
-        uint64_t *hot = calloc((size_t)n_lines + 2, sizeof(*hot));
+        const struct ls_line **hot = calloc((size_t)n_lines + 2, sizeof(*hot));
 
         for (size_t i = f->first; hot && i < f->first + f->n; i++) {
                 const struct ls_line *line = &l->lines[i];
 
-                if (line->line && line->line <= n_lines && is_hot(l->r, line->ticks))
-                        hot[line->line] = line->ticks + 1;
+                if (line->line <= n_lines && is_hot(l->r, line))
+                        hot[line->line] = line;
         }
         return hot;
 }
@@ -97,25 +98,50 @@ static const struct ls_line *find_line(const struct column *c, uint32_t source, 
         return NULL;
 }
 
-/* plus_1: ticks plus 1; 0 = nothing is shown. '.' is what could have been executed, and was not. */
-static void put_count(const struct column *c, uint64_t plus_1)
+/* '.' is what could have been executed, and was not. */
+static void put_count(const struct column *c, const struct ls_line *line)
 {
-        if (plus_1 < 2)
-                fprintf(c->r.out, "%*s | ", c->width, plus_1 ? "." : "");
+        if (!line || !line->ticks)
+                fprintf(c->r.out, "%*s | ", c->width, line ? "." : "");
         else
-                fprintf(c->r.out, "%*" PRIu64 " | ", c->width, plus_1 - 1);
+                fprintf(c->r.out, "%*" PRIu64 " | ", c->width, line->ticks);
+}
+
+#define SHARES 14                       /* columns of both shares and the bar */
+
+/* One event's time is shown as shares. */
+static int has_shares(const struct listing *a)
+{
+        return a->n == 1 && !a->columns[0].exact;
+}
+
+static unsigned width_before(const struct listing *a)
+{
+        unsigned width = 0;
+
+        for (unsigned e = 0; e < a->n; e++)
+                width += (unsigned)a->columns[e].width + 3;
+        return has_shares(a) ? SHARES : width;
 }
 
 static void put_share(const struct ls_report *r, uint64_t ticks)
 {
         double share = ls_share(ticks, r->aggregate->ticks);
 
-        if (!ticks)
-                fprintf(r->out, r->o->raw ? "      | " : "      | ");
+        if (!ticks || ls_below_min(r, ticks, r->aggregate->ticks))
+                fprintf(r->out, "      ");
         else if (r->o->raw)
-                fprintf(r->out, "%s%5" PRIu64 "%s | ", ls_heat(r, share), ticks, ls_plain(r));
+                fprintf(r->out, "%s%5" PRIu64 "%s ", ls_heat(r, share), ticks, ls_plain(r));
         else
-                fprintf(r->out, "%s %3.0f%%%s | ", ls_heat(r, share), floor(100 * share + 0.5), ls_plain(r));
+                fprintf(r->out, "%s %3.0f%%%s ", ls_heat(r, share), floor(100 * share + 0.5), ls_plain(r));
+}
+
+/* What a line has itself, and with what it called; NULL = nothing to show. */
+static void put_shares(const struct ls_report *r, const struct ls_line *line)
+{
+        put_share(r, line ? line->ticks : 0);
+        put_share(r, line ? line->total : 0);
+        fputs("| ", r->out);
 }
 
 static void put_time(const struct column *c, uint64_t ticks)
@@ -126,31 +152,31 @@ static void put_time(const struct column *c, uint64_t ticks)
                 fprintf(c->r.out, "%*s | ", c->width, "");
 }
 
-/* first: of the first event, plus 1, 0 = nothing is shown. */
-static void put_columns(const struct listing *a, const struct ls_line_file *f, uint32_t n, uint64_t first)
+/* first: of the first event, NULL = nothing is shown. */
+static void put_columns(const struct listing *a, const struct ls_line_file *f, uint32_t n, const struct ls_line *first)
 {
-        if (a->n == 1 && !a->columns[0].exact) {
-                put_share(&a->columns[0].r, first ? first - 1 : 0);
+        if (has_shares(a)) {
+                put_shares(&a->columns[0].r, first);
                 return;
         }
         for (unsigned e = 0; e < a->n; e++) {
                 const struct column *c = &a->columns[e];
-                const struct ls_line *line = e ? find_line(c, f->source, n) : NULL;
-                uint64_t plus_1 = !e ? first : line ? line->ticks + 1 : 0;
+                const struct ls_line *line = e ? find_line(c, f->source, n) : first;
 
                 if (c->exact)
-                        put_count(c, plus_1);
+                        put_count(c, line);
                 else
-                        put_time(c, plus_1 ? plus_1 - 1 : 0);
+                        put_time(c, line ? line->ticks : 0);
         }
 }
 
-static void put_source_line(const struct ls_report *r, struct ls_str line)
+/* before: columns that stand before it. */
+static void put_source_line(const struct ls_report *r, struct ls_str line, unsigned before)
 {
         char *visible = ls_line_visible(line);
 
         if (visible)
-                ls_put_fit(r->out, visible, r->width > 20 ? r->width - 8 : 0, 0);
+                ls_put_fit(r->out, visible, r->width > before + 12 ? r->width - before : 0, 0);
         fputc('\n', r->out);
         free(visible);
 }
@@ -160,7 +186,7 @@ static int put_lines(const struct listing *a, const struct ls_line_file *f, cons
 {
         const struct ls_lines *l = first_of(a);
         const struct ls_report *r = l->r;
-        uint64_t *hot = hot_lines(l, f, t->n_lines);
+        const struct ls_line **hot = hot_lines(l, f, t->n_lines);
         uint32_t last_shown = 0, to = f->to < t->n_lines ? f->to : t->n_lines;
         uint32_t shown_to = 0;          /* context after the hot lines so far */
 
@@ -181,9 +207,9 @@ static int put_lines(const struct listing *a, const struct ls_line_file *f, cons
                 }
                 last_shown = n;
                 put_columns(a, f, n, hot[n]);
-                put_source_line(r, t->lines[n - 1]);
+                put_source_line(r, t->lines[n - 1], width_before(a));
         }
-        free(hot);
+        free((void *)hot);
         return 0;
 }
 
@@ -195,9 +221,9 @@ static void put_bare_lines(const struct listing *a, const struct ls_line_file *f
         for (size_t i = f->first; i < f->first + f->n; i++) {
                 const struct ls_line *line = &l->lines[i];
 
-                if (!line->line || !is_hot(l->r, line->ticks))
+                if (!is_hot(l->r, line))
                         continue;
-                put_columns(a, f, line->line, line->ticks + 1);
+                put_columns(a, f, line->line, line);
                 fprintf(l->r->out, "line %u\n", line->line);
         }
 }
@@ -210,11 +236,11 @@ static void put_without_line(const struct ls_lines *l, const struct ls_line_file
         char *text = ls_visible(scope.s, scope.len);
 
         if (text && f->not_recorded && !ls_below_min(r, f->not_recorded, r->aggregate->ticks)) {
-                put_share(r, f->not_recorded);
+                put_shares(r, &(struct ls_line){ .ticks = f->not_recorded });
                 fprintf(r->out, "[line not recorded%s%s]\n", *text ? ": --scope " : "", text);
         }
         if (f->stripped && !ls_below_min(r, f->stripped, r->aggregate->ticks)) {
-                put_share(r, f->stripped);
+                put_shares(r, &(struct ls_line){ .ticks = f->stripped });
                 fprintf(r->out, "[no line: the bytecode is stripped of its lines]\n");
         }
         free(text);
@@ -241,6 +267,8 @@ static int put_file(const struct listing *a, const struct ls_line_file *f)
                 ls_put_fit(r->out, ls_source_problem_text(t.problem), r->width, 0);
                 fputc('\n', r->out);
         }
+        if (has_shares(a))
+                fprintf(r->out, "%s Self Total |%s\n", ls_dim(r), ls_plain(r));
         put_without_line(l, f);
         if (t.lines)
                 error = put_lines(a, f, &t);
@@ -258,7 +286,7 @@ static int has_hot_line(const struct ls_lines *l, const struct ls_line_file *f)
             (f->stripped && !ls_below_min(l->r, f->stripped, l->r->aggregate->ticks)))
                 return 1;
         for (size_t i = f->first; i < f->first + f->n; i++)
-                if (l->lines[i].line && is_hot(l->r, l->lines[i].ticks))
+                if (is_hot(l->r, &l->lines[i]))
                         return 1;
         return 0;
 }
@@ -271,7 +299,7 @@ static int annotate_text(const struct ls_report *r)
         size_t hidden = 0;
         uint64_t hidden_ticks = 0;
 
-        if (!error && (a.n > 1 || a.columns[0].exact)) {
+        if (!error && !has_shares(&a)) {
                 fputs(ls_dim(r), r->out);
                 for (unsigned e = 0; e < a.n; e++)
                         fprintf(r->out, "%*s | ", a.columns[e].width, ls_event_name(r->filter->choice.id[e]));
@@ -318,13 +346,15 @@ static int json_file(const struct listing *a, struct ls_js *g, const struct ls_l
                 const struct ls_line *line = &l->lines[i];
                 double share = ls_share(line->ticks, r->aggregate->ticks);
 
-                if (!line->line || !is_hot(r, line->ticks))
+                if (!is_hot(r, line))
                         continue;
                 ls_js_open(g, '{');
                 ls_js_key_u64(g, "line", line->line);
                 ls_js_key_share(g, "self", share);
                 ls_js_key_u64(g, "self_ticks", line->ticks);
                 ls_js_key_share(g, "margin", ls_margin(share, r->aggregate->effective));
+                ls_js_key_share(g, "total", ls_share(line->total, r->aggregate->ticks));
+                ls_js_key_u64(g, "total_ticks", line->total);
                 for (unsigned e = 1; e < a->n; e++) {
                         const struct ls_line *other = find_line(&a->columns[e], f->source, line->line);
 

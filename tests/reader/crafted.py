@@ -364,7 +364,8 @@ def add_to(suite):
         f.samples(*[(i, 1 << i) for i in range(1, 17)])
         _, totals = agree(f, [], (1 << 17) - 2)
         ticks = {l["line"]: l["self_ticks"] for l in totals["lines"] if l["source"] == "@app.lua"}
-        check(ticks == {7: 2, 13: 4 + 256, 8: 8}, "ticks by line: %r" % ticks)
+        # the native function that was called (stack 5) has no line: it is with the one that called it
+        check(ticks == {7: 2, 13: 4 + 256, 8: 8 + 32}, "ticks by line: %r" % ticks)
         check(totals["jit"]["5"] == 8 + 16 + 32 + 64 + 8192 + 16384 + 65536, "ticks by trace: %r" % totals["jit"])
 
     @t("escapes", "strings of any bytes")

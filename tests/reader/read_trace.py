@@ -29,6 +29,7 @@ LOST, NO_FUNCTION = "[definition lost]", "[no function]"
 COST_AT_ALL, COST_PER_BYTE, COST_PER_PAYLOAD_BYTE, PAYLOAD_PER_BYTE = 16 << 20, 32, 8, 16
 CPU_EVENT, WALL_EVENT, COMPILED = 1, 2, 0
 NATIVE, MACHINE_CODE, MAP_HEAD = 5, 6, 88       # kinds of function; bytes that a map's head has
+LUA, CALLED = 1, (3, 2, 5)                      # kinds of functions: Lua; builtins, C and native functions
 TOTALS = ("aggregate", "span", "linecount")     # kinds that add to the totals of their event
 
 
@@ -414,11 +415,12 @@ def frames_totals(t, stacks, unknown_line):
     self_, total, lines = collections.Counter(), collections.Counter(), collections.Counter()
     for stack, ticks in stacks.items():
         frames = t.frames(stack)
-        function, line = frames[0]
-        self_[function] += ticks
+        self_[frames[0][0]] += ticks
+        paying = paying_frame(t, frames)
+        function, line = frames[paying]
         for f in {f for f, _ in frames}:
             total[f] += ticks
-        unknown = unknown_line[stack]
+        unknown = 0 if paying else unknown_line[stack]
         if unknown:
             lines[line_key(t, function, 0)] += unknown
         if ticks > unknown:
@@ -433,6 +435,13 @@ def frames_totals(t, stacks, unknown_line):
             hash=row.get("hash", 0), self_ticks=self_[f], total_ticks=total[f]))
     return dict(functions=functions,
                 lines=[dict(source=s, function=f, line=l, self_ticks=n) for (s, f, l), n in lines.items()])
+
+
+def paying_frame(t, frames):
+    """Which frame's line the ticks are charged to: of the Lua function that called builtins, C and native functions."""
+    kinds = [t.rows["function"][f]["kind"] if f else 0 for f, _ in frames]
+    at = next((i for i, kind in enumerate(kinds) if kind not in CALLED), len(kinds))
+    return at if at < len(kinds) and kinds[at] == LUA else 0
 
 
 def line_key(t, function, line):

@@ -8,37 +8,54 @@ local text = ("words and numbers 12345 "):rep(300)
 local words, numbers = {}, {}
 for i = 1, 2000 do words[i] = "word" .. i % 100 end
 
+-- A builtin has no line: its time is that of the line that called it.
+local line_of = {}
+
 local function sort(n)
         for i = 1, n do numbers[i] = (i * 7919) % 10007 end
         for i = n + 1, #numbers do numbers[i] = nil end
         local t = now()
         table.sort(numbers)
-        charge("leaf table.sort", now() - t)
+        t = now() - t
+        charge("leaf table.sort", t)
+        charge(line_of.sort, t)
 end
 local function gsub(n)
         local t, s = now()
         for i = 1, n do s = string.gsub(text, "%a+", "x") end
-        charge("leaf string.gsub", now() - t)
+        t = now() - t
+        charge("leaf string.gsub", t)
+        charge(line_of.gsub, t)
         return s
 end
 local function format(n)
         local t, s = now()
         for i = 1, n do s = string.format("%q", text) end
-        charge("leaf string.format", now() - t)
+        t = now() - t
+        charge("leaf string.format", t)
+        charge(line_of.format, t)
         return s
 end
 local function concat(n)
         local t, s = now()
         for i = 1, n do s = table.concat(words, ", ") end
-        charge("leaf table.concat", now() - t)
+        t = now() - t
+        charge("leaf table.concat", t)
+        charge(line_of.concat, t)
         return s
 end
 local function rep(n)
         local t, s = now()
         for i = 1, n do s = string.rep(text, 8) end
-        charge("leaf string.rep", now() - t)
+        t = now() - t
+        charge("leaf string.rep", t)
+        charge(line_of.rep, t)
         return s
 end
+
+line_of.sort, line_of.gsub = truth.lines(sort, 4, 4), truth.lines(gsub, 2, 2)
+line_of.format, line_of.concat = truth.lines(format, 2, 2), truth.lines(concat, 2, 2)
+line_of.rep = truth.lines(rep, 2, 2)
 
 while truth.more() do
         sort(vary(2000))

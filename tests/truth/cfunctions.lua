@@ -24,6 +24,8 @@ local function lua(n)
         return x
 end
 
+local busy_line, calls_line = truth.lines(in_c, 1, 1), truth.lines(around, 1, 1)
+
 while truth.more() do
         local t = now()
         local busy = in_c(50)
@@ -33,7 +35,9 @@ while truth.more() do
         lua(vary(1e7))
         local t3 = now()
         charge("leaf truthc.busy", busy)
+        charge(busy_line, busy)         -- a C function has no line: its caller's pays
         charge("leaf truthc.calls", calls)
+        charge(calls_line, calls)
         charge(truth.total(callback), back)
         charge(truth.total(in_c), t1 - t)
         charge(truth.total(around), t2 - t1)

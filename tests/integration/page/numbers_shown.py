@@ -121,14 +121,16 @@ def add_to(suite):
         trace = shared.recording()
         b = shared.opened(shared.page_of(trace))
         j = s.json_of(["report", "-i", trace, "--annotate", "--json", "--min", "0"])
-        want = {l["line"]: l["self_ticks"] for f in j["files"] if f["source"] == shared.PHASES for l in f["lines"]}
+        want = {l["line"]: (l["self_ticks"], l["total_ticks"])
+                for f in j["files"] if f["source"] == shared.PHASES for l in f["lines"]}
         b.js("luasamplePage.set({ unit: 'ticks' }); luasamplePage.select(luasamplePage.profile.functions"
              ".findIndex(f => f.name === 'make_tree'))")
         got = b.js("Array.from(document.querySelectorAll('#source-body .line'), e => [Number(e.dataset.line),"
-                   " e.children[0].textContent, e.querySelector('code').textContent])")
-        same("lines", [(n, int(v.replace("\u202f", ""))) for n, v, _ in got if v], want.items())
+                   " e.children[0].textContent, e.children[1].textContent, e.querySelector('code').textContent])")
+        same("lines", [(n, tuple(int(v.replace("\u202f", "") or 0) for v in both)) for n, *both, _ in got if any(both)],
+             want.items())
         with open(s.LUA + "/" + shared.PHASES, encoding="utf-8") as f:
-            check([text for _, _, text in got] == f.read().split("\n")[:-1], "the text of the source differs")
+            check([text for *_, text in got] == f.read().split("\n")[:-1], "the text of the source differs")
         place = b.js("document.getElementById('source-place').textContent")
         check(shared.PHASES + ":" in place, "the place is %r" % place)
 

@@ -201,7 +201,7 @@ def add_to(suite):
         path = browsed()
         files = s.json_of(["report", "-i", path, "--annotate", "--min", "0", "--json"])["files"]
         want = {l["line"]: (l["self_ticks"], l["text"].replace("\t", " ").rstrip())
-                for f in files if f["source"].endswith("browse.lua") for l in f["lines"]}
+                for f in files if f["source"].endswith("browse.lua") for l in f["lines"] if l["self_ticks"]}
         check(want, "nothing of browse.lua was recorded")
         with tui(path, "--raw", width=150, height=90) as w:
             w.wait("by function")
