@@ -7,6 +7,7 @@
 #include "report/commands.h"
 #include "report/coverage/command.h"
 #include "report/diff/command.h"
+#include "report/jit/jit.h"
 #include "report/tui/command.h"
 #include "store/commands.h"
 
@@ -19,6 +20,7 @@ const struct ls_command *const ls_commands[] = {
         &ls_cmd_export,
         &ls_cmd_tui,
         &ls_cmd_top,
+        &ls_cmd_jit,
         &ls_cmd_diff,
         &ls_cmd_coverage,
         &ls_cmd_merge,

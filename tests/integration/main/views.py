@@ -1,4 +1,5 @@
 """report, info and dump beyond what -jp shows. Imported by run.py."""
+import collections
 import json
 import os
 import re
@@ -101,6 +102,32 @@ def add_to(suite):
                 json.loads(line.rstrip(","))
         for args in (["--tree"], ["--split"], ["--annotate"], ["--by", "vmstate,function"]):
             s.json_of(["report", "-i", r.trace, "--json", *args])
+
+    @t("views.jit", "luasample jit has the ticks of --by vmstate and --by trace; its screens fit 80 columns", True)
+    def jit():
+        r = trace_of("calls.lua")
+        out = {a: s.run([s.luasample(), "jit", "-i", r.trace, "--raw", "--min", "0", *a]).ok().out for a in ((), ("--tree",))}
+        states, traces = re.split(r"^== Traces.*\n", re.sub(r"^#.*\n", "", out[()], flags=re.M), flags=re.M)
+        names = {"Compiled", "Interpreted", "C code", "Garbage Collector", "JIT Compiler"}
+        found = {m.group(2): int(m.group(1)) for m in re.finditer(r"^ *(\d+) +\d+  (\S+(?: \S+)*)  ", states, re.M)}
+        check(set(found) == names, "states: %r" % states)
+        want = {w["vmstate"]: w["self_ticks"] for w in r.rows("--by", "vmstate")}
+        labels = dict(native="Compiled", interpreted="Interpreted", c="C code", gc="Garbage Collector", jit="JIT Compiler")
+        want = {labels.get(k, k): v for k, v in want.items()}
+        check({k: v for k, v in found.items() if v} == want, "states %r, --by vmstate %r" % (found, want))
+        by = collections.Counter()
+        for m in re.finditer(r"^ *(\d+) +\d+  (\d+) (?:root|side)", traces, re.M):
+            by[int(m.group(2))] += int(m.group(1))
+        want = collections.Counter()
+        for w in r.rows("--by", "trace"):
+            if w["trace"]:
+                want[w["trace"]] += w["self_ticks"]
+        check(by and by == want, "traces %r, --by trace %r" % (by, want))
+        selfs = [int(m.group(1)) for m in re.finditer(r"^ *\d+ +(\d+)  .*trace \d+ ", out[("--tree",)], re.M)]
+        check(sum(selfs) == sum(want.values()), "--tree has %d ticks, the traces %d" % (sum(selfs), sum(want.values())))
+        one = s.run([s.luasample(), "jit", "-i", r.trace, "--trace", str(max(by, key=by.get))]).ok().out
+        wide = [l for l in (out[()] + one).splitlines() if len(l.rstrip()) > 80 and not l.startswith("#")]
+        check("Lines in it" in one and not wide, "wider than 80: %r; %s" % (wide, one))
 
     @t("views.tree", "call tree, root first and inverse", True)
     def tree():

@@ -1,0 +1,207 @@
+/* Command line and samples of luasample jit. See jit.h; called by luasample.c. */
+#include "report/jit/jit.h"
+#include "formats/trace/reader.h"
+#include "report/options/options.h"
+#include "report/options/trace.h"
+#include "report/view/view.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+        char *input, *output, *trace, *min, *color;
+        int tree, raw, full_path, no_pager;
+} opt;
+
+#define FLAG(name, help) POPT_ARG_NONE, &opt.name, 0, help, NULL
+#define TEXT(name, arg, help) POPT_ARG_STRING, &opt.name, 0, help, arg
+
+static const struct poptOption options[] = {
+        { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
+        { "output", 'o', TEXT(output, "FILE", "write to FILE, which appears when it is whole") },
+        { "trace", 0, TEXT(trace, "N", "the JIT trace of this number: its lines, and where it is left") },
+        { "tree", 0, FLAG(tree, "which trace leaves which, by what exit") },
+        { "min", 0, TEXT(min, "PERCENT", "hide what has less (1%)") },
+        { "raw", 0, FLAG(raw, "ticks in place of shares") },
+        { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
+        { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL },
+        { "color", 0, TEXT(color, "auto|always|never", "colour (auto: on a terminal, unless NO_COLOR is set)") },
+        { "no-pager", 0, FLAG(no_pager, "no pager") },
+        POPT_TABLEEND
+};
+
+static int read_trace_number(uint32_t *ret)
+{
+        char *end = NULL;
+        unsigned long n;
+
+        if (!opt.trace)
+                return 0;
+        errno = 0;
+        n = strtoul(opt.trace, &end, 10);
+        if (errno || *end || *opt.trace < '0' || *opt.trace > '9' || n == 0 || n > UINT32_MAX)
+                return ls_options_bad("--trace", opt.trace, "the number of a JIT trace, as luasample jit shows it");
+        *ret = (uint32_t)n;
+        return 0;
+}
+
+static int read_options(int argc, const char **argv, struct ls_report_options *o, uint32_t *ret_trace)
+{
+        poptContext ctx;
+        const char *extra;
+        int val, r = 0;
+
+        *o = (struct ls_report_options){ .command = "jit", .depth = 1, .min = 1 };
+        ls_options_of("jit");
+        ctx = ls_options_begin(&ls_cmd_jit, argc, argv, 0);
+        while (!r && (val = ls_options_next(&ls_cmd_jit, ctx)) > 0)
+                r = ls_options_value(o, val, poptGetOptArg(ctx));
+        r = r ? LS_EXIT_USAGE : ls_options_status(val);
+        extra = r == LS_GO_ON ? poptGetArg(ctx) : NULL;
+        if (extra) {
+                ls_error("jit: unexpected argument '%s'; a trace file is named with -i FILE", extra);
+                r = LS_EXIT_USAGE;
+        } else if (r == LS_GO_ON &&
+                   (ls_options_filters(&o->want) || read_trace_number(ret_trace) ||
+                    (opt.min && ls_options_percent("--min", opt.min, &o->min)))) {
+                r = LS_EXIT_USAGE;
+        } else if (r == LS_GO_ON && opt.color && ls_parse_color(opt.color, &o->color)) {
+                ls_options_bad("--color", opt.color, "it is auto, always or never");
+                r = LS_EXIT_USAGE;
+        } else if (r == LS_GO_ON && opt.tree && opt.trace) {
+                ls_error("jit: --tree shows all traces: give it without --trace");
+                r = LS_EXIT_USAGE;
+        }
+        poptFreeContext(ctx);
+        o->input = opt.input ? opt.input : LS_DEFAULT_TRACE;
+        o->output = opt.output;
+        o->raw = opt.raw;
+        o->full_path = opt.full_path;
+        o->no_pager = opt.no_pager;
+        return r;
+}
+
+static const uint64_t *ticks_to_sort;
+
+static int more_ticks(const void *a, const void *b)
+{
+        const uint32_t *x = a, *y = b;
+
+        if (ticks_to_sort[*x] != ticks_to_sort[*y])
+                return ticks_to_sort[*x] > ticks_to_sort[*y] ? -1 : 1;
+        return *x < *y ? -1 : *x > *y;
+}
+
+static int sum(struct ls_jit *j)
+{
+        const struct ls_aggregate *a = j->r.aggregate;
+        uint32_t n = j->r.profile->n_jittraces;
+
+        j->ticks = calloc((size_t)n + 1, sizeof(*j->ticks));
+        j->order = calloc((size_t)n + 1, sizeof(*j->order));
+        if (!j->ticks || !j->order)
+                return -ENOMEM;
+        for (size_t i = 0; i < a->n_cells; i++) {
+                const struct ls_cell *c = &a->cells[i];
+
+                j->states[c->vmstate < LS_NVMSTATES ? c->vmstate : LS_VMSTATE_INTERPRETED] += c->ticks;
+                j->ticks[c->trace] += c->ticks;
+        }
+        for (uint32_t i = 1; i < n; i++)
+                if (j->ticks[i])
+                        j->order[j->n_order++] = i;
+        ticks_to_sort = j->ticks;
+        qsort(j->order, j->n_order, sizeof(*j->order), more_ticks);
+        return 0;
+}
+
+static int show(const struct ls_jit *j, uint32_t trace)
+{
+        ls_header_text(&j->r);
+        if (!j->r.aggregate->ticks) {
+                ls_say_no_samples(&j->r);
+                return 0;
+        }
+        return trace ? ls_jit_trace(j, trace) : opt.tree ? ls_jit_tree(j) : ls_jit_summary(j);
+}
+
+static int show_in(struct ls_jit *j, uint32_t trace)
+{
+        const struct ls_report_options *o = j->r.o;
+        struct ls_output out;
+        int error = ls_output_open(&out, o->output, o->color, !o->no_pager), end;
+
+        if (error) {
+                ls_error("jit: cannot write %s: %s", o->output ? o->output : "stdout", strerror(-error));
+                return LS_EXIT_FAIL;
+        }
+        j->r.out = out.file;
+        j->r.color = out.color;
+        j->r.width = out.width;
+        error = show(j, trace);
+        if (error == -ENOENT)
+                ls_error("jit: %s has no JIT trace %u with samples (luasample jit lists them)", o->input, trace);
+        else if (error)
+                ls_error("jit: %s: %s", o->input, strerror(-error));
+        end = ls_output_close(&out, error != 0);
+        if (end)
+                ls_error("jit: cannot write %s: %s", o->output, strerror(-end));
+        return error || end || (!j->r.aggregate->ticks && j->r.filter->active) ? LS_EXIT_FAIL : 0;
+}
+
+static int run_jit(const struct ls_report_options *o, struct ls_profile *p, uint32_t trace)
+{
+        struct ls_labels *labels = NULL;
+        struct ls_filter filter = { .stacks = NULL };
+        struct ls_aggregate *aggregate = NULL;
+        struct ls_jit j = { .r = { .o = o, .profile = p } };
+        int error = ls_labels_new(p, o->full_path, &labels), status = LS_EXIT_FAIL;
+
+        if (!error)
+                error = ls_filter_init(&filter, p, labels, &o->want);
+        if (!error) {
+                ls_event_rows(filter.choice.id[0], filter.events);
+                error = ls_aggregate_new(p, &filter, LS_DIM_VMSTATE | LS_DIM_TRACE, &aggregate);
+        }
+        j.r.labels = labels;
+        j.r.filter = &filter;
+        j.r.aggregate = j.r.events[0] = aggregate;
+        if (!error)
+                error = sum(&j);
+        if (!error)
+                status = show_in(&j, trace);
+        else if (error != -EINVAL)      /* else it was said */
+                ls_error("jit: %s: %s", o->input, strerror(-error));
+        free(j.ticks);
+        free(j.order);
+        ls_aggregate_free(aggregate);
+        ls_filter_done(&filter);
+        ls_labels_free(labels);
+        return status;
+}
+
+static int jit_run(int argc, const char **argv)
+{
+        struct ls_report_options o;
+        struct ls_profile *p;
+        uint32_t trace = 0;
+        int status = read_options(argc, argv, &o, &trace);
+
+        if (status != LS_GO_ON)
+                return status;
+        status = ls_open_trace("jit", o.input, &p);
+        if (status)
+                return status;
+        status = run_jit(&o, p, trace);
+        ls_profile_close(p);
+        return status;
+}
+
+const struct ls_command ls_cmd_jit = {
+        .name = "jit",
+        .summary = "show what LuaJIT compiled, and the time in it",
+        .usage = "[-i FILE] [OPTION...]",
+        .options = options,
+        .run = jit_run,
+};
