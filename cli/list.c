@@ -1,5 +1,5 @@
-/* The option tables for machines: the list that tests/check_man.py compares with the manual, and the shell
- * completions. Called by cli/main.c. */
+/* The option tables for machines: the list that tests/check_man.py compares with the manual, and
+ * the shell completions. Called by cli/main.c. */
 #include "cli/list.h"
 
 #include "cli/options.h"
@@ -39,7 +39,8 @@ void ls_list_options(FILE *out)
         }
 }
 
-/* "always|auto|never" names the values of an option; "FILE" is a file, "DIR" a directory; others are free text. */
+/* "always|auto|never" names the values of an option; "FILE" is a file, "DIR" a directory; others
+ * are free text. */
 static int lists_values(const char *arg)
 {
         if (!*arg)

@@ -122,9 +122,9 @@ static void exec_man(const char *what, int quiet, int out)
         _exit(127);
 }
 
-/* Runs man(1) on a file or a page name; quiet only asks whether there is such a page. On a terminal man starts the
- * pager itself. Elsewhere its output goes through us: it ends with status 0 when stdout is full. Returns its exit status,
- * -1 when it could not be run. */
+/* Runs man(1) on a file or a page name; quiet only asks whether there is such a page. On a terminal
+ * man starts the pager itself. Elsewhere its output goes through us: it ends with status 0 when
+ * stdout is full. Returns its exit status, -1 when it could not be run. */
 static int run_man(const char *what, int quiet)
 {
         int status, fds[2] = { -1, -1 };

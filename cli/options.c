@@ -1,4 +1,5 @@
-/* Option handling of all commands on popt: opens a context with --help added, prints usage errors in one line. */
+/* Option handling of all commands on popt: opens a context with --help added, prints usage errors
+ * in one line. */
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/suggest.h"
@@ -60,7 +61,8 @@ static void collect_name(void *ctx, const struct poptOption *o)
                 list->found = o;
 }
 
-/* Whether the word after this option is its argument: "-i 1ms", "--depth 5", not "-i1ms", "--depth=5". */
+/* Whether the word after this option is its argument: "-i 1ms", "--depth 5", not "-i1ms",
+ * "--depth=5". */
 static int takes_next_word(const struct ls_command *cmd, const char *word)
 {
         struct name_list list = { .n = 0 };
@@ -85,9 +87,10 @@ static int takes_next_word(const struct ls_command *cmd, const char *word)
         return 0;
 }
 
-/* popt takes the next word as the argument of an option with an optional one; git and perf never do. "--split" becomes
- * "--split=", which the command reads as "no argument". The copy lives as long as the process. posix_me_harder: words after
- * the first that is neither option nor argument of one are the program's, and stay as they are. */
+/* popt takes the next word as the argument of an option with an optional one; git and perf never
+ * do. "--split" becomes "--split=", which the command reads as "no argument". The copy lives as
+ * long as the process. posix_me_harder: words after the first that is neither option nor argument
+ * of one are the program's, and stay as they are. */
 static const char **fix_optional(const struct ls_command *cmd, int argc, const char **argv, int posix_me_harder)
 {
         size_t room = ((size_t)argc + 1) * sizeof(char *);
@@ -100,7 +103,8 @@ static const char **fix_optional(const struct ls_command *cmd, int argc, const c
         if (!copy)
                 return argv;
         with = (char *)(copy + argc + 1);
-        free(whole_argv);               /* of an earlier command line in this process: tests have some */
+        free(whole_argv);               /* of an earlier command line in this process: tests have
+                                         * some */
         whole_argv = copy;
         for (int i = 0; i < argc; i++) {
                 struct name_list list = { .n = 0 };
@@ -139,7 +143,8 @@ poptContext ls_options_begin(const struct ls_command *cmd, int argc, const char 
         whole_table[2] = (struct poptOption)POPT_TABLEEND;
         if (!cmd->run)
                 whole_table[1] = whole_table[2];
-        /* Words after the program's name are the program's: they are not looked at when posix_me_harder is set. */
+        /* Words after the program's name are the program's: they are not looked at when
+         * posix_me_harder is set. */
         ctx = poptGetContext(NULL, argc, fix_optional(cmd, argc, argv, posix_me_harder), whole_table,
                              posix_me_harder ? POPT_CONTEXT_POSIXMEHARDER : 0);
         if (!ctx) {

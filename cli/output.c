@@ -1,4 +1,5 @@
-/* Where a command's text goes: stdout, a pager, or a file that appears only when it is whole. Used by report/. */
+/* Where a command's text goes: stdout, a pager, or a file that appears only when it is whole. Used
+ * by report/. */
 #include "cli/output.h"
 #include "cli/command.h"
 #include "cli/pager.h"
@@ -56,7 +57,8 @@ static int want_color(enum ls_color_when when)
         return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb");
 }
 
-/* A new file beside the old one, so that renaming it is one step and never crosses a file system. */
+/* A new file beside the old one, so that renaming it is one step and never crosses a file
+ * system. */
 static int open_beside(struct ls_output *o)
 {
         char real[PATH_MAX];
@@ -64,7 +66,8 @@ static int open_beside(struct ls_output *o)
         int fd;
 
         umask(mask);
-        if (!realpath(o->path, real)) {         /* a link is followed: its target is what is replaced */
+        if (!realpath(o->path, real)) {         /* a link is followed: its target is what is
+                                                 * replaced */
                 if (errno != ENOENT || strlen(o->path) >= sizeof(real))
                         return -errno;
                 strcpy(real, o->path);
@@ -156,7 +159,8 @@ int ls_output_close(struct ls_output *o, int failed)
         return error;
 }
 
-/* stdio keeps that a write failed, not why. One more fails for the same reason, if that is still there. */
+/* stdio keeps that a write failed, not why. One more fails for the same reason, if that is still
+ * there. */
 static int why_stdout_failed(void)
 {
         return write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO;
@@ -175,7 +179,8 @@ int ls_finish_stdout(int status)
                 error = errno;          /* NFS and quotas tell only now */
         if (!error)
                 return status;
-        if (error == EPIPE) {           /* the reader has had enough: no complaint, as with any filter */
+        if (error == EPIPE) {           /* the reader has had enough: no complaint, as with any
+                                         * filter */
                 signal(SIGPIPE, SIG_DFL);
                 raise(SIGPIPE);
                 return 128 + SIGPIPE;

@@ -1,5 +1,5 @@
-/* Where a command's text goes: stdout, a pager, or a file that appears only when it is whole. Used by the commands of
- * report/. */
+/* Where a command's text goes: stdout, a pager, or a file that appears only when it is whole. Used
+ * by the commands of report/. */
 #ifndef LS_CLI_OUTPUT_H
 #define LS_CLI_OUTPUT_H
 
@@ -19,10 +19,11 @@ struct ls_output {
 /* "auto", "always" or "never". Returns 0 or -EINVAL. */
 int ls_parse_color(const char *text, enum ls_color_when *ret);
 
-/* path: NULL or "-" = stdout, through the pager when that is a terminal and use_pager is set. Returns 0 or -errno. */
+/* path: NULL or "-" = stdout, through the pager when that is a terminal and use_pager is set.
+ * Returns 0 or -errno. */
 int ls_output_open(struct ls_output *o, const char *path, enum ls_color_when color, int use_pager);
-/* Ends it: the file of -o gets its name now. With failed set, or after a failed write, the file of before stays.
- * Returns 0 or -errno; stdout is left to ls_finish_stdout. */
+/* Ends it: the file of -o gets its name now. With failed set, or after a failed write, the file of
+ * before stays. Returns 0 or -errno; stdout is left to ls_finish_stdout. */
 int ls_output_close(struct ls_output *o, int failed);
 
 #endif

@@ -1,4 +1,5 @@
-/* The pager of commands with long output, as git has it. Used by cli/output.c; ended by ls_finish_stdout. */
+/* The pager of commands with long output, as git has it. Used by cli/output.c; ended by
+ * ls_finish_stdout. */
 #include "cli/pager.h"
 #include "cli/command.h"
 
@@ -58,8 +59,8 @@ void ls_pager_start(void)
         }
         dup2(fds[1], STDOUT_FILENO);
         close(fds[1]);
-        /* The user quits the pager with its own keys: Ctrl-C must not take its text away. A pager that is gone is told
-         * by EPIPE, which ends the command quietly. */
+        /* The user quits the pager with its own keys: Ctrl-C must not take its text away. A pager
+         * that is gone is told by EPIPE, which ends the command quietly. */
         signal(SIGINT, SIG_IGN);
         signal(SIGQUIT, SIG_IGN);
         signal(SIGPIPE, SIG_IGN);

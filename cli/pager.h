@@ -4,8 +4,8 @@
 
 /* When stdout is a terminal, puts LUASAMPLE_PAGER, PAGER or less between it and us. */
 void ls_pager_start(void);
-/* Ends our side of the pipe and waits until the user quits. Does nothing without a pager. Returns 1 when there was
- * one. */
+/* Ends our side of the pipe and waits until the user quits. Does nothing without a pager. Returns 1
+ * when there was one. */
 int ls_pager_finish(void);
 
 #endif

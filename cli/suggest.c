@@ -1,4 +1,5 @@
-/* The nearest of a list of words to a mistyped one: Damerau-Levenshtein distance. Used by cli/ and report/. */
+/* The nearest of a list of words to a mistyped one: Damerau-Levenshtein distance. Used by cli/ and
+ * report/. */
 #include "cli/suggest.h"
 
 #include <errno.h>

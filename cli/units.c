@@ -1,4 +1,5 @@
-/* Durations and sizes as people write them: "1ms", "1.5s", "64K"; counts as they read them. Used by all commands. */
+/* Durations and sizes as people write them: "1ms", "1.5s", "64K"; counts as they read them. Used by
+ * all commands. */
 #include "cli/command.h"
 
 #include <ctype.h>
@@ -47,8 +48,8 @@ static const struct unit *find_unit(const struct unit *units, const char *name, 
         return NULL;
 }
 
-/* Decimal digits with an optional fraction, in integers: "0.1s" must be 100000000 ns exactly. *ret_int and *ret_frac
- * are the two parts, the fraction in 1/10^9. */
+/* Decimal digits with an optional fraction, in integers: "0.1s" must be 100000000 ns exactly.
+ * *ret_int and *ret_frac are the two parts, the fraction in 1/10^9. */
 static int parse_decimal(const char **text, uint64_t *ret_int, uint64_t *ret_frac)
 {
         const char *p = *text;

@@ -1,4 +1,5 @@
-/* What the daemon never exceeds, and how long it waits. luasample-daemon(1) has them in one table, LIMITS. */
+/* What the daemon never exceeds, and how long it waits. luasample-daemon(1) has them in one table,
+ * LIMITS. */
 #ifndef LS_DAEMON_BOUNDS_H
 #define LS_DAEMON_BOUNDS_H
 

@@ -1,4 +1,5 @@
-/* Reads the configuration: see config.h. inih splits the lines; what they mean is in options.def and rules.def. */
+/* Reads the configuration: see config.h. inih splits the lines; what they mean is in options.def
+ * and rules.def. */
 #include "daemon/config.h"
 
 #include <dirent.h>
@@ -386,7 +387,8 @@ static void begin_section(struct reading *r, char *name)
                 wrong(r, "unknown section [%s]; there are [daemon], [store], [service NAME] and [rule NAME]", name);
 }
 
-/* For inih: the next line. What it would pass over is looked at here, where the number of the line is known. */
+/* For inih: the next line. What it would pass over is looked at here, where the number of the line
+ * is known. */
 static char *next_line(char *to, int size, void *stream)
 {
         struct reading *r = stream;

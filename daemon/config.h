@@ -1,5 +1,5 @@
-/* The configuration of the daemon: one INI file and its drop-ins, read and checked whole. Called by daemon.c and by the
- * supervisor when it reloads. */
+/* The configuration of the daemon: one INI file and its drop-ins, read and checked whole. Called by
+ * daemon.c and by the supervisor when it reloads. */
 #ifndef LS_DAEMON_CONFIG_H
 #define LS_DAEMON_CONFIG_H
 
@@ -23,7 +23,8 @@ struct ls_service {
 #undef LS_RULE
         uint64_t interval_ns, canary_ns, burst_ns;
         uint64_t native, source, args;
-        uint64_t seen;                  /* bits of options that the file which is being read has given */
+        uint64_t seen;                  /* bits of options that the file which is being read has
+                                         * given */
         const char *where;              /* "FILE:LINE" of its first section; the configuration's */
 };
 
@@ -48,8 +49,9 @@ struct ls_config {
         char *texts[LS_SERVICES_MOST];  /* where of the services */
 };
 
-/* Reads path, then path.d/ (each *.conf, in the order of names). must_exist 0: path may be missing. user: whose places the
- * defaults are. Each error is said with its file and line. Returns 0, or -EINVAL, -errno: then *ret is empty. */
+/* Reads path, then path.d/ (each *.conf, in the order of names). must_exist 0: path may be missing.
+ * user: whose places the defaults are. Each error is said with its file and line. Returns 0, or
+ * -EINVAL, -errno: then *ret is empty. */
 int ls_config_read(const char *path, int must_exist, int user, struct ls_config *ret);
 void ls_config_done(struct ls_config *c);
 

@@ -1,6 +1,7 @@
-/* What recordings cost, and what follows from that: see daemon.h. Each recorder is asked over its control socket, at the end of
- * each overhead-window; the interval of a process whose agent takes too much of it doubles, and so does that of the most
- * expensive one when all together take too much of the host. A recorder is started anew for it: each trace has one interval. */
+/* What recordings cost, and what follows from that: see daemon.h. Each recorder is asked over its
+ * control socket, at the end of each overhead-window; the interval of a process whose agent takes
+ * too much of it doubles, and so does that of the most expensive one when all together take too
+ * much of the host. A recorder is started anew for it: each trace has one interval. */
 #include "daemon/daemon.h"
 
 #include <errno.h>

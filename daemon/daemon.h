@@ -1,6 +1,8 @@
-/* The daemon's state, and what its parts share. daemon.c: the command; supervisor.c: the loop; scan.c: which programs there are; events.c: the kernel's word of them;
- * recorder.c: the child that records one; decide.c: who is recorded next, failures; incoming.c: from the recorders into the
- * store; cost.c: budgets; socket.c, requests.c: ctl; pressure.c: memory. One thread; nothing here opens what a target names. */
+/* The daemon's state, and what its parts share. daemon.c: the command; supervisor.c: the loop;
+ * scan.c: which programs there are; events.c: the kernel's word of them; recorder.c: the child that
+ * records one; decide.c: who is recorded next, failures; incoming.c: from the recorders into the
+ * store; cost.c: budgets; socket.c, requests.c: ctl; pressure.c: memory. One thread; nothing here
+ * opens what a target names. */
 #ifndef LS_DAEMON_DAEMON_H
 #define LS_DAEMON_DAEMON_H
 
@@ -35,24 +37,28 @@ struct ls_cost {                        /* of one process; cost.c */
         struct ls_figures last;
         uint64_t agent_ns, cpu_ns, recorder_ns;         /* in the last window */
         uint64_t ppm;                   /* of the agent, of the CPU time of the process */
-        uint64_t calm_ns;               /* less than half of what is allowed since then; 0 = not now */
+        uint64_t calm_ns;               /* less than half of what is allowed since then; 0 = not
+                                         * now */
         unsigned doublings, doubled;    /* of the interval, now; how often in all */
 };
 
 struct ls_watched {                     /* a process that a rule names */
         pid_t pid;
-        uint64_t start_ticks, changed_ns;       /* when it was first seen with this program; CLOCK_MONOTONIC */
+        uint64_t start_ticks, changed_ns;       /* when it was first seen with this program;
+                                                 * CLOCK_MONOTONIC */
         char comm[LS_COMM];
         char service[LS_SERVICE_NAME];
         enum ls_watch_state state;
         char reason[256];
         int there;                      /* seen in the look that is being made */
         int asked;                      /* ctl attach: no rule is needed */
-        int stale;                      /* of a configuration before: forgotten as soon as its recorder has ended */
+        int stale;                      /* of a configuration before: forgotten as soon as its
+                                         * recorder has ended */
         int off, lent;                  /* ctl detach, LUASAMPLE=off; a client has it */
         uint64_t usage_ns, cpu_ns, cpu_percent, rss;    /* triggers.c: at the last look */
         int usage_known;
-        uint64_t true_ns[LS_RULES_MOST];                /* since when a rule is true; 0 = it is not */
+        uint64_t true_ns[LS_RULES_MOST];                /* since when a rule is true; 0 = it is
+                                                         * not */
         char acted[LS_RULES_MOST];
         unsigned refusals, commits;
         uint64_t retry_ns, since_ns;    /* since: of the state */
@@ -63,7 +69,8 @@ struct ls_watched {                     /* a process that a rule names */
         char dir[160];                  /* its directory in incoming */
         char control[108];              /* its --control; empty = none */
         struct ls_cost cost;
-        uint64_t burst_ns;              /* it is recorded closely for so long, from when it is attached to; 0 = not now */
+        uint64_t burst_ns;              /* it is recorded closely for so long, from when it is
+                                         * attached to; 0 = not now */
         char line[512];                 /* of its stderr, so far */
         size_t n_line;
 };
@@ -146,7 +153,8 @@ struct ls_daemon {
         struct ls_chunks inputs;        /* what was in it when it began */
         struct ls_window unmerged[16];  /* the last that could not be merged: level 0 = none */
         unsigned n_unmerged;
-        uint64_t merged_until_ms;       /* what begins before it may be of a time that is merged, or being merged */
+        uint64_t merged_until_ms;       /* what begins before it may be of a time that is merged, or
+                                         * being merged */
         uint64_t merged_chunks;
         uint64_t cost_ns, cost_own_ns;  /* the last overhead-window ended then; own CPU time then */
         uint64_t host_ppm;              /* what all recordings take of the host */
@@ -163,7 +171,8 @@ void ls_daemon_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* supervisor.c: runs until it is told to stop. Returns the exit status. */
 int ls_supervise(struct ls_daemon *d);
-/* The configuration anew. Returns 0, or -errno with the first error in why: then the old one stays. */
+/* The configuration anew. Returns 0, or -errno with the first error in why: then the old one
+ * stays. */
 int ls_daemon_reload(struct ls_daemon *d, char *why, size_t size);
 struct ls_watched *ls_daemon_find(struct ls_daemon *d, pid_t pid);
 const struct ls_service *ls_daemon_service(const struct ls_daemon *d, const char *name, struct ls_service *of_attached);
@@ -188,7 +197,8 @@ void ls_events_done(struct ls_daemon *d);
 struct ls_serving *ls_serving(struct ls_daemon *d, const char *name);
 void ls_decide(struct ls_daemon *d);
 void ls_watch_state(struct ls_watched *w, enum ls_watch_state state, const char *reason);
-/* Records it closely for a while. Returns 0, or -EBUSY: it is not being recorded, is already, or too many are. */
+/* Records it closely for a while. Returns 0, or -EBUSY: it is not being recorded, is already, or
+ * too many are. */
 int ls_decide_burst(struct ls_daemon *d, struct ls_watched *w);
 /* Its recorder has ended; status as waitpid has it. */
 void ls_decide_ended(struct ls_daemon *d, struct ls_watched *w, int status);
@@ -221,12 +231,14 @@ struct ls_firing *ls_firing(struct ls_daemon *d, const char *name);
 /* incoming.c: commits what recorders have finished, also of those that an earlier daemon left. */
 void ls_incoming(struct ls_daemon *d);
 
-/* merging.c: begins a merger when there is something to merge; its end, status as waitpid has it. */
+/* merging.c: begins a merger when there is something to merge; its end, status as waitpid has
+ * it. */
 void ls_merging(struct ls_daemon *d);
 void ls_merging_ended(struct ls_daemon *d, int status);
 void ls_merging_stop(struct ls_daemon *d);
 
-/* pressure.c: why nothing should be attached to now, or NULL. Of /proc/meminfo and /proc/pressure/memory. */
+/* pressure.c: why nothing should be attached to now, or NULL. Of /proc/meminfo and
+ * /proc/pressure/memory. */
 const char *ls_pressure(const char *meminfo, const char *psi);
 
 /* notify.c: "READY=1" and the like for systemd, if it wants to hear. */

@@ -1,4 +1,5 @@
-/* Who is recorded next, and what follows from failures: see daemon.h. A service is tried with one process first. */
+/* Who is recorded next, and what follows from failures: see daemon.h. A service is tried with one
+ * process first. */
 #include "daemon/daemon.h"
 
 #include <errno.h>
@@ -23,7 +24,8 @@ struct ls_serving *ls_serving(struct ls_daemon *d, const char *name)
         for (unsigned i = 0; i < d->n_servings; i++)
                 if (!strcmp(d->servings[i].name, name))
                         return &d->servings[i];
-        if (d->n_servings == LS_SERVICES_MOST + 1) {    /* of services that are in no configuration any more */
+        if (d->n_servings == LS_SERVICES_MOST + 1) {    /* of services that are in no configuration
+                                                         * any more */
                 memmove(d->servings, d->servings + 1, (LS_SERVICES_MOST) * sizeof(*d->servings));
                 d->n_servings--;
         }
@@ -172,7 +174,8 @@ static void fail_service(struct ls_daemon *d, struct ls_watched *w, const char *
                         ls_recorder_end(d->watched[i], "its service is put aside");
 }
 
-/* The agent of a recorder that was killed leaves some seconds later; until then this is no reason to wait for long. */
+/* The agent of a recorder that was killed leaves some seconds later; until then this is no reason
+ * to wait for long. */
 static void refuse(struct ls_daemon *d, struct ls_watched *w, uint64_t now)
 {
         uint64_t wait = LS_REFUSED_NS << (w->refusals < 10 ? w->refusals : 10);

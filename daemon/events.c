@@ -1,5 +1,6 @@
-/* The kernel's own word of programs that begin and end (the proc connector), where it is permitted: see daemon.h. It only says
- * where to look sooner: what is there is read of /proc as by the scan, which goes on beside it. */
+/* The kernel's own word of programs that begin and end (the proc connector), where it is permitted:
+ * see daemon.h. It only says where to look sooner: what is there is read of /proc as by the scan,
+ * which goes on beside it. */
 #include "daemon/daemon.h"
 
 #include <errno.h>
@@ -84,7 +85,8 @@ static void take_event(struct ls_daemon *d, const struct proc_event *e, uint64_t
                 pid = e->event_data.exec.process_tgid;
         else if (e->what == PROC_EVENT_FORK && e->event_data.fork.child_pid == e->event_data.fork.child_tgid &&
                  ls_daemon_find(d, e->event_data.fork.parent_tgid))
-                pid = e->event_data.fork.child_tgid;    /* a worker; others begin a program, or the scan sees them */
+                pid = e->event_data.fork.child_tgid;    /* a worker; others begin a program, or the
+                                                         * scan sees them */
         else if (e->what == PROC_EVENT_EXIT && e->event_data.exit.process_pid == e->event_data.exit.process_tgid &&
                  ls_daemon_find(d, e->event_data.exit.process_tgid))
                 pid = take_exit(d, e->event_data.exit.process_tgid, (int)e->event_data.exit.exit_code);

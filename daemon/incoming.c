@@ -1,6 +1,7 @@
-/* From the recorders' directories into the store: see daemon.h. What a recorder has ended (trace.1, trace.2, ...) is committed
- * while it goes on; what it was writing when it ended, however it did, when nobody holds its lock any more. So it makes no
- * difference whose recorder it was, and nothing has to be remembered. */
+/* From the recorders' directories into the store: see daemon.h. What a recorder has ended (trace.1,
+ * trace.2, ...) is committed while it goes on; what it was writing when it ended, however it did,
+ * when nobody holds its lock any more. So it makes no difference whose recorder it was, and nothing
+ * has to be remembered. */
 #include "daemon/daemon.h"
 
 #include <dirent.h>
@@ -81,7 +82,8 @@ static void committed(struct ls_daemon *d, const struct recording *r)
                         d->watched[i]->commits++;
 }
 
-/* One that comes late, of a recorder that was stopped, or whose clock was set back: its time may be merged already. */
+/* One that comes late, of a recorder that was stopped, or whose clock was set back: its time may be
+ * merged already. */
 static int find_level(struct ls_daemon *d, struct recording *r)
 {
         struct ls_chunks all;

@@ -1,6 +1,6 @@
-/* Chunks of a time that is over become one: see daemon.h and store/tier.c. A child reads them (`luasample store merge`) and
- * writes what comes of it beside the store; we commit that, when the chunks are still those that it was told of, and remove
- * them then. */
+/* Chunks of a time that is over become one: see daemon.h and store/tier.c. A child reads them
+ * (`luasample store merge`) and writes what comes of it beside the store; we commit that, when the
+ * chunks are still those that it was told of, and remove them then. */
 #include "daemon/daemon.h"
 
 #include <errno.h>

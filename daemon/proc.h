@@ -1,5 +1,5 @@
-/* What /proc says of a process. Called by the scan. All of it may be chosen by the process: it is compared and shown with
- * escapes, never opened or run. */
+/* What /proc says of a process. Called by the scan. All of it may be chosen by the process: it is
+ * compared and shown with escapes, never opened or run. */
 #ifndef LS_DAEMON_PROC_H
 #define LS_DAEMON_PROC_H
 
@@ -31,7 +31,8 @@ int ls_proc_identify(pid_t pid, struct ls_proc_id *ret);
 int ls_program_read(pid_t pid, struct ls_proc *ret);
 /* CPU time so far, and resident memory in bytes. */
 int ls_proc_usage(pid_t pid, uint64_t *ret_cpu_ns, uint64_t *ret_rss);
-/* The value of a variable of its first environment. Returns 1 and the value, cut to size; 0 = not there; -errno. */
+/* The value of a variable of its first environment. Returns 1 and the value, cut to size; 0 = not
+ * there; -errno. */
 int ls_proc_env(pid_t pid, const char *name, char *ret, size_t size);
 /* Age of a process that began at start_ticks. */
 uint64_t ls_proc_age_ns(uint64_t start_ticks);

@@ -1,5 +1,5 @@
-/* The child that records one process, `luasample record -p`: see daemon.h. It ends when we do, has its own directory in the
- * store, and holds a lock on it for as long as it lives. */
+/* The child that records one process, `luasample record -p`: see daemon.h. It ends when we do, has
+ * its own directory in the store, and holds a lock on it for as long as it lives. */
 #include "daemon/daemon.h"
 
 #include <errno.h>

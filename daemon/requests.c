@@ -1,5 +1,5 @@
-/* What ctl and the recorders of others ask for: see daemon.h. Text of targets is valid UTF-8 without control characters in the
- * answers. */
+/* What ctl and the recorders of others ask for: see daemon.h. Text of targets is valid UTF-8
+ * without control characters in the answers. */
 #include "daemon/daemon.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* Looks for programs that rules name: see daemon.h. /proc is read each few seconds; a process that no rule names is looked at
- * again until it is some seconds old, and when it begins another program. */
+/* Looks for programs that rules name: see daemon.h. /proc is read each few seconds; a process that
+ * no rule names is looked at again until it is some seconds old, and when it begins another
+ * program. */
 #include "daemon/daemon.h"
 #include "daemon/rules.h"
 
@@ -84,7 +85,8 @@ static void look_at_watched(struct ls_watched *w, const struct ls_proc_id *id, u
                 return;                 /* another process has the number, or it has ended */
         if (strcmp(w->comm, id->comm) && !w->asked) {
                 memcpy(w->comm, id->comm, sizeof(w->comm));
-                if (w->recorder) {      /* a thread's name, or another program: its recorder sees that itself */
+                if (w->recorder) {      /* a thread's name, or another program: its recorder sees
+                                         * that itself */
                         w->there = 1;
                         return;
                 }

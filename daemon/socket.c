@@ -1,5 +1,5 @@
-/* The control socket: see daemon.h. A client sends one line and gets one, "ok" and JSON or "error: ...". Who is slow, sends
- * too much or does not read is hung up on; nobody is waited for. */
+/* The control socket: see daemon.h. A client sends one line and gets one, "ok" and JSON or "error:
+ * ...". Who is slow, sends too much or does not read is hung up on; nobody is waited for. */
 #include "daemon/daemon.h"
 
 #include <errno.h>

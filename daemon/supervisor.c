@@ -72,7 +72,8 @@ static int same_options(const struct ls_service *a, const struct ls_service *b)
         return a->interval_ns == b->interval_ns && a->native == b->native && a->source == b->source && a->args == b->args;
 }
 
-/* What the new configuration says of one that the old one named. What ctl has detached may come back. */
+/* What the new configuration says of one that the old one named. What ctl has detached may come
+ * back. */
 static void rematch(struct ls_daemon *d, const struct ls_config *old, struct ls_watched *w)
 {
         const struct ls_service *now, *before;

@@ -1,5 +1,6 @@
-/* [rule NAME]: when a process uses much, or ends with an error, the last minute is kept, it is recorded closely, a command
- * runs: see daemon.h. A rule acts once each time that it comes true, and so often in a time as it says. */
+/* [rule NAME]: when a process uses much, or ends with an error, the last minute is kept, it is
+ * recorded closely, a command runs: see daemon.h. A rule acts once each time that it comes true,
+ * and so often in a time as it says. */
 #include "daemon/daemon.h"
 
 #include <errno.h>
@@ -25,7 +26,8 @@ struct ls_firing *ls_firing(struct ls_daemon *d, const char *name)
         for (unsigned i = 0; i < d->n_firings; i++)
                 if (!strcmp(d->firings[i].name, name))
                         return &d->firings[i];
-        if (d->n_firings == LS_RULES_MOST) {            /* of rules that are in no configuration any more */
+        if (d->n_firings == LS_RULES_MOST) {            /* of rules that are in no configuration any
+                                                         * more */
                 memmove(d->firings, d->firings + 1, (LS_RULES_MOST - 1) * sizeof(*d->firings));
                 d->n_firings--;
         }
@@ -39,7 +41,8 @@ static int is_for(const struct ls_when *r, const struct ls_watched *w)
         return !*r->service || !strcmp(r->service, w->service);
 }
 
-/* What the operator has written, with the daemon's rights: nobody else's file, and nothing of the target but escaped. */
+/* What the operator has written, with the daemon's rights: nobody else's file, and nothing of the
+ * target but escaped. */
 static void become_command(const struct ls_when *r, const struct ls_watched *w, const char *why, pid_t parent)
 {
         char *name = ls_visible(w->comm, strlen(w->comm));
@@ -122,7 +125,8 @@ int ls_triggers_ended(struct ls_daemon *d, pid_t pid, int status)
         return 0;
 }
 
-/* A name more for what the store has of that minute: it stays when the first one is pruned or merged. */
+/* A name more for what the store has of that minute: it stays when the first one is pruned or
+ * merged. */
 static void keep(struct ls_daemon *d, const struct ls_keeping *k)
 {
         struct ls_chunks all;

@@ -1,5 +1,5 @@
-/* Growable bytes, and the varints in them. Used by all of formats/. A failed allocation sticks: later appends do
- * nothing, and the owner looks at failed once, before it uses the bytes. */
+/* Growable bytes, and the varints in them. Used by all of formats/. A failed allocation sticks:
+ * later appends do nothing, and the owner looks at failed once, before it uses the bytes. */
 #ifndef LS_FORMATS_BUFFER_H
 #define LS_FORMATS_BUFFER_H
 

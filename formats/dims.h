@@ -1,5 +1,6 @@
-/* Columns by which samples that agree in their stack can be told apart, from dims.def. Used by the trace's writer and reader,
- * the exporters of formats/ and the keys of report/: an aggregate keeps no more of them than asked for. */
+/* Columns by which samples that agree in their stack can be told apart, from dims.def. Used by the
+ * trace's writer and reader, the exporters of formats/ and the keys of report/: an aggregate keeps
+ * no more of them than asked for. */
 #ifndef LS_FORMATS_DIMS_H
 #define LS_FORMATS_DIMS_H
 

@@ -1,4 +1,5 @@
-/* Makes text from a trace fit to be shown. Used by formats/label.c, the exporters, cli/ and report/. */
+/* Makes text from a trace fit to be shown. Used by formats/label.c, the exporters, cli/ and
+ * report/. */
 #include "formats/escape.h"
 
 #include <stdarg.h>
@@ -35,7 +36,8 @@ size_t ls_utf8_decode(const char *s, size_t n, uint32_t *ret_char)
         return len;
 }
 
-/* Characters that act on a terminal or hide: C0, DEL, C1, line separators, direction marks, tags. */
+/* Characters that act on a terminal or hide: C0, DEL, C1, line separators, direction marks,
+ * tags. */
 static int is_hidden(uint32_t c)
 {
         return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||

@@ -1,5 +1,5 @@
-/* Keys of INFO records, by the rows of info.def. Used by what writes facts of a recording and by what reads them: a key is
- * spelled in the table alone. */
+/* Keys of INFO records, by the rows of info.def. Used by what writes facts of a recording and by
+ * what reads them: a key is spelled in the table alone. */
 #ifndef LS_FORMATS_INFO_H
 #define LS_FORMATS_INFO_H
 

@@ -1,6 +1,6 @@
-/* JSON as a stream of bytes, without memory of its own. Used by all that writes JSON: commands, views,
- * the page, and exporters of millions of numbers. The caller keeps to the order of JSON and checks the
- * file for errors. */
+/* JSON as a stream of bytes, without memory of its own. Used by all that writes JSON: commands,
+ * views, the page, and exporters of millions of numbers. The caller keeps to the order of JSON and
+ * checks the file for errors. */
 #ifndef LS_FORMATS_JSON_H
 #define LS_FORMATS_JSON_H
 
@@ -13,7 +13,8 @@
 /* A writer: out, and of the next two what is wanted. */
 struct ls_js {
         FILE *out;
-        unsigned indent;                /* columns of a level, and a value a line; 0 = one line, no end */
+        unsigned indent;                /* columns of a level, and a value a line; 0 = one line, no
+                                         * end */
         int is_script;                  /* within <script>: no '<' in any string */
         int failed;                     /* -ENOMEM for a string; what follows is still sound JSON */
         unsigned depth;                 /* this and what follows: the writer's own */
@@ -26,7 +27,8 @@ void ls_js_close(struct ls_js *j, char bracket);        /* '}' or ']' */
 void ls_js_key(struct ls_js *j, const char *key);       /* visible text */
 
 void ls_js_u64(struct ls_js *j, uint64_t n);
-/* The shortest text that is read back as value; a fixed number of places. null for nan and the like. */
+/* The shortest text that is read back as value; a fixed number of places. null for nan and the
+ * like. */
 void ls_js_real(struct ls_js *j, double value);
 void ls_js_fixed(struct ls_js *j, double value, int places);
 void ls_js_minus_one(struct ls_js *j);
@@ -84,7 +86,8 @@ static inline void ls_js_key_bool(struct ls_js *j, const char *key, int value)
         ls_js_bool(j, value);
 }
 
-/* What an exporter that has written with j returns: r, else what went wrong with j. Errors of out are its caller's. */
+/* What an exporter that has written with j returns: r, else what went wrong with j. Errors of out
+ * are its caller's. */
 int ls_js_result(const struct ls_js *j, int r);
 
 #endif

@@ -174,7 +174,8 @@ static int widen_sources(const struct ls_profile *p, char **labels)
                                         return -ENOMEM;
                                 }
                                 again |= strcmp(wider, labels[id]) != 0;
-                                /* sorted[] still points to the label of the run's first: replace after the run */
+                                /* sorted[] still points to the label of the run's first: replace
+                                 * after the run */
                                 sorted[k].text = wider;
                         }
                         for (uint32_t k = i; end - i > 1 && k < end; k++) {
@@ -236,7 +237,8 @@ static char *function_label(const struct ls_profile *p, const struct ls_labels *
                 n = asprintf(&out, "function@%s:%u", l->source[f->source], f->first_line);
         else if (f->kind == LS_FUNC_C || f->kind == LS_FUNC_NATIVE)
                 return c_function_label(p, f);
-        else if (f->kind == LS_FUNC_TRACE)      /* with nothing below it that could be named in its place */
+        else if (f->kind == LS_FUNC_TRACE)      /* with nothing below it that could be named in its
+                                                 * place */
                 return strdup("[compiled code]");
         else
                 return strdup("[unnamed]");

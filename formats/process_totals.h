@@ -8,7 +8,8 @@ struct ls_process_totals {
         uint64_t ticks, samples, lost_ticks;
         uint64_t cpu_ns;                /* of its sampled threads while they were sampled */
         uint64_t own_ns;                /* the agent's time in it, without its start */
-        uint64_t from_ns, to_ns;        /* CLOCK_MONOTONIC when its recording began and ended; 0 = not known */
+        uint64_t from_ns, to_ns;        /* CLOCK_MONOTONIC when its recording began and ended; 0 =
+                                         * not known */
 };
 
 #endif

@@ -1,8 +1,10 @@
-/* The resolved profile: what a trace says, checked and complete, with every id valid. Views and exporters read only
- * this. Built by formats/trace/reader.c from a file that may be growing, cut, damaged or hostile.
+/* The resolved profile: what a trace says, checked and complete, with every id valid. Views and
+ * exporters read only this. Built by formats/trace/reader.c from a file that may be growing, cut,
+ * damaged or hostile.
  *
- * Every id in a sample block and in these tables indexes its array safely: an id whose definition is lost was
- * replaced by the reserved entry 0 of that table where that means "none", and for stacks by lost_stack. */
+ * Every id in a sample block and in these tables indexes its array safely: an id whose definition
+ * is lost was replaced by the reserved entry 0 of that table where that means "none", and for
+ * stacks by lost_stack. */
 #ifndef LS_FORMATS_PROFILE_H
 #define LS_FORMATS_PROFILE_H
 
@@ -15,7 +17,8 @@
 #include "formats/process_totals.h"
 #include "formats/wire/kinds.h"
 
-struct ls_str { const char *s; uint32_t len; };         /* also zero-terminated after len; never NULL */
+struct ls_str { const char *s; uint32_t len; };         /* also zero-terminated after len; never
+                                                         * NULL */
 
 struct ls_source {
         struct ls_str name;             /* chunk name as Lua has it */
@@ -34,7 +37,8 @@ struct ls_function {
 };
 
 struct ls_location { uint32_t function, line; };        /* line 0 = none */
-struct ls_stack { uint32_t parent, location, depth; };  /* parent < own id; 0 = root's parent; depth from 1 */
+struct ls_stack { uint32_t parent, location, depth; };  /* parent < own id; 0 = root's parent; depth
+                                                         * from 1 */
 struct ls_zone { uint32_t parent; struct ls_str name; };
 struct ls_sample_label { uint32_t parent; struct ls_str key, value; };  /* parent < own id: holds too, 0 = none */
 struct ls_process { uint32_t pid; struct ls_str name; struct ls_process_totals totals; };
@@ -43,9 +47,11 @@ struct ls_vm { uint32_t process, number; struct ls_str runtime; };
 struct ls_coroutine { uint32_t vm, function, generation; };
 struct ls_mapping { struct ls_str path; uint64_t start, end, file_offset; struct ls_str build_id; };
 struct ls_jittrace {                    /* a trace of the JIT compiler */
-        uint32_t vm, number;            /* its number in the VM; 0 = nothing is known but that samples are in it */
+        uint32_t vm, number;            /* its number in the VM; 0 = nothing is known but that
+                                         * samples are in it */
         uint32_t root;                  /* number of its root trace, 0 = is a root */
-        uint32_t parent, exit;          /* trace that it leaves (of jittraces), 0 = none or not known; by which exit */
+        uint32_t parent, exit;          /* trace that it leaves (of jittraces), 0 = none or not
+                                         * known; by which exit */
         uint32_t start;                 /* location, 0 = not known */
         uint32_t link;                  /* number of the trace that it goes on to, 0 = none */
         struct ls_str link_kind;        /* "loop", "return", ... */
@@ -53,7 +59,8 @@ struct ls_jittrace {                    /* a trace of the JIT compiler */
         uint32_t function;              /* that stands for it, of kind TRACE */
         uint8_t has_map;                /* samples are in it, and their lines are known; */
         unsigned doubt;                 /* but approximately: enum ls_jit_doubt of jit/map.h */
-        const void *map;                /* what its map is made from: a JITTRACE record of wire/ring.h; NULL = none */
+        const void *map;                /* what its map is made from: a JITTRACE record of
+                                         * wire/ring.h; NULL = none */
         uint32_t map_len;
 };
 struct ls_event { uint32_t id; struct ls_str name, unit; int sampled; uint64_t period_ns; uint64_t rows, sum; };
@@ -65,7 +72,8 @@ struct ls_counter_series { uint32_t process, n; struct ls_str name; const struct
 struct ls_info { struct ls_str key; int is_u64; uint64_t u64; struct ls_str str; };
 
 struct ls_damage {                      /* a chunk that could not be read */
-        uint64_t chunk, offset, bytes;  /* its number, where it starts, how long it is (to the next good one) */
+        uint64_t chunk, offset, bytes;  /* its number, where it starts, how long it is (to the next
+                                         * good one) */
         const char *why;                /* "checksum does not match", "cut short", ... */
         uint64_t ticks;                 /* weight of its samples as the index says, 0 = not known */
 };
@@ -100,13 +108,14 @@ struct ls_profile {
         /* Ticks in machine code of the JIT compiler, cpu or not; known after ls_profile_samples. */
         uint64_t jit_ticks;
         uint64_t jit_approximate_ticks; /* of these, with lines that are only approximate */
-        uint64_t jit_unknown_ticks;     /* of these, in the root trace's function at a line that is not known */
+        uint64_t jit_unknown_ticks;     /* of these, in the root trace's function at a line that is
+                                         * not known */
         uint64_t file_size;
         uint32_t n_chunks;
         int complete;                   /* an index ended the file; 0 = still growing, or cut */
         uint64_t interval_ns;
-        uint64_t recorded_ticks;        /* sum of the weights of all cpu rows that can be read; of wall, when there
-                                         * is no cpu */
+        uint64_t recorded_ticks;        /* sum of the weights of all cpu rows that can be read; of
+                                         * wall, when there is no cpu */
         uint64_t recorded_samples;      /* of these, rows without LS_SAMPLE_CONT */
         void *priv;                     /* the reader's */
 };
@@ -122,8 +131,8 @@ struct ls_sample_block {
 #define LS_DIM(NAME, name, bits, KIND, key) const LS_DIM_TYPE_##bits *name;
 #include "formats/dims.def"
 #undef LS_DIM
-        const uint32_t *trace;          /* of jittraces, 0 = not in compiled code; NULL unless asked for: LS_COL_TRACE, and
-                                         * when the profile has no traces */
+        const uint32_t *trace;          /* of jittraces, 0 = not in compiled code; NULL unless asked
+                                         * for: LS_COL_TRACE, and when the profile has no traces */
         /* 1 = the whole column holds one value, as most do: a loop may then skip it */
         uint8_t same_flags, same_event;
 #define LS_DIM(NAME, name, bits, KIND, key) uint8_t same_##name;

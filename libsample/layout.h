@@ -1,5 +1,6 @@
-/* How LuaJIT (x86-64, GC64) lays out what the agent reads raw. Object layouts are the same in all builds of 2.1 and
- * are verified on known objects before use (probe.c); places in global_State differ and are searched for. */
+/* How LuaJIT (x86-64, GC64) lays out what the agent reads raw. Object layouts are the same in all
+ * builds of 2.1 and are verified on known objects before use (probe.c); places in global_State
+ * differ and are searched for. */
 #ifndef LS_LIBSAMPLE_LAYOUT_H
 #define LS_LIBSAMPLE_LAYOUT_H
 
@@ -74,7 +75,8 @@ static inline int ls_pt_has_pc(const char *pt, const char *pc)
         return pc > bc && pc <= bc + 4 * (size_t)LS_READ(uint32_t, pt, LS_PT_SIZEBC);
 }
 
-/* Of a prototype's lines and sizes: another one at the same address is most likely of another shape. */
+/* Of a prototype's lines and sizes: another one at the same address is most likely of another
+ * shape. */
 static inline uint32_t ls_pt_shape(const char *pt)
 {
         return LS_READ(uint32_t, pt, LS_PT_FIRSTLINE) * 31 + LS_READ(uint32_t, pt, LS_PT_NUMLINE) * 1009 +

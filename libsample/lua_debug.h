@@ -1,4 +1,5 @@
-/* Lua 5.1's lua_Debug, as every LuaJIT has it in its ABI: the agent is built without Lua's headers. */
+/* Lua 5.1's lua_Debug, as every LuaJIT has it in its ABI: the agent is built without Lua's
+ * headers. */
 #ifndef LS_LIBSAMPLE_LUA_DEBUG_H
 #define LS_LIBSAMPLE_LUA_DEBUG_H
 
@@ -13,7 +14,8 @@ struct lua_Debug {
         int linedefined;
         int lastlinedefined;
         char short_src[60];
-        int i_ci;                       /* frame: size << 16 | offset from the stack's start, in slots */
+        int i_ci;                       /* frame: size << 16 | offset from the stack's start, in
+                                         * slots */
 };
 
 #define LS_LUA_REGISTRYINDEX (-10000)

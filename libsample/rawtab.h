@@ -1,5 +1,5 @@
-/* Reads Lua tables raw: no metamethod, no allocation, no hash function needed. Used by name searches and zones;
- * normal context on the sampled thread, with a verified layout (probe.c). */
+/* Reads Lua tables raw: no metamethod, no allocation, no hash function needed. Used by name
+ * searches and zones; normal context on the sampled thread, with a verified layout (probe.c). */
 #ifndef LS_LIBSAMPLE_RAWTAB_H
 #define LS_LIBSAMPLE_RAWTAB_H
 
@@ -18,8 +18,8 @@ static inline uint64_t ls_node_key(const char *n) { return LS_READ(uint64_t, n, 
 
 #define LS_NIL (~UINT64_C(0))
 
-/* Value at a string key, nil when absent or when the table is too large to search. The key of an entry whose value is
- * nil may be a string that was freed: it is not read. */
+/* Value at a string key, nil when absent or when the table is too large to search. The key of an
+ * entry whose value is nil may be a string that was freed: it is not read. */
 static inline uint64_t ls_tab_get(const char *t, const char *key, size_t len)
 {
         uint32_t n = ls_tab_nodes(t);

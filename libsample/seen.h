@@ -1,7 +1,9 @@
-/* How memory of a VM is read. In the program itself: as it is; what may not be there is asked for first (handler/guard.h). In a
- * process that reads the program from outside (LS_OUTSIDE, record/watch/mirror.c) all that is there is the program's word:
- * each read, even of a pointer that was looked at a moment ago, must be of a page that was fetched from it, never of memory
- * of our own, and reads are counted, so that no chain is followed for ever. One that may not be ends the look. */
+/* How memory of a VM is read. In the program itself: as it is; what may not be there is asked for
+ * first (handler/guard.h). In a process that reads the program from outside (LS_OUTSIDE,
+ * record/watch/mirror.c) all that is there is the program's word: each read, even of a pointer that
+ * was looked at a moment ago, must be of a page that was fetched from it, never of memory of our
+ * own, and reads are counted, so that no chain is followed for ever. One that may not be ends the
+ * look. */
 #ifndef LS_SEEN_H
 #define LS_SEEN_H
 
@@ -17,7 +19,8 @@
 #define LS_SEEN_STEPS 1024u             /* reads between two looks at the clock */
 
 struct ls_seen {
-        uintptr_t page;                 /* number of the page that was read last; UINTPTR_MAX = none */
+        uintptr_t page;                 /* number of the page that was read last; UINTPTR_MAX =
+                                         * none */
         uint32_t left;                  /* reads until the clock is looked at */
 };
 extern struct ls_seen ls_seen;
@@ -25,7 +28,8 @@ extern struct ls_seen ls_seen;
 /* As ls_at, of any n bytes. Does not return when they are not the program's. */
 const void *ls_seen_at(const void *p, size_t n);
 
-/* n bytes of the program's memory, which need not lie on pages that were fetched. Returns 0 or -1. */
+/* n bytes of the program's memory, which need not lie on pages that were fetched. Returns 0 or
+ * -1. */
 int ls_seen_copy(void *to, uintptr_t from, size_t n);
 
 /* n bytes of the program's memory at p, n at least 1. */
@@ -48,10 +52,12 @@ static inline const void *ls_at(const void *p, size_t n)
 
 #endif
 
-/* Of an address that is no multiple of the type's size, too: the program's memory may say anything. */
+/* Of an address that is no multiple of the type's size, too: the program's memory may say
+ * anything. */
 #define LS_OF(type, p) (((const struct { type v; } __attribute__((packed, may_alias)) *)(p))->v)
 
-/* What is in the VM's memory: by address and offset; what a pointer of its points to; a member of that. */
+/* What is in the VM's memory: by address and offset; what a pointer of its points to; a member of
+ * that. */
 #define LS_READ(type, p, offset) LS_OF(type, ls_at((const void *)((uintptr_t)(p) + (uintptr_t)(offset)), sizeof(type)))
 #define LS_GET(lvalue) LS_OF(__typeof__(lvalue), ls_at(&(lvalue), sizeof(lvalue)))
 #define LS_FIELD(p, member) LS_READ(__typeof__((p)->member), p, offsetof(__typeof__(*(p)), member))

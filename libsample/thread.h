@@ -1,7 +1,7 @@
-/* What the agent keeps for each thread that it samples: its ring, its ticks, and all tables that a sample needs. A
- * thread's own code is the only one that touches it: the tick handler on that thread, and normal code of that thread
- * between ls_thread_enter and ls_thread_leave, when the handler keeps its hands off. So nothing in here is locked. Ids in
- * it are the ring's own. */
+/* What the agent keeps for each thread that it samples: its ring, its ticks, and all tables that a
+ * sample needs. A thread's own code is the only one that touches it: the tick handler on that
+ * thread, and normal code of that thread between ls_thread_enter and ls_thread_leave, when the
+ * handler keeps its hands off. So nothing in here is locked. Ids in it are the ring's own. */
 #ifndef LS_THREAD_H
 #define LS_THREAD_H
 
@@ -30,7 +30,8 @@ struct ls_thread {
         uint32_t thread_id;             /* in ring records */
         uintptr_t stack_low, stack_high;/* its C stack; 0, 0 = not known */
         int quiet;                      /* the agent's own: gets no ticks */
-        volatile sig_atomic_t busy;     /* nesting of ls_thread_enter: the handler only adds up ticks */
+        volatile sig_atomic_t busy;     /* nesting of ls_thread_enter: the handler only adds up
+                                         * ticks */
         /* tables, each made by the file that owns it */
         struct ls_functions *functions;
         struct ls_sources *sources;
@@ -38,20 +39,22 @@ struct ls_thread {
         struct ls_zones *zones;
         struct ls_label_cache *labels;
         struct ls_names *names;
-        struct ls_sampler *sampler;     /* ticks that wait for a sample, last stack (handler/tick.h) */
+        struct ls_sampler *sampler;     /* ticks that wait for a sample, last stack
+                                         * (handler/tick.h) */
 };
 
-/* The calling thread's, NULL = it is not sampled. Any context; in a forked child it is what the parent had: look at
- * ls_agent_live first. */
+/* The calling thread's, NULL = it is not sampled. Any context; in a forked child it is what the
+ * parent had: look at ls_agent_live first. */
 extern __thread struct ls_thread *ls_thread_own __attribute__((tls_model("initial-exec")));
-/* The generation of the recording that it belongs to: a thread keeps the one of an attachment that has ended. */
+/* The generation of the recording that it belongs to: a thread keeps the one of an attachment that
+ * has ended. */
 extern __thread uint64_t ls_thread_own_generation __attribute__((tls_model("initial-exec")));
 
 /* The calling thread's, NULL = it is not sampled, or this is a forked child. Any context. */
 struct ls_thread *ls_thread_self(void);
 
-/* Begins and ends a use of the thread's tables by normal code. May nest. Between them a tick of this thread adds its
- * time to the next sample. */
+/* Begins and ends a use of the thread's tables by normal code. May nest. Between them a tick of
+ * this thread adds its time to the next sample. */
 static inline void ls_thread_enter(struct ls_thread *t)
 {
         t->busy++;

@@ -20,7 +20,8 @@ struct ls_control_client {
         char line[LS_CONTROL_LINE];
 };
 
-struct ls_control_made {                /* a name in the file system that is ours to remove; path[0] 0 = none */
+struct ls_control_made {                /* a name in the file system that is ours to remove; path[0]
+                                         * 0 = none */
         char path[PATH_MAX];
         dev_t dev;
         ino_t ino;

@@ -1,5 +1,6 @@
-/* The ways in for --control: a FIFO, with another one for the answers, or a socket. Nothing is opened through a symbolic
- * link, and nothing that others can write to is taken. See control_open.h. */
+/* The ways in for --control: a FIFO, with another one for the answers, or a socket. Nothing is
+ * opened through a symbolic link, and nothing that others can write to is taken. See
+ * control_open.h. */
 #include "record/control_open.h"
 
 #include <errno.h>
@@ -50,7 +51,8 @@ static void note_made(struct ls_control *c, const char *path)
         made->ino = st.st_ino;
 }
 
-/* For reading and writing: so it never ends, and the answers may come before somebody reads them. */
+/* For reading and writing: so it never ends, and the answers may come before somebody reads
+ * them. */
 static int open_fifo(struct ls_control *c, const char *path)
 {
         struct stat st;

@@ -1,5 +1,5 @@
-/* The command `luasample doctor`: what is permitted here, which timer follows from it, and how to gain more; whether a program can
- * be recorded, and a process that runs attached to. */
+/* The command `luasample doctor`: what is permitted here, which timer follows from it, and how to
+ * gain more; whether a program can be recorded, and a process that runs attached to. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>

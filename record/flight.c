@@ -19,7 +19,8 @@
 
 #define SECOND_NS 1000000000ull
 
-/* Beside FILE: that disk has room for a trace. Without a name nothing is left of it when we are killed. */
+/* Beside FILE: that disk has room for a trace. Without a name nothing is left of it when we are
+ * killed. */
 static int new_piece(const struct ls_session *s)
 {
         const char *slash = strrchr(s->o->output, '/');
@@ -65,7 +66,8 @@ static void forget_old(struct ls_flight *f, uint64_t since_ns)
         memmove(f->pieces, f->pieces + gone, f->n * sizeof(*f->pieces));
 }
 
-/* What there is from the last piece on is one, too; the trace goes on in fd, which is taken, or is -errno. */
+/* What there is from the last piece on is one, too; the trace goes on in fd, which is taken, or is
+ * -errno. */
 static int end_piece(struct ls_session *s, int fd)
 {
         struct ls_flight *f = &s->flight;
@@ -91,7 +93,8 @@ static int next_piece(struct ls_session *s)
         return end_piece(s, new_piece(s));
 }
 
-/* After the end nothing comes any more: so that needs no room beside FILE, whose directory may be gone. */
+/* After the end nothing comes any more: so that needs no room beside FILE, whose directory may be
+ * gone. */
 static int last_piece(struct ls_session *s)
 {
         int fd = memfd_create("luasample", MFD_CLOEXEC);
@@ -99,8 +102,8 @@ static int last_piece(struct ls_session *s)
         return end_piece(s, ls_fd_above_stdio(fd < 0 ? -errno : fd));
 }
 
-/* All pieces become one file, which the writer of this session goes on with; its totals are those from the first piece
- * on. What goes wrong is known when it is closed. */
+/* All pieces become one file, which the writer of this session goes on with; its totals are those
+ * from the first piece on. What goes wrong is known when it is closed. */
 static void join_pieces(struct ls_session *s, int fd)
 {
         struct ls_flight *f = &s->flight;
@@ -143,8 +146,8 @@ static int open_named(const char *name, char path[PATH_MAX])
         return fd < 0 ? -errno : fd;
 }
 
-/* A copy of the writer does it: neither the writer nor we must be away for as long as that takes. It has the pieces as
- * they are now, and we go on with the session as it was. */
+/* A copy of the writer does it: neither the writer nor we must be away for as long as that takes.
+ * It has the pieces as they are now, and we go on with the session as it was. */
 static int start_copy(struct ls_session *s, int fd)
 {
         static struct ls_session then;
@@ -232,8 +235,8 @@ static int has_become_busy(struct ls_session *s, uint64_t now_ns)
         return f->busy && !was;
 }
 
-/* Of marks without end one is answered each time that the ring has filled anew: so each is in a file, and none is filled
- * twice. */
+/* Of marks without end one is answered each time that the ring has filled anew: so each is in a
+ * file, and none is filled twice. */
 static int has_been_marked(struct ls_session *s, uint64_t now_ns)
 {
         struct ls_flight *f = &s->flight;

@@ -1,4 +1,5 @@
-/* Options of `luasample record`: what options.def says, and one function for each value that can be wrong. */
+/* Options of `luasample record`: what options.def says, and one function for each value that can be
+ * wrong. */
 #include "record/options.h"
 #include "record/control_open.h"
 #include "record/process/parent.h"
@@ -336,7 +337,8 @@ static const struct { int (*set)(struct ls_record_options *o, const char *text);
 #undef LS_FLAG
 };
 
-/* A repeated option's old value stays in strings[] until the end, so the slots limit how often one may repeat. */
+/* A repeated option's old value stays in strings[] until the end, so the slots limit how often one
+ * may repeat. */
 static int set_option(struct ls_record_options *o, int opt)
 {
         char *text = poptGetOptArg(o->popt);

@@ -13,7 +13,8 @@ extern const char *const ls_jit_leaf_names[2];
 
 /* 1 when processes that run already are to be recorded. */
 int ls_record_attaches(const struct ls_record_options *o);
-/* Returns LS_GO_ON when there is something to record, else the status to exit with (what was wrong is printed). */
+/* Returns LS_GO_ON when there is something to record, else the status to exit with (what was wrong
+ * is printed). */
 int ls_record_options_parse(const struct ls_command *cmd, int argc, const char **argv, struct ls_record_options *ret);
 void ls_record_options_done(struct ls_record_options *o);
 

@@ -1,5 +1,5 @@
-/* When samples are wanted: not during --delay, nor while somebody has disabled them. All processes of the recording are
- * paused together. Called by the session. */
+/* When samples are wanted: not during --delay, nor while somebody has disabled them. All processes
+ * of the recording are paused together. Called by the session. */
 #ifndef LS_RECORD_PAUSE_H
 #define LS_RECORD_PAUSE_H
 

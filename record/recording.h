@@ -11,7 +11,8 @@ struct ls_target;
 
 /* Opens --control and the trace file, before there is a process. Returns 0 or -1. */
 int ls_recording_open(struct ls_session *s);
-/* Starts the process that writes the trace, when signals no longer kill us. Returns 0, or -errno after a line. */
+/* Starts the process that writes the trace, when signals no longer kill us. Returns 0, or -errno
+ * after a line. */
 int ls_recording_writer(struct ls_session *s);
 /* Chooses the asked timer, or the best one for this process, which exists already. Returns 0 or
  * -errno. */

@@ -1,5 +1,6 @@
-/* The recorder's side of the registry: see registry.h. The page can be written by every recorded process: of a seat only
- * whether and by whom it is taken is read, and that is no more than a claim. */
+/* The recorder's side of the registry: see registry.h. The page can be written by every recorded
+ * process: of a seat only whether and by whom it is taken is read, and that is no more than a
+ * claim. */
 #include "record/registry.h"
 
 #include <errno.h>

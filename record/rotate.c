@@ -108,7 +108,8 @@ static void finish_file(struct ls_session *s)
         ls_session_tell(s, LS_OUT_SETTLE, 0, 0, 0);
         for (unsigned i = 0; i < s->n_targets; i++) {
                 ls_target_second(s->targets[i]);
-                ls_target_hold(s->targets[i], 1);       /* what comes now is the next file's, to the last tick */
+                ls_target_hold(s->targets[i], 1);       /* what comes now is the next file's, to the
+                                                         * last tick */
         }
         s->end_ns = ls_session_clock(CLOCK_MONOTONIC);
         ls_totals_clocks(s);

@@ -22,7 +22,8 @@
 struct ls_pause {
         int on;                         /* no samples are wanted now */
         int was_on;                     /* at any time so far */
-        uint64_t until_ns;              /* CLOCK_MONOTONIC: end of --delay, 0 = it is over, or there was none */
+        uint64_t until_ns;              /* CLOCK_MONOTONIC: end of --delay, 0 = it is over, or there
+                                         * was none */
         uint64_t since_ns;              /* they are wanted since then; when not on */
         uint64_t enabled_ns;            /* times in which they were wanted that are over */
 };
@@ -34,7 +35,8 @@ struct ls_rotate {
         struct ls_sums before;          /* what is in the files before this one */
         uint64_t enabled_before_ns, recorder_before_ns;
         uint32_t number;                /* of the last file that ended, 0 = none */
-        uint32_t *kept;                 /* with --keep: numbers of the files that are there, oldest first */
+        uint32_t *kept;                 /* with --keep: numbers of the files that are there, oldest
+                                         * first */
         unsigned n_kept;
         unsigned files;                 /* that have ended */
 };
@@ -54,14 +56,16 @@ struct ls_flight {
         int out_fd;                     /* FILE, for the end; -1 = there is no ring */
         struct ls_flight_piece pieces[LS_FLIGHT_MOST];  /* whole ones, oldest first */
         unsigned n;
-        struct ls_out *copy;            /* of the writer: writes what was asked for last, NULL = that is done */
+        struct ls_out *copy;            /* of the writer: writes what was asked for last, NULL =
+                                         * that is done */
         char path[PATH_MAX];            /* where */
         uint32_t number;                /* of the last one without a name of its own */
         struct ls_sums sums;            /* of the whole recording, up to the last piece */
         int joined;                     /* the pieces are in one file, their totals too */
         uint64_t recorder_ns;           /* CPU time of the recorder then */
         int asked;                      /* by a signal, while the writer was at work */
-        unsigned asker;                 /* serial number of the client that waits for the writer, 0 = none */
+        unsigned asker;                 /* serial number of the client that waits for the writer, 0
+                                         * = none */
         uint64_t cpu_ns, cpu_at_ns;     /* CPU time of the program at the last look */
         int busy;                       /* more of it than --ring-on-cpu since then */
         uint32_t marks;                 /* those of --ring-on-mark that have been seen */
@@ -83,9 +87,11 @@ struct ls_process_kind {
 
 struct ls_session {
         const struct ls_record_options *o;
-        struct ls_target *targets[LS_TARGETS_MAX];      /* processes that are recorded now; the first stays in 0 */
+        struct ls_target *targets[LS_TARGETS_MAX];      /* processes that are recorded now; the
+                                                         * first stays in 0 */
         unsigned n_targets;
-        struct ls_workers *workers, *lent;      /* read what they name: for us, and for the writer */
+        struct ls_workers *workers, *lent;      /* read what they name: for us, and for the
+                                                 * writer */
         struct ls_sums ended;                   /* of those that are no longer in targets */
         struct ls_registry_side registry;       /* processes.c: where children come in */
         struct ls_attach_children forked;       /* attached.c: children to attach to */
@@ -96,7 +102,8 @@ struct ls_session {
         struct ls_flight flight;
         unsigned n_processes, n_refused;        /* that have come; that were too many */
         struct ls_launch_saved saved;
-        struct ls_launch launch;                /* of the program; its pid is 0 when none was started */
+        struct ls_launch launch;                /* of the program; its pid is 0 when none was
+                                                 * started */
         struct ls_out *out;                     /* the writer, which alone looks at rings */
         struct ls_children children;
         enum ls_timer timer;
@@ -111,11 +118,13 @@ struct ls_session {
         pid_t sentinel;                         /* see process/sentinel.h */
         char cwd[PATH_MAX];
 
-        int leaving;                            /* the agents are being sent away: no process comes or goes any more */
+        int leaving;                            /* the agents are being sent away: no process comes
+                                                 * or goes any more */
         int recording;                          /* the trace is open */
         int runtime_written;                    /* the runtime of the first image is in the trace */
         int has_runtime;
-        char runtime[64], runtime_path[256];    /* as the agent wrote them: not to be trusted to end */
+        char runtime[64], runtime_path[256];    /* as the agent wrote them: not to be trusted to
+                                                 * end */
         uint64_t lost_written[LS_NLOSSES];      /* losses that are in the trace */
         int exited;                             /* the program has ended */
         int stopping;                           /* somebody has asked for the end */
@@ -123,7 +132,8 @@ struct ls_session {
         uint64_t exited_ns;                     /* when it was */
         int said_who_is_left;
         int exit_status;                        /* as a shell gives it; valid when exited */
-        int write_error;                        /* first -errno of the trace, 0 = none; -EOWNERDEAD: the writer has died */
+        int write_error;                        /* first -errno of the trace, 0 = none; -EOWNERDEAD:
+                                                 * the writer has died */
         uint64_t start_ns, end_ns;              /* CLOCK_MONOTONIC; end: of the recording */
         uint64_t status_samples, status_ns;     /* at the last status line */
         uint64_t next_second_ns, next_minute_ns;

@@ -1,5 +1,6 @@
-/* Signals and stops: the recorder behaves as if it were the program that the shell started. Both are in one process
- * group, so the terminal's signals reach the program without us; what a process sends to us is passed on. */
+/* Signals and stops: the recorder behaves as if it were the program that the shell started. Both
+ * are in one process group, so the terminal's signals reach the program without us; what a process
+ * sends to us is passed on. */
 #include "record/signals.h"
 
 #include <errno.h>
@@ -67,7 +68,8 @@ static void continue_program(struct ls_session *s)
         }
 }
 
-/* The program was stopped by sig: stop in the same way, so that the shell sees what it would see without us. */
+/* The program was stopped by sig: stop in the same way, so that the shell sees what it would see
+ * without us. */
 static void stop_too(struct ls_session *s, int sig)
 {
         const struct timespec none = { 0, 0 };
@@ -82,7 +84,8 @@ static void stop_too(struct ls_session *s, int sig)
         sigemptyset(&set);
         sigaddset(&set, sig);
         while (sigtimedwait(&set, NULL, &none) == sig)
-                ;                       /* else the same stop, by the terminal, would be a second one */
+                ;                       /* else the same stop, by the terminal, would be a second
+                                         * one */
         kill(getpid(), sig);
         pthread_sigmask(SIG_UNBLOCK, &set, &old);       /* stops here */
         pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -109,7 +112,8 @@ static void pass_on(struct ls_session *s, const struct signalfd_siginfo *si)
 {
         union sigval value = { .sival_ptr = (void *)(uintptr_t)si->ssi_ptr };
 
-        /* Above 0: from the kernel, to the terminal's whole group. Ours: SIGPIPE and the like, by our own writes. */
+        /* Above 0: from the kernel, to the terminal's whole group. Ours: SIGPIPE and the like, by
+         * our own writes. */
         if (si->ssi_code > 0 || si->ssi_pid == (uint32_t)getpid() || s->exited)
                 return;
         if (ls_sentinel_has(s->sentinel, (int)si->ssi_signo))
@@ -140,7 +144,8 @@ void ls_signals_handle(struct ls_session *s)
         int came = 0;
 
         while (read(s->signal_fd, &si, sizeof(si)) == sizeof(si)) {
-                /* SIGCONT has reached us because we were stopped, which stop_too deals with, or runs already. */
+                /* SIGCONT has reached us because we were stopped, which stop_too deals with, or
+                 * runs already. */
                 if (si.ssi_signo == SIGCHLD || si.ssi_signo == SIGCONT)
                         continue;
                 if (si.ssi_signo == SIGUSR2 && s->flight.out_fd >= 0) {

@@ -1,6 +1,7 @@
-/* The command luasample stack: the stacks of a process as it is now, of its threads and of its suspended coroutines. Nothing is put
- * into the process: its threads are stopped for some milliseconds while its memory is read from outside. What is found becomes a
- * small trace, which luasample report --stacks shows. */
+/* The command luasample stack: the stacks of a process as it is now, of its threads and of its
+ * suspended coroutines. Nothing is put into the process: its threads are stopped for some
+ * milliseconds while its memory is read from outside. What is found becomes a small trace, which
+ * luasample report --stacks shows. */
 #include "record/commands.h"
 
 #include <errno.h>
@@ -56,11 +57,13 @@ struct stack {
         pid_t pid;                      /* of a core file: 0 */
         char name[32];
         struct ls_worker_core core;
-        int core_fd, maps_fd;           /* that file, and a memory file of its mappings; -1 = none */
+        int core_fd, maps_fd;           /* that file, and a memory file of its mappings; -1 =
+                                         * none */
         struct ls_lua_image image;
         struct ls_memory memory;
         int now_fd, answer_fd;          /* files: of now, and what the probe has answered */
-        struct ls_now *shared;          /* the reader writes it, who may be the process's by then: */
+        struct ls_now *shared;          /* the reader writes it, who may be the process's by
+                                         * then: */
         struct ls_now *now;             /* our own copy of what it said last */
         struct ls_stop stop;
         struct ls_workers *workers;
@@ -224,7 +227,8 @@ static void end_reader(struct stack *s)
         s->shared->error = 0;
 }
 
-/* The process that reads the memory has the rights of the one that it reads; of a core, nobody's. */
+/* The process that reads the memory has the rights of the one that it reads; of a core,
+ * nobody's. */
 static int start_reader(struct stack *s)
 {
         const struct ls_look_start first = { .shm_size = s->memory.size, .search_ns = SEARCH_NS,
@@ -388,7 +392,8 @@ static int copy_maps(struct stack *s)
         return err;
 }
 
-/* What the reader has put into the rings becomes a trace. It has read hostile memory: this process has no rights any more. */
+/* What the reader has put into the rings becomes a trace. It has read hostile memory: this process
+ * has no rights any more. */
 static int write_trace(void *ctx)
 {
         struct stack *s = ctx;

@@ -181,7 +181,8 @@ static void print_nothing(const struct ls_session *s, const struct ls_sums *sums
         }
 }
 
-/* CPU time of the program that no tick could stand for. A little is always spent before the VM is there. */
+/* CPU time of the program that no tick could stand for. A little is always spent before the VM is
+ * there. */
 #define UNSAMPLED_LEAST_NS UINT64_C(100000000)
 #define UNSAMPLED_SHARE    20           /* one part in so many of the program's CPU time */
 

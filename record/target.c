@@ -246,7 +246,8 @@ uint64_t ls_target_lost(const struct ls_target *t, enum ls_loss loss)
         }
 }
 
-/* CPU time of the threads that have had a ring, while they were sampled. The agent adds it up when sampling ends. */
+/* CPU time of the threads that have had a ring, while they were sampled. The agent adds it up when
+ * sampling ends. */
 static uint64_t ring_cpu(const struct ls_target *t, unsigned i)
 {
         const struct ls_ring *ring = ls_memory_ring(&t->memory, i);

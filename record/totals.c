@@ -142,7 +142,8 @@ static const char *engine_name(const struct ls_sums *sums)
         return !sums->vms_walk ? "hook" : sums->vms_walk < sums->vms ? "walk and hook" : "walk";
 }
 
-/* Of the first process with a VM: those of one program are mostly alike. It may end before the recording does. */
+/* Of the first process with a VM: those of one program are mostly alike. It may end before the
+ * recording does. */
 static void keep_runtime(struct ls_session *s, const struct ls_shm *shm)
 {
         if (s->has_runtime || atomic_load(&shm->agent_state) < LS_AGENT_SAMPLING)
@@ -172,8 +173,8 @@ static void put_loss(struct ls_session *s, unsigned loss, uint64_t n)
         s->lost_written[loss] = n;
 }
 
-/* A trace that has no end, or not yet, must not look as if nothing was lost. Notes wait for ls_totals_write: some
- * change all the time. */
+/* A trace that has no end, or not yet, must not look as if nothing was lost. Notes wait for
+ * ls_totals_write: some change all the time. */
 static void put_lost_ticks(struct ls_session *s, const struct ls_sums *sums)
 {
         for (unsigned i = 0; i < LS_NLOSSES; i++)

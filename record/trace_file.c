@@ -35,8 +35,8 @@ const char *ls_trace_file_name(const char *path)
         return is_stdout(path) ? "stdout" : path;
 }
 
-/* The program has our stdout, and so has what it starts: none of them may write into the trace, nor keep its reader from
- * seeing the end of it. */
+/* The program has our stdout, and so has what it starts: none of them may write into the trace, nor
+ * keep its reader from seeing the end of it. */
 static int take_stdout(void)
 {
         int fd = ls_fd_above_stdio(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)), other = STDERR_FILENO;
@@ -70,7 +70,8 @@ static int keep_old(const char *path)
         return -err;
 }
 
-/* A device or a pipe, which is there: nothing is made, and what has become a file meanwhile is not written. */
+/* A device or a pipe, which is there: nothing is made, and what has become a file meanwhile is not
+ * written. */
 static int open_special(const char *path)
 {
         struct stat st;

@@ -64,7 +64,8 @@ static int start(struct ls_watcher *w, const struct ls_memory *m, pid_t target)
         if (target)
                 ls_broker_target(w->broker, target);
         else
-                ls_broker_await(w->broker, START_MS);   /* the program is watched from its start, or a little later */
+                ls_broker_await(w->broker, START_MS);   /* the program is watched from its start, or
+                                                         * a little later */
         return 0;
 }
 

@@ -26,14 +26,15 @@ struct ls_watcher {
 int ls_watcher_start(struct ls_watcher *w, const struct ls_memory *m, pid_t target, uint64_t interval_ns);
 /* The program is this process, which has run nothing of its own yet. */
 void ls_watcher_target(struct ls_watcher *w, pid_t pid);
-/* Each second, while target is there: when that has become another user's, as daemons do that start as root, one with
- * the rights of that user takes its place; when its memory lies where target's is, another whose memory lies elsewhere.
- * take: makes room in the rings meanwhile. */
+/* Each second, while target is there: when that has become another user's, as daemons do that start
+ * as root, one with the rights of that user takes its place; when its memory lies where target's
+ * is, another whose memory lies elsewhere. take: makes room in the rings meanwhile. */
 void ls_watcher_follow(struct ls_watcher *w, const struct ls_memory *m, pid_t target, void (*take)(void *ctx), void *ctx);
-/* It has been told that the recording is over, or the program, by the memory that it shares with us. Does not wait. */
+/* It has been told that the recording is over, or the program, by the memory that it shares with
+ * us. Does not wait. */
 void ls_watcher_told(struct ls_watcher *w);
-/* Waits until it has sent what it has, half a second from when it was told at most. Returns the CPU time that it used, in
- * ns. */
+/* Waits until it has sent what it has, half a second from when it was told at most. Returns the CPU
+ * time that it used, in ns. */
 uint64_t ls_watcher_stop(struct ls_watcher *w, void (*take)(void *ctx), void *ctx);
 /* The CPU time of it so far, in ns. */
 uint64_t ls_watcher_cpu_ns(const struct ls_watcher *w);

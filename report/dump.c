@@ -31,7 +31,8 @@ struct dump_ctx {
         uint64_t n;                     /* records so far */
 };
 
-/* One line: place, kind, fields. Strings are quoted, so that a script can split at spaces outside quotes. */
+/* One line: place, kind, fields. Strings are quoted, so that a script can split at spaces outside
+ * quotes. */
 static void put_text(FILE *out, uint64_t chunk, uint64_t offset, const char *kind, const struct ls_dump_field *fields,
                      unsigned n)
 {

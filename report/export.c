@@ -1,5 +1,5 @@
-/* luasample export, and report --format: gives the filtered samples to an exporter of formats/. Called by
- * report/report.c. */
+/* luasample export, and report --format: gives the filtered samples to an exporter of formats/.
+ * Called by report/report.c. */
 #include "report/export.h"
 
 #include "cli/command.h"

@@ -1,4 +1,5 @@
-/* The command luasample export: a trace in the format of another tool. The rest is report's (report/report.c). */
+/* The command luasample export: a trace in the format of another tool. The rest is report's
+ * (report/report.c). */
 #include "formats/export/export.h"
 #include "report/commands.h"
 #include "report/options/options.h"

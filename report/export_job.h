@@ -4,11 +4,13 @@
 
 #include "report/model/report.h"
 
-/* Keys of the sample as a whole become frames: before the root when they come first in --by, else after the leaf. */
+/* Keys of the sample as a whole become frames: before the root when they come first in --by, else
+ * after the leaf. */
 struct ls_export_tags {
         const char **texts;             /* from 1 */
         size_t n;
-        uint32_t base[2];               /* tag of group 0 of each level; 0 = this level is of frames */
+        uint32_t base[2];               /* tag of group 0 of each level; 0 = this level is of
+                                         * frames */
 };
 
 struct ls_export_job {

@@ -1,5 +1,5 @@
-/* The flat and split tables as lines of named columns: what report --json has in "rows", told for the exporters that write
- * tables (formats/export/csv.c). Called through report/export.c.
+/* The flat and split tables as lines of named columns: what report --json has in "rows", told for
+ * the exporters that write tables (formats/export/csv.c). Called through report/export.c.
  *
  * A second level has lines of its own, below that of their parent, whose name they repeat. */
 #include "report/export_table.h"
@@ -110,7 +110,8 @@ static void set_shares(struct table *t, uint64_t self, uint64_t whole, double n)
         set_share(t, MARGIN, ls_margin(share, n));
 }
 
-/* Hands over the columns that the table has, and empties them; as the head of the table without values. */
+/* Hands over the columns that the table has, and empties them; as the head of the table without
+ * values. */
 static int put_line(struct table *t, int head)
 {
         const char *names[N_COLUMNS], *values[N_COLUMNS];

@@ -1,5 +1,5 @@
-/* What zones, threads, VMs, coroutines, traces and VM states are called in exports: as --by shows them. Called by the
- * exporters, through report/export.c. */
+/* What zones, threads, VMs, coroutines, traces and VM states are called in exports: as --by shows
+ * them. Called by the exporters, through report/export.c. */
 #include "report/export_text.h"
 
 #include "formats/export/export.h"

@@ -1,4 +1,5 @@
-/* The command luasample merge: several recordings become one trace, which every other command reads. */
+/* The command luasample merge: several recordings become one trace, which every other command
+ * reads. */
 #include "cli/output.h"
 #include "formats/merge/merge.h"
 #include "formats/trace/reader.h"

@@ -1,5 +1,5 @@
-/* The command luasample report: reads a trace, filters it, and shows it through one view, or gives it to an exporter, as
- * luasample export does. */
+/* The command luasample report: reads a trace, filters it, and shows it through one view, or gives
+ * it to an exporter, as luasample export does. */
 #include "report/report.h"
 
 #include "formats/export/export.h"
@@ -30,7 +30,8 @@ static const struct ls_view *find_view(const struct ls_report_options *o)
         return NULL;                    /* --format */
 }
 
-/* Nothing left to show: an empty result of the right kind, and status 1 when it was the user's filters. */
+/* Nothing left to show: an empty result of the right kind, and status 1 when it was the user's
+ * filters. */
 static int show_nothing(const struct ls_report *r)
 {
         if (r->o->exporter) {
@@ -96,7 +97,8 @@ static int show(const struct ls_report *r, const struct ls_view *view)
 static int show_in(struct ls_report *r, const struct ls_view *view)
 {
         const struct ls_report_options *o = r->o;
-        const char *path = o->per_thread ? NULL : o->output;    /* those are several files, and not this one */
+        const char *path = o->per_thread ? NULL : o->output;    /* those are several files, and not
+                                                                 * this one */
         int use_pager = !o->no_pager && !o->json && !o->exporter && !o->html, end;
         struct ls_output out;
         int error = ls_output_open(&out, path, o->color, use_pager);

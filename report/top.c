@@ -1,8 +1,9 @@
-/* The command luasample top: a recording in a child process, luasample record, and the terminal browser on the trace while
- * it grows. Called by luasample.c.
+/* The command luasample top: a recording in a child process, luasample record, and the terminal
+ * browser on the trace while it grows. Called by luasample.c.
  *
- * The child is a session of its own, so that no key reaches the program, and what the program writes goes to --log or
- * nowhere. Its stderr comes to us in a pipe: record's own words are among it. */
+ * The child is a session of its own, so that no key reaches the program, and what the program
+ * writes goes to --log or nowhere. Its stderr comes to us in a pipe: record's own words are among
+ * it. */
 #include "report/commands.h"
 #include "formats/wire/clock.h"
 #include "report/options/options.h"
@@ -41,7 +42,8 @@ static const struct poptOption option_table[] = {
 struct top {
         const char **command;           /* of the program; ended by NULL; none with --pid */
         char *dir, *trace;              /* private; dir NULL = --output */
-        const char *events;             /* what is recorded for another time than that on a CPU to be shown; NULL = that */
+        const char *events;             /* what is recorded for another time than that on a CPU to
+                                         * be shown; NULL = that */
         pid_t recorder;
         int err_fd, log_fd;
         int ended, status;              /* as waitpid has it */
@@ -127,7 +129,8 @@ static const char **recorder_words(const struct top *s, int n_more, const char *
 
 static int signal_to_end(void)
 {
-        return raw.pid ? SIGINT : SIGTERM;      /* a program that runs anyway is let go; one that we started ends */
+        return raw.pid ? SIGINT : SIGTERM;      /* a program that runs anyway is let go; one that we
+                                                 * started ends */
 }
 
 static void become_recorder(const struct top *s, int err_fd, const char **words)
@@ -195,7 +198,8 @@ static void attend(void *ctx)
         char text[4096];
         ssize_t n;
 
-        for (int i = 0; i < 64 && s->err_fd >= 0; i++) {        /* who writes without end shall not hold us */
+        for (int i = 0; i < 64 && s->err_fd >= 0; i++) {        /* who writes without end shall not
+                                                                 * hold us */
                 n = read(s->err_fd, text, sizeof(text));
                 if (n < 0)
                         break;          /* nothing more for now */
@@ -327,7 +331,8 @@ static int open_log(struct top *s)
         if (!raw.log)
                 return 0;
         s->log_fd = open(raw.log, O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC);
-        if (s->log_fd < 0 && errno == ENOENT)           /* never through a link that leads nowhere */
+        if (s->log_fd < 0 && errno == ENOENT)           /* never through a link that leads
+                                                         * nowhere */
                 s->log_fd = open(raw.log, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
         if (s->log_fd >= 0)
                 return 0;

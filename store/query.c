@@ -283,7 +283,8 @@ static int merge_all(const char *command, struct pieces *p, int *ret_fd, unsigne
         return r;
 }
 
-/* Where the time is in the trace. Of several boots no clock fits all: then whole chunks are shown. */
+/* Where the time is in the trace. Of several boots no clock fits all: then whole chunks are
+ * shown. */
 static void find_cut(struct ls_range *range, uint64_t from_ms, uint64_t to_ms, unsigned boots)
 {
         char path[64];

@@ -1,4 +1,5 @@
-/* Opens the store, lists, commits and removes chunks: see store.h. Nothing in it is opened through a symbolic link. */
+/* Opens the store, lists, commits and removes chunks: see store.h. Nothing in it is opened through
+ * a symbolic link. */
 #include "store/store.h"
 
 #include <dirent.h>
@@ -443,7 +444,8 @@ int ls_store_commit(const struct ls_store *s, int from_fd, const char *name, str
         error = -EEXIST;
         for (unsigned i = 0; error == -EEXIST && i < SAME_MS; i++) {
                 error = renameat2(from_fd, name, day, c->name, RENAME_NOREPLACE) == 0 ? 0 : -errno;
-                if (error == -EEXIST) {         /* one of the same ms is there: the name tells them apart */
+                if (error == -EEXIST) {         /* one of the same ms is there: the name tells them
+                                                 * apart */
                         c->end_ms++;
                         ls_chunk_name(c);
                 }

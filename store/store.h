@@ -43,25 +43,28 @@ struct ls_chunks {
 
 enum ls_store_mode { LS_STORE_READ, LS_STORE_WRITE };
 
-/* Opens path; WRITE makes it when it is not there or empty, and locks it. Returns 0, or -errno after a line. */
+/* Opens path; WRITE makes it when it is not there or empty, and locks it. Returns 0, or -errno
+ * after a line. */
 int ls_store_open(struct ls_store *s, const char *path, enum ls_store_mode mode);
 void ls_store_close(struct ls_store *s);
 
-/* The chunks of a service, NULL = of all, that overlap the time, in the order of service and time. Returns 0 or -errno. */
+/* The chunks of a service, NULL = of all, that overlap the time, in the order of service and time.
+ * Returns 0 or -errno. */
 int ls_store_list(const struct ls_store *s, const char *service, uint64_t from_ms, uint64_t to_ms, struct ls_chunks *ret);
 void ls_chunks_done(struct ls_chunks *c);
 /* For reading, never through a link. Returns the descriptor or -errno. */
 int ls_store_open_chunk(const struct ls_store *s, const struct ls_chunk *c);
 int ls_store_remove(const struct ls_store *s, const struct ls_chunk *c);
 
-/* Gives the chunk a second name in kept/NAME, which nothing removes. Returns 0 or -errno; -EDQUOT: LS_STORE_KEPT times are kept. */
+/* Gives the chunk a second name in kept/NAME, which nothing removes. Returns 0 or -errno; -EDQUOT:
+ * LS_STORE_KEPT times are kept. */
 int ls_store_keep(const struct ls_store *s, const struct ls_chunk *c, const char *name);
 /* A new file of kept/NAME, to be written. Returns the descriptor or -errno, as above. */
 int ls_store_keep_file(const struct ls_store *s, const char *name, const char *file);
 #define LS_STORE_KEPT 100u
 
-/* Puts the file name of the directory from_fd, which nobody writes any more, into the store, on the disk when it returns.
- * Returns 0 or -errno: then it is where it was. */
+/* Puts the file name of the directory from_fd, which nobody writes any more, into the store, on the
+ * disk when it returns. Returns 0 or -errno: then it is where it was. */
 int ls_store_commit(const struct ls_store *s, int from_fd, const char *name, struct ls_chunk *c);
 
 /* Names and times. Returns 0, or -EINVAL: not a name of ours. */
@@ -69,25 +72,28 @@ int ls_chunk_parse(const char *day, const char *name, struct ls_chunk *ret);
 void ls_chunk_name(struct ls_chunk *c);         /* day and name, of the times, pid and level */
 
 /* tier.c: chunks of a time that is over are merged. */
-struct ls_window {                      /* of a service: what begins in [begin, end) and is below level becomes a chunk of level */
+struct ls_window {                      /* of a service: what begins in [begin, end) and is below
+                                         * level becomes a chunk of level */
         char service[LS_STORE_SERVICE];
         uint64_t begin_ms, end_ms;
         uint32_t level;
 };
-/* Takes away those whose samples are in a merged chunk that is there, too; *ret_hidden gets them, NULL = nobody asks.
- * Returns 0, or -1: no memory. */
+/* Takes away those whose samples are in a merged chunk that is there, too; *ret_hidden gets them,
+ * NULL = nobody asks. Returns 0, or -1: no memory. */
 int ls_store_hide(struct ls_chunks *all, struct ls_chunks *ret_hidden);
-/* The level that a chunk must have so that no merged one hides it: it came when its time had been merged. */
+/* The level that a chunk must have so that no merged one hides it: it came when its time had been
+ * merged. */
 uint32_t ls_store_level(const struct ls_chunks *all, const struct ls_chunk *c);
 int ls_window_has(const struct ls_window *w, const struct ls_chunk *c);
-/* The first window of length_ms that ended before before_ms, is not skipped, and has something to merge. Returns 1 when there
- * is one. */
+/* The first window of length_ms that ended before before_ms, is not skipped, and has something to
+ * merge. Returns 1 when there is one. */
 int ls_window_find(const struct ls_chunks *all, uint32_t level, uint64_t length_ms, uint64_t before_ms,
                    int (*skip)(void *ctx, const struct ls_window *w), void *ctx, struct ls_window *ret);
 
 #define LS_STORE_MERGING "merging"      /* in incoming: what is being merged */
-/* Merges what a window has into LS_STORE_MERGING, which is on the disk then. For a process of its own, since it reads
- * traces; nothing else is changed. Returns 0 or -errno: a chunk is damaged, of another boot, or cannot be added up. */
+/* Merges what a window has into LS_STORE_MERGING, which is on the disk then. For a process of its
+ * own, since it reads traces; nothing else is changed. Returns 0 or -errno: a chunk is damaged, of
+ * another boot, or cannot be added up. */
 int ls_window_merge(const struct ls_store *s, const struct ls_window *w);
 
 struct ls_store_limits {

@@ -1,6 +1,7 @@
-/* Chunks of a time that is over become one: see store.h. A merged chunk stands for a window [begin, end) of its service: all
- * chunks of lower levels that begin in it are in it, and hidden where they are still there. So it may be committed first and they
- * be removed later, whatever happens in between. */
+/* Chunks of a time that is over become one: see store.h. A merged chunk stands for a window [begin,
+ * end) of its service: all chunks of lower levels that begin in it are in it, and hidden where they
+ * are still there. So it may be committed first and they be removed later, whatever happens in
+ * between. */
 #include "store/store.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* See flow.h. A trace counts how often it is entered, how often its loop runs, and how often it is left by each exit. A bytecode
- * is done as often as the part that it is in is entered, less the exits before it. An exit that goes on in a side trace is not
- * counted at the exit any more, but by that trace's entries. */
+/* See flow.h. A trace counts how often it is entered, how often its loop runs, and how often it is
+ * left by each exit. A bytecode is done as often as the part that it is in is entered, less the
+ * exits before it. An exit that goes on in a side trace is not counted at the exit any more, but by
+ * that trace's entries. */
 #include "formats/exact/flow.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@ struct trace {
         const struct ls_exact_event *events;
         const uint32_t *before;
         const uint16_t *head, *loop;
-        uint64_t *exits;                        /* nsnapshots + 1: the last one is of a stack that is too small, at the start */
+        uint64_t *exits;                        /* nsnapshots + 1: the last one is of a stack that
+                                                 * is too small, at the start */
         uint64_t entered, iterated;
 };
 
@@ -183,7 +185,8 @@ static uint64_t counter(const struct reading *r, uint32_t i)
         return i ? r->counters[i] : 0;
 }
 
-/* Entries, iterations and exits of a trace. Younger traces first: an exit that became one is counted there. */
+/* Entries, iterations and exits of a trace. Younger traces first: an exit that became one is
+ * counted there. */
 static void read_counters(struct reading *r, struct trace *t)
 {
         const struct ls_exact_trace *rec = t->rec;
@@ -239,8 +242,8 @@ static void add(struct reading *r, const struct ls_exact_event *event, uint64_t 
         r->flow->compiled += event->pos ? times : 0;
 }
 
-/* Events of a part of the trace that is begun so often, with the exits [from, to). Returns how often the part is done to its
- * end. */
+/* Events of a part of the trace that is begun so often, with the exits [from, to). Returns how
+ * often the part is done to its end. */
 static uint64_t add_part(struct reading *r, const struct trace *t, uint32_t n, uint64_t begun, uint32_t from, uint32_t to)
 {
         uint64_t left = 0, *leave = calloc(n + (size_t)1, sizeof *leave);

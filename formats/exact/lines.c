@@ -1,5 +1,6 @@
-/* See lines.h. A function is a graph: what comes into an instruction by all its edges is how often it is executed, and so much goes
- * out of it, but for what an error ends. Edges that are alone in such an equation are known, and then others are. */
+/* See lines.h. A function is a graph: what comes into an instruction by all its edges is how often
+ * it is executed, and so much goes out of it, but for what an error ends. Edges that are alone in
+ * such an equation are known, and then others are. */
 #include "formats/exact/lines.h"
 
 #include <errno.h>
@@ -28,7 +29,8 @@ struct graph {
         struct equation *equations;     /* 2 * i: into instruction i; 2 * i + 1: out of it */
         uint32_t *ready;                /* equations with one unknown edge */
         uint32_t n_ready;
-        uint8_t *part;                  /* 1 = the instruction can be reached, and is none that another one does */
+        uint8_t *part;                  /* 1 = the instruction can be reached, and is none that
+                                         * another one does */
 };
 
 static int op_at(const struct graph *g, uint32_t i)
@@ -56,8 +58,8 @@ static int64_t target(const struct graph *g, uint32_t i)
         return i < g->n ? (int64_t)i + 1 + (int64_t)(g->p->code[i] >> 16) - 0x8000 : -1;
 }
 
-/* Edges out of an instruction: three at most. Compiled variants have no target, and go where those do that they stand for, which
- * nobody knows: they have fewer. */
+/* Edges out of an instruction: three at most. Compiled variants have no target, and go where those
+ * do that they stand for, which nobody knows: they have fewer. */
 static void add_edges_of(struct graph *g, uint32_t i)
 {
         int op = op_at(g, i);
@@ -65,7 +67,8 @@ static void add_edges_of(struct graph *g, uint32_t i)
         if (is_comparison(g, i)) {
                 add_edge(g, i, (int64_t)i + 2);
                 add_edge(g, i, target(g, i + 1));
-        } else if (op == ITERN) {       /* does the ITERL that follows, unless it turns out to be an ITERC */
+        } else if (op == ITERN) {       /* does the ITERL that follows, unless it turns out to be an
+                                         * ITERC */
                 add_edge(g, i, (int64_t)i + 1);
                 add_edge(g, i, (int64_t)i + 2);
                 add_edge(g, i, target(g, i + 1));
@@ -265,7 +268,8 @@ int ls_exact_lines(const struct ls_flow_proto *p, struct ls_exact_line **ret, si
 
         g.edges = malloc(3 * n * sizeof(*g.edges));
         g.equations = calloc(2 * n, sizeof(*g.equations));
-        g.ready = malloc(5 * n * sizeof(*g.ready));     /* each equation once at first, and once by an edge */
+        g.ready = malloc(5 * n * sizeof(*g.ready));     /* each equation once at first, and once by
+                                                         * an edge */
         g.part = calloc(n, 1);
         if (lines && g.edges && g.equations && g.ready && g.part)
                 r = make(&g, lines, ret_n);

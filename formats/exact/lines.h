@@ -1,5 +1,5 @@
-/* How often each line of a function was entered, from how often each of its bytecodes was executed (flow.h). Read by
- * record/translate/exact.c. */
+/* How often each line of a function was entered, from how often each of its bytecodes was executed
+ * (flow.h). Read by record/translate/exact.c. */
 #ifndef LS_FORMATS_EXACT_LINES_H
 #define LS_FORMATS_EXACT_LINES_H
 
@@ -14,7 +14,8 @@ struct ls_exact_line {
         uint64_t instructions;          /* executed, of all that are in it */
 };
 
-/* The lines of a prototype that could be executed, in ascending order, freed by the caller. Returns 0 or -ENOMEM. */
+/* The lines of a prototype that could be executed, in ascending order, freed by the caller. Returns
+ * 0 or -ENOMEM. */
 int ls_exact_lines(const struct ls_flow_proto *p, struct ls_exact_line **ret, size_t *ret_n);
 
 #endif

@@ -1,14 +1,15 @@
 /* Exporter "callgrind": the call graph for kcachegrind and callgrind_annotate.
  *
- * Under recursion one sample must not count twice. The readers take the inclusive cost of a function to be the sum of
- * the costs of the calls to it. So each sample is charged, for each function in its stack, to the one call by which
- * the function was entered first. Calls that are then left without any cost are not written: they would make cycles, in
- * which kcachegrind gives up on inclusive costs; only calls of a function to itself are shown, with no cost. A function
- * that is called and is also the root of stacks gets a call from "[root]", so that its sum is whole.
+ * Under recursion one sample must not count twice. The readers take the inclusive cost of a
+ * function to be the sum of the costs of the calls to it. So each sample is charged, for each
+ * function in its stack, to the one call by which the function was entered first. Calls that are
+ * then left without any cost are not written: they would make cycles, in which kcachegrind gives up
+ * on inclusive costs; only calls of a function to itself are shown, with no cost. A function that
+ * is called and is also the root of stacks gets a call from "[root]", so that its sum is whole.
  *
- * Functions of machine code have the object file that they are in: builtins the Lua runtime's. Lua's own are in "Lua". A
- * part holds one thread; it is a file of its own, as callgrind writes it, since callgrind_annotate reads only the first
- * part of a file. */
+ * Functions of machine code have the object file that they are in: builtins the Lua runtime's.
+ * Lua's own are in "Lua". A part holds one thread; it is a file of its own, as callgrind writes it,
+ * since callgrind_annotate reads only the first part of a file. */
 #include "formats/export/calltree.h"
 #include "formats/escape.h"
 #include "formats/export/export.h"
@@ -27,7 +28,8 @@ struct cost {                           /* self cost of a line of a function */
 struct edge {                           /* calls from a line of a function to another function */
         uint32_t caller, line, callee;
         uint64_t ticks;                 /* inclusive cost charged to this call */
-        uint64_t seen;                  /* ticks during which the call was on the stack, recursion too */
+        uint64_t seen;                  /* ticks during which the call was on the stack, recursion
+                                         * too */
 };
 
 struct graph {
@@ -36,10 +38,12 @@ struct graph {
         struct cost *costs;
         struct edge *edges;
         size_t n_costs, n_edges;
-        uint32_t *object;               /* [n_mappings] the first mapping of the same file; 0 = the runtime's file */
+        uint32_t *object;               /* [n_mappings] the first mapping of the same file; 0 = the
+                                         * runtime's file */
         uint64_t samples, us;           /* sums of what was written */
         uint8_t *fl_named, *fn_named, *ob_named;        /* names that were written already */
-        uint8_t *has_line;              /* [n_sources] a line of it has cost, or was written without */
+        uint8_t *has_line;              /* [n_sources] a line of it has cost, or was written
+                                         * without */
         uint32_t last_line;
         int has_last;
 };
@@ -104,7 +108,8 @@ static int sum_cells(struct graph *g, uint64_t **ret_self)
         return 0;
 }
 
-/* Ticks that each call is charged with, by the stack it leads to: those of a function's first entry, else 0. */
+/* Ticks that each call is charged with, by the stack it leads to: those of a function's first
+ * entry, else 0. */
 static int charge_entries(const struct ls_profile *p, const uint64_t *totals, uint64_t *charged)
 {
         uint32_t *first = calloc((size_t)p->n_stacks + 1, sizeof(*first));
@@ -222,7 +227,8 @@ static void put_name(FILE *out, const char *name)
         fprintf(out, " %s", name[strspn(name, " ")] ? name : "[no name]");
 }
 
-/* "fl=(3) /path/app.lua" the first time, then "fl=(3)". All that is no Lua source is in the file "???". */
+/* "fl=(3) /path/app.lua" the first time, then "fl=(3)". All that is no Lua source is in the file
+ * "???". */
 static void put_file(FILE *out, struct graph *g, const char *key, uint32_t function)
 {
         const struct ls_profile *p = g->p;
@@ -241,7 +247,8 @@ static void put_file(FILE *out, struct graph *g, const char *key, uint32_t funct
         fputc('\n', out);
 }
 
-/* "ob=(2) /usr/lib/lpeg.so" the first time, then "ob=(2)". Files of one path have one number: they are mapped in pieces. */
+/* "ob=(2) /usr/lib/lpeg.so" the first time, then "ob=(2)". Files of one path have one number: they
+ * are mapped in pieces. */
 static void put_object(FILE *out, struct graph *g, const char *key, uint32_t function)
 {
         const struct ls_profile *p = g->p;
@@ -270,7 +277,8 @@ static void put_function(FILE *out, struct graph *g, const char *key, uint32_t f
         fputc('\n', out);
 }
 
-/* A position and its costs; the position as the distance to the one before, where that is shorter. */
+/* A position and its costs; the position as the distance to the one before, where that is
+ * shorter. */
 static void put_cost(FILE *out, struct graph *g, uint32_t line, uint64_t ticks, int is_self)
 {
         uint64_t us = (uint64_t)((unsigned __int128)ticks * g->in->interval_ns / 1000);
@@ -305,8 +313,9 @@ static uint32_t source_of(const struct ls_profile *p, uint32_t function)
         return function < p->n_functions ? p->functions[function].source : 0;
 }
 
-/* Its lines. callgrind_annotate leaves out line 0, which stands for no line, and warns when a source file has no other, as
- * that of a script which only calls: then one without cost is there. */
+/* Its lines. callgrind_annotate leaves out line 0, which stands for no line, and warns when a
+ * source file has no other, as that of a script which only calls: then one without cost is
+ * there. */
 static void put_self(FILE *out, struct graph *g, uint32_t function, size_t *cost)
 {
         uint32_t source = source_of(g->p, function), line = first_line(g->p, function);

@@ -1,8 +1,8 @@
-/* A call tree: stacks merged by what their frames are shown as. Used by the tree view of report/ and by the collapsed
- * exporter.
+/* A call tree: stacks merged by what their frames are shown as. Used by the tree view of report/
+ * and by the collapsed exporter.
  *
- * Built breadth first without hashing: a node keeps the list of the stacks that were merged into it; their next frames
- * are sorted by label, and each run of equal labels is a child. */
+ * Built breadth first without hashing: a node keeps the list of the stacks that were merged into
+ * it; their next frames are sorted by label, and each run of equal labels is a child. */
 #include "formats/export/calltree.h"
 
 #include <errno.h>
@@ -12,8 +12,10 @@
 struct member {                         /* one stack merged into a node */
         uint32_t label;                 /* of its frame in this node */
         uint32_t at;                    /* the stack whose leaf is that frame */
-        uint64_t ticks;                 /* self (root first), or what the stack it came from had (inverse) */
-        uint64_t total;                 /* with all that it called (root first); the same as ticks (inverse) */
+        uint64_t ticks;                 /* self (root first), or what the stack it came from had
+                                         * (inverse) */
+        uint64_t total;                 /* with all that it called (root first); the same as ticks
+                                         * (inverse) */
 };
 
 struct builder {
@@ -72,8 +74,9 @@ int ls_label_totals(const struct ls_profile *p, const uint64_t *totals, const ui
         uint32_t at;
         int r = on_path ? link_children(p, totals, &first, &next) : -ENOMEM;
 
-        /* Depth first, without recursion: down to the first child, else to the next sibling, else up. first[] is used
-         * up on the way. on_path counts how often a label is between the root and here. */
+        /* Depth first, without recursion: down to the first child, else to the next sibling, else
+         * up. first[] is used up on the way. on_path counts how often a label is between the root
+         * and here. */
         for (at = 0; !r;) {
                 uint32_t child = first[at];
 
@@ -193,7 +196,8 @@ static int add_node(struct builder *b, uint32_t parent, const struct run *run, c
         return 0;
 }
 
-/* Keeps the members of a node for its own expansion. The list is a queue: what was expanded is dropped now and then. */
+/* Keeps the members of a node for its own expansion. The list is a queue: what was expanded is
+ * dropped now and then. */
 static int queue_members(struct builder *b, const struct member *m, size_t n)
 {
         int r;

@@ -1,13 +1,14 @@
-/* Exporter "chrome": Trace Event JSON. The same samples twice: as samples with stackFrames, which speedscope and
- * chrome://tracing add up, and as slices, from which chrome://tracing and Perfetto draw a chart. Zones, regions and labels
- * are asynchronous slices: a slice of a function goes on when a label changes, and so cannot have it. Marks are instants,
- * the program's counters are counter events.
+/* Exporter "chrome": Trace Event JSON. The same samples twice: as samples with stackFrames, which
+ * speedscope and chrome://tracing add up, and as slices, from which chrome://tracing and Perfetto
+ * draw a chart. Zones, regions and labels are asynchronous slices: a slice of a function goes on
+ * when a label changes, and so cannot have it. Marks are instants, the program's counters are
+ * counter events.
  *
- * A reader takes a sample to last until the next one of its thread. So where a thread did not run, and at its end, there
- * is a sample of stack frame 0, "[idle]".
+ * A reader takes a sample to last until the next one of its thread. So where a thread did not run,
+ * and at its end, there is a sample of stack frame 0, "[idle]".
  *
- * speedscope recurses into its call tree, whether made from samples or from slices, so that it fails on stacks of some
- * thousands of frames. They are whole here, for the other readers. */
+ * speedscope recurses into its call tree, whether made from samples or from slices, so that it
+ * fails on stacks of some thousands of frames. They are whole here, for the other readers. */
 #include "formats/escape.h"
 #include "formats/json.h"
 #include "formats/export/timeline.h"
@@ -58,7 +59,8 @@ static void put_metadata(struct chrome *x, const char *what, uint32_t pid, const
         ls_js_close(&x->j, '}');
 }
 
-/* Names of the processes and of the threads that have samples; of process 0 too, so that the list is never empty. */
+/* Names of the processes and of the threads that have samples; of process 0 too, so that the list
+ * is never empty. */
 static int put_names(struct chrome *x)
 {
         const struct ls_profile *p = x->t->p;
@@ -204,8 +206,8 @@ static int change_zone(struct chrome *x, uint32_t thread, uint32_t zone, uint32_
         return r;
 }
 
-/* Ends the slices of a thread that are not in the path of node, at ns. The outer ones are written first: of two with the
- * same times readers take the first to be the outer one. */
+/* Ends the slices of a thread that are not in the path of node, at ns. The outer ones are written
+ * first: of two with the same times readers take the first to be the outer one. */
 static void end_slices(struct chrome *x, uint32_t thread, uint32_t node, uint64_t ns)
 {
         const struct ls_calltree_node *nodes = x->t->tree->nodes;

@@ -1,5 +1,5 @@
-/* Exporter "collapsed": one line per stack, root first, frames joined by ';', then its ticks. For flamegraph.pl,
- * speedscope, inferno. */
+/* Exporter "collapsed": one line per stack, root first, frames joined by ';', then its ticks. For
+ * flamegraph.pl, speedscope, inferno. */
 #include "formats/export/calltree.h"
 #include "formats/export/export.h"
 

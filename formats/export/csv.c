@@ -1,4 +1,5 @@
-/* Exporter "csv": a flat or split table with a line for each row, as RFC 4180 has it, for spreadsheets and data frames. */
+/* Exporter "csv": a flat or split table with a line for each row, as RFC 4180 has it, for
+ * spreadsheets and data frames. */
 #include "formats/escape.h"
 #include "formats/export/export.h"
 

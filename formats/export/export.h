@@ -1,5 +1,5 @@
-/* Exporters: a profile, filtered, in the format of another tool. One file and one row of the table for each. Called by
- * report/export.c. */
+/* Exporters: a profile, filtered, in the format of another tool. One file and one row of the table
+ * for each. Called by report/export.c. */
 #ifndef LS_FORMATS_EXPORT_EXPORT_H
 #define LS_FORMATS_EXPORT_EXPORT_H
 
@@ -14,8 +14,10 @@
 struct ls_export_cell {                 /* ticks of one stack, after all filters */
         uint64_t ticks;
         uint32_t stack;
-        uint32_t prefix, suffix;        /* tags: a frame above the roots, a frame below the leaf; 0 = none */
-        uint32_t trace;                 /* this and the rest: of the dims that the exporter asked for; else 0 */
+        uint32_t prefix, suffix;        /* tags: a frame above the roots, a frame below the leaf; 0
+                                         * = none */
+        uint32_t trace;                 /* this and the rest: of the dims that the exporter asked
+                                         * for; else 0 */
 #define LS_DIM(NAME, name, bits, KIND, key) LS_DIM_TYPE_##bits name;
 #include "formats/dims.def"
 #undef LS_DIM
@@ -30,12 +32,12 @@ static inline uint32_t ls_export_cell_id(const struct ls_export_cell *c, unsigne
         return c->trace;
 }
 
-/* Sample rows that pass the filters, as in struct ls_sample_block: wanted[i] says whether row i is. Rows of one thread
- * come in time order. Non-zero stops and is returned. */
+/* Sample rows that pass the filters, as in struct ls_sample_block: wanted[i] says whether row i is.
+ * Rows of one thread come in time order. Non-zero stops and is returned. */
 typedef int (*ls_export_rows_fn)(void *ctx, const struct ls_sample_block *block, const uint8_t *wanted);
 
-/* One line of a table: column i is called names[i], its text is values[i]; NULL = it has none here. The first line is the
- * head, without values. Non-zero stops and is returned. */
+/* One line of a table: column i is called names[i], its text is values[i]; NULL = it has none here.
+ * The first line is the head, without values. Non-zero stops and is returned. */
 typedef int (*ls_export_line_fn)(void *ctx, const char *const *names, const char *const *values, unsigned n);
 
 struct ls_export {
@@ -45,22 +47,26 @@ struct ls_export {
         size_t n_cells;
         uint64_t ticks;                 /* sum of all cells, and of all rows */
         const char *const *tags;        /* texts of prefix and suffix, from 1 */
-        const uint32_t *frame_of_location;      /* what a frame is shown as: [n_locations] -> number */
+        const uint32_t *frame_of_location;      /* what a frame is shown as: [n_locations] ->
+                                                 * number */
         const char *(*frame_text)(void *ctx, uint32_t frame);
         void *ctx;
         uint32_t n_frames;
         uint64_t interval_ns;
         const char *event;              /* what passed during a tick: "cpu" */
-        int exact;                      /* 1 = ticks are how often the event was counted, and no time */
+        int exact;                      /* 1 = ticks are how often the event was counted, and no
+                                         * time */
         uint64_t from_ns, to_ns;        /* what --time leaves, of CLOCK_MONOTONIC; 0 = open */
-        unsigned part;                  /* of LS_EXPORT_PARTS with --per-thread: number of the file; 0 = all threads */
+        unsigned part;                  /* of LS_EXPORT_PARTS with --per-thread: number of the file;
+                                         * 0 = all threads */
         uint32_t part_thread;           /* whose part it is */
-        /* What a zone (its path), thread, VM, coroutine, trace or VM state is called, by its one LS_DIM_*; NULL = none. For
-         * dims of the exporter only. */
+        /* What a zone (its path), thread, VM, coroutine, trace or VM state is called, by its one
+         * LS_DIM_*; NULL = none. For dims of the exporter only. */
         const char *(*dim_text)(const struct ls_export *in, unsigned dim, uint32_t id);
         /* Streams the rows; can be called again. columns: LS_COL_*. 0 or -errno. */
         int (*rows)(const struct ls_export *in, unsigned columns, ls_export_rows_fn fn, void *ctx);
-        /* Streams the lines of the table that report would show, all with the same columns. 0 or -errno. */
+        /* Streams the lines of the table that report would show, all with the same columns. 0 or
+         * -errno. */
         int (*table)(const struct ls_export *in, ls_export_line_fn fn, void *ctx);
         void *caller_ctx;               /* the caller's */
 };
@@ -75,12 +81,16 @@ struct ls_export {
 
 struct ls_exporter {
         const char *name;               /* --format NAME */
-        const char *suffix;             /* usual end of its file names: picks the format of export -o */
-        const char *prefix;             /* usual start, which picks it when no suffix does; NULL = none */
+        const char *suffix;             /* usual end of its file names: picks the format of export
+                                         * -o */
+        const char *prefix;             /* usual start, which picks it when no suffix does; NULL =
+                                         * none */
         const char *help;
         unsigned flags;                 /* LS_EXPORT_* */
-        unsigned dims;                  /* LS_DIM_* by which cells are told apart, or that dim_text is asked for */
-        int (*write)(FILE *out, const struct ls_export *in);    /* 0 or -errno; the caller checks out */
+        unsigned dims;                  /* LS_DIM_* by which cells are told apart, or that dim_text
+                                         * is asked for */
+        int (*write)(FILE *out, const struct ls_export *in);    /* 0 or -errno; the caller checks
+                                                                 * out */
 };
 
 #define LS_EXPORTER(ident, name) extern const struct ls_exporter ls_export_##ident;
@@ -90,11 +100,12 @@ struct ls_exporter {
 /* All exporters, ended by NULL. */
 extern const struct ls_exporter *const ls_exporters[];
 
-/* Whether value i of a counter is in the time that --time leaves, or holds when that begins; *ret_ns is when it begins
- * there. */
+/* Whether value i of a counter is in the time that --time leaves, or holds when that begins;
+ * *ret_ns is when it begins there. */
 int ls_export_has_count(const struct ls_export *in, const struct ls_counter_series *s, uint32_t i, uint64_t *ret_ns);
 
-/* The exporter whose files are named so: the longest suffix that fits, else a prefix; NULL = none. */
+/* The exporter whose files are named so: the longest suffix that fits, else a prefix; NULL =
+ * none. */
 const struct ls_exporter *ls_exporter_of_path(const char *path);
 
 #endif

@@ -1,8 +1,9 @@
-/* Exporter "firefox": the processed format of the Firefox Profiler, which Perfetto reads too. Version 61 is the first with
- * all tables shared by the threads, as they are here; later ones change what luasample does not use, and the profiler
- * brings it up to date when it loads the file.
+/* Exporter "firefox": the processed format of the Firefox Profiler, which Perfetto reads too.
+ * Version 61 is the first with all tables shared by the threads, as they are here; later ones
+ * change what luasample does not use, and the profiler brings it up to date when it loads the file.
  *
- * A column is an array, so the samples of a thread are written several times over: they wait in a spool. */
+ * A column is an array, so the samples of a thread are written several times over: they wait in a
+ * spool. */
 #include "formats/export/firefox.h"
 
 #include <errno.h>

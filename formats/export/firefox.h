@@ -1,5 +1,5 @@
-/* The inside of exporter "firefox": firefox.c reads the samples and writes threads, firefox_meta.c writes
- * meta, firefox_tables.c numbers and writes the tables that threads share. */
+/* The inside of exporter "firefox": firefox.c reads the samples and writes threads, firefox_meta.c
+ * writes meta, firefox_tables.c numbers and writes the tables that threads share. */
 #ifndef LS_FORMATS_EXPORT_FIREFOX_H
 #define LS_FORMATS_EXPORT_FIREFOX_H
 
@@ -7,17 +7,19 @@
 #include "formats/export/spool.h"
 #include "formats/export/timeline.h"
 
-/* Categories: one for each VM state, which the frame that ran has, and others for its callers. The first is the grey one
- * that the format asks for. */
+/* Categories: one for each VM state, which the frame that ran has, and others for its callers. The
+ * first is the grey one that the format asks for. */
 enum { LS_FX_OTHER, LS_FX_VMSTATES, LS_FX_LUA = LS_FX_VMSTATES + LS_NVMSTATES, LS_FX_NATIVE, LS_FX_CATEGORIES };
 
 #define LS_FX_CALLER 0xffu              /* in place of a VM state: the frame called another */
 
 enum { LS_FX_MARKER_ZONE, LS_FX_MARKER_REGION, LS_FX_MARKER_LABEL, LS_FX_MARKER_MARK };
 
-struct ls_fx_row { uint32_t id; uint8_t vmstate; };     /* of the frame table, a location; of the stack table, a stack */
+struct ls_fx_row { uint32_t id; uint8_t vmstate; };     /* of the frame table, a location; of the
+                                                         * stack table, a stack */
 
-struct ls_fx_numbers {                  /* rows of a table, by id: first that of a caller, then one for each VM state */
+struct ls_fx_numbers {                  /* rows of a table, by id: first that of a caller, then one
+                                         * for each VM state */
         uint8_t *caller, *vmstates;     /* [n] whether there is such a row; bits */
         uint32_t *first;                /* [n] number of its first row */
         struct ls_fx_row *rows;

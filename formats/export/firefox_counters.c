@@ -34,8 +34,8 @@ static uint32_t count_shown(const struct ls_fx *x, const struct ls_counter_serie
         return n;
 }
 
-/* Samples of a counter are changes, which the profiler adds up. Of its kinds only memory is a level: the others are
- * rates. So it draws these in bytes. */
+/* Samples of a counter are changes, which the profiler adds up. Of its kinds only memory is a
+ * level: the others are rates. So it draws these in bytes. */
 void ls_fx_put_counters(struct ls_fx *x)
 {
         if (x->p->n_counters <= 1)

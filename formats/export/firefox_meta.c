@@ -1,5 +1,5 @@
-/* Member "meta" of a Firefox Profiler file: what version it is, categories, kinds of markers, facts of the recording. Called
- * by firefox.c. */
+/* Member "meta" of a Firefox Profiler file: what version it is, categories, kinds of markers, facts
+ * of the recording. Called by firefox.c. */
 #include "formats/export/firefox.h"
 
 #define GECKO_VERSION 29                /* of the format that this one was once made from */
@@ -152,7 +152,8 @@ void ls_fx_put_meta(struct ls_fx *x)
         ls_js_key_u64(j, "startTimeAsClockMonotonicNanosecondsSinceBoot", x->t->zero_ns);
         ls_js_key_u64(j, "profilingStartTime", 0);
         ls_js_key(j, "profilingEndTime");
-        ls_fx_put_ms(x, x->t->to_ns + x->t->in->interval_ns); /* a sample at the very end would be outside */
+        ls_fx_put_ms(x, x->t->to_ns + x->t->in->interval_ns); /* a sample at the very end would be
+                                                               * outside */
         ls_js_key_u64(j, "processType", 0);
         ls_js_key_u64(j, "stackwalk", 1);
         ls_js_key_bool(j, "debug", 0);

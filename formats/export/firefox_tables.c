@@ -1,7 +1,9 @@
-/* The tables of a Firefox Profiler file that its threads share: strings, sources, libraries, functions, frames, stacks.
+/* The tables of a Firefox Profiler file that its threads share: strings, sources, libraries,
+ * functions, frames, stacks.
  *
- * A frame is a location. The one that ran has the VM state of its sample as category, so a stack that was seen in two
- * states is there twice, and a third time when it called another; callers have a category by what they are. */
+ * A frame is a location. The one that ran has the VM state of its sample as category, so a stack
+ * that was seen in two states is there twice, and a third time when it called another; callers have
+ * a category by what they are. */
 #include "formats/export/firefox.h"
 #include "formats/escape.h"
 
@@ -31,7 +33,8 @@ static uint32_t source_of(const struct ls_fx *x, const struct ls_function *f)
         return f->kind == LS_FUNC_LUA ? x->source_number[f->source] : 0;
 }
 
-/* Strings stand in this order: functions, paths and names of sources, names of libraries, zones, regions, marks, labels. */
+/* Strings stand in this order: functions, paths and names of sources, names of libraries, zones,
+ * regions, marks, labels. */
 static uint32_t source_string(const struct ls_fx *x, uint32_t number)
 {
         return x->t->n_frames + 2 * (number - 1);
@@ -106,7 +109,8 @@ int ls_fx_number_stacks(struct ls_fx *x)
         for (uint32_t i = p->n_stacks; i-- > 1;)
                 if ((x->stacks.caller[i] || x->stacks.vmstates[i]) && p->stacks[i].parent)
                         x->stacks.caller[p->stacks[i].parent] = 1;
-        for (uint32_t i = 0; i < p->n_stacks; i++) {    /* stack 0, which is none, is shown as location 0 */
+        for (uint32_t i = 0; i < p->n_stacks; i++) {    /* stack 0, which is none, is shown as
+                                                         * location 0 */
                 x->frames.caller[p->stacks[i].location] |= x->stacks.caller[i];
                 x->frames.vmstates[p->stacks[i].location] |= x->stacks.vmstates[i];
         }
@@ -170,7 +174,8 @@ static void put_key_text(struct ls_fx *x, const char *key, struct ls_str text)
         ls_js_text(&x->j, text);
 }
 
-/* A build id as Breakpad writes it: its first 16 bytes as a GUID, whose first three fields are little-endian, and an age. */
+/* A build id as Breakpad writes it: its first 16 bytes as a GUID, whose first three fields are
+ * little-endian, and an age. */
 static void breakpad_id(struct ls_str id, char *text)
 {
         static const uint8_t order[16] = { 3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15 };
@@ -445,7 +450,8 @@ static void put_strings(struct ls_fx *x)
                 static const struct ls_str none = { "", 0 };
                 const struct ls_sample_label *l = x->used_labels[i] ? &x->p->sample_labels[i] : NULL;
 
-                ls_js_text(&x->j, l ? l->key : none);   /* a long one may be in any number of labels */
+                ls_js_text(&x->j, l ? l->key : none);   /* a long one may be in any number of
+                                                         * labels */
                 ls_js_text(&x->j, l ? l->value : none);
         }
         ls_js_close(&x->j, ']');

@@ -1,5 +1,6 @@
-/* Exporter "jsonl": a JSON object on a line for each row of samples, in the order of the file, for programs of one's own.
- * Streamed: what a frame, a zone, a thread looks like is made when it is first met. */
+/* Exporter "jsonl": a JSON object on a line for each row of samples, in the order of the file, for
+ * programs of one's own. Streamed: what a frame, a zone, a thread looks like is made when it is
+ * first met. */
 #include "formats/escape.h"
 #include "formats/export/export.h"
 #include "formats/json.h"
@@ -18,7 +19,8 @@ struct jsonl {
         char *made;
         size_t made_size;
         uint64_t start_ns;
-        char **frame;                   /* by location, and of leaves without a line by n_locations + function */
+        char **frame;                   /* by location, and of leaves without a line by n_locations
+                                         * + function */
         char *vmstate[LS_NVMSTATES];
         char **zone, **thread, **coroutine;     /* thread: its three members */
         char **label;                   /* an object */

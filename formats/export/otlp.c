@@ -69,7 +69,8 @@ struct otlp {
         /* Numbers in the dictionary by ours; 0 = not there yet. */
         uint32_t *mapping, *location, *function, *source, *stack;
         uint32_t *dim_attribute[N_DIMS], *thread_id;
-        uint32_t *label_key, *label_attribute;  /* string and attribute of each label of the program */
+        uint32_t *label_key, *label_attribute;  /* string and attribute of each label of the
+                                                 * program */
         int failed;                     /* -errno */
 };
 
@@ -138,7 +139,8 @@ static void make_string_value(struct otlp *s, const char *text)
         ls_proto_bytes(&s->value, VALUE_STRING, text, strlen(text));
 }
 
-/* A number that is 0 has to be there too: which of the kinds of value it is, is told by its presence. */
+/* A number that is 0 has to be there too: which of the kinds of value it is, is told by its
+ * presence. */
 static void make_int_value(struct otlp *s, uint64_t n)
 {
         ls_proto_tag(&s->value, VALUE_INT, LS_PROTO_VARINT);
@@ -278,7 +280,8 @@ static uint32_t stack_number(struct otlp *s, uint32_t stack)
 
         if (!stack || *number)
                 return stack ? *number : 0;
-        for (uint32_t at = stack; at; at = stacks[at].parent)   /* locations first: they use the same buffers */
+        for (uint32_t at = stack; at; at = stacks[at].parent)   /* locations first: they use the
+                                                                 * same buffers */
                 location_number(s, stacks[at].location);
         for (uint32_t at = stack; at; at = stacks[at].parent)
                 ls_buf_varint(&s->packed, location_number(s, stacks[at].location));
@@ -317,8 +320,8 @@ static int is_key_of(const struct otlp *s, uint32_t key)
         return key == s->thread_id_key;
 }
 
-/* The labels that the program gave, each under its own key, which a sample may have once only: the innermost's, and ours
- * before theirs. Returns how many. */
+/* The labels that the program gave, each under its own key, which a sample may have once only: the
+ * innermost's, and ours before theirs. Returns how many. */
 static unsigned label_attributes(struct otlp *s, uint32_t label, uint32_t numbers[LS_EXPORT_LABELS])
 {
         uint32_t keys[LS_EXPORT_LABELS];

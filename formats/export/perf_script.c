@@ -1,10 +1,12 @@
-/* Exporter "perf-script": text as `perf script` prints it, for FlameGraph's stackcollapse-perf.pl, speedscope, the Firefox
- * Profiler and others that read perf. The period of an event is the CPU time that it stands for, in ns.
+/* Exporter "perf-script": text as `perf script` prints it, for FlameGraph's stackcollapse-perf.pl,
+ * speedscope, the Firefox Profiler and others that read perf. The period of an event is the CPU
+ * time that it stands for, in ns.
  *
- * Readers that look at the times, as speedscope does, let an event last to the middle between it and its neighbours. So
- * an event of one tick has the middle of that tick as its time; a sample of more ticks is two events, in the middle of
- * its first tick and of its last; and where the thread did not run there are two events without a stack and with period
- * 0, half a tick after the last one and before the next. */
+ * Readers that look at the times, as speedscope does, let an event last to the middle between it
+ * and its neighbours. So an event of one tick has the middle of that tick as its time; a sample of
+ * more ticks is two events, in the middle of its first tick and of its last; and where the thread
+ * did not run there are two events without a stack and with period 0, half a tick after the last
+ * one and before the next. */
 #include "formats/escape.h"
 #include "formats/export/timeline.h"
 
@@ -81,8 +83,9 @@ static const char *frame_text(struct script *x, uint32_t frame)
         return x->frame[frame];
 }
 
-/* The kernel's names have 15 bytes; readers take time that grows with the square of a name's length. A name of one character
- * has two blanks after it: readers want two characters before the blank at which they split. */
+/* The kernel's names have 15 bytes; readers take time that grows with the square of a name's
+ * length. A name of one character has two blanks after it: readers want two characters before the
+ * blank at which they split. */
 static const char *head_text(struct script *x, uint32_t thread)
 {
         if (!x->head[thread]) {

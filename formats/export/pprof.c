@@ -1,10 +1,11 @@
 /* Exporter "pprof": profile.proto in gzip, for go tool pprof and what else reads it.
  *
- * It is written in one pass over the cells: a location, function, mapping or string becomes an element of the profile
- * when a sample first needs it, with the next number. Each frame is a location of its own with one line (speedscope
- * keeps only the last one), and Lua's frames lie in mapping 1, the runtime, which has all names: so no reader looks for
- * symbols. Nor have functions a system name: go tool pprof would take one that equals the name for a mangled one of C++,
- * and shorten it. */
+ * It is written in one pass over the cells: a location, function, mapping or string becomes an
+ * element of the profile when a sample first needs it, with the next number. Each frame is a
+ * location of its own with one line (speedscope keeps only the last one), and Lua's frames lie in
+ * mapping 1, the runtime, which has all names: so no reader looks for symbols. Nor have functions a
+ * system name: go tool pprof would take one that equals the name for a mangled one of C++, and
+ * shorten it. */
 #include "formats/escape.h"
 #include "formats/export/export.h"
 #include "formats/export/gzip.h"
@@ -252,7 +253,8 @@ static void put_type(struct pprof *s, uint32_t field, uint32_t type, uint32_t un
         put(s, field, &s->element);
 }
 
-/* When it was recorded, and how long, from the facts of the recording or its clocks; of it what --time leaves. */
+/* When it was recorded, and how long, from the facts of the recording or its clocks; of it what
+ * --time leaves. */
 static void add_times(struct pprof *s, struct ls_buf *b)
 {
         const struct ls_profile *p = s->p;

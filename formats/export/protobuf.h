@@ -1,8 +1,8 @@
-/* Writes protocol buffer messages, field by field. Used by exporters whose formats are messages. A message of another is
- * written into a buffer of its own first, since its length stands before it.
+/* Writes protocol buffer messages, field by field. Used by exporters whose formats are messages. A
+ * message of another is written into a buffer of its own first, since its length stands before it.
  *
- * By hand and not with protobuf-c: that wants a whole profile in memory as one tree of structs before it packs it, and
- * what is written here is four kinds of fields. */
+ * By hand and not with protobuf-c: that wants a whole profile in memory as one tree of structs
+ * before it packs it, and what is written here is four kinds of fields. */
 #ifndef LS_FORMATS_EXPORT_PROTOBUF_H
 #define LS_FORMATS_EXPORT_PROTOBUF_H
 
@@ -38,7 +38,8 @@ static inline void ls_proto_fixed64(struct ls_buf *b, uint32_t field, uint64_t v
         ls_buf_add(b, bytes, sizeof(bytes));
 }
 
-/* bytes, and strings, which must be UTF-8. Written when empty too: an element of a repeated field may be. */
+/* bytes, and strings, which must be UTF-8. Written when empty too: an element of a repeated field
+ * may be. */
 static inline void ls_proto_bytes(struct ls_buf *b, uint32_t field, const void *bytes, size_t n)
 {
         ls_proto_tag(b, field, LS_PROTO_BYTES);

@@ -1,8 +1,9 @@
-/* Exporter "speedscope": the JSON of speedscope.app. A profile for each thread, its stacks in time order with the CPU time
- * of each; speedscope sums them up itself ("Left Heavy"). Stacks that follow each other and are equal are one.
+/* Exporter "speedscope": the JSON of speedscope.app. A profile for each thread, its stacks in time
+ * order with the CPU time of each; speedscope sums them up itself ("Left Heavy"). Stacks that
+ * follow each other and are equal are one.
  *
- * speedscope recurses into its call tree and fails where browsers end that, somewhere below 5000 frames. So the middle of
- * deep stacks is left out. */
+ * speedscope recurses into its call tree and fails where browsers end that, somewhere below 5000
+ * frames. So the middle of deep stacks is left out. */
 #include "formats/json.h"
 #include "formats/export/spool.h"
 #include "formats/export/timeline.h"

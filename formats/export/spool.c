@@ -1,5 +1,5 @@
-/* Records of one size in several streams, in memory while they are few, else in a temporary file without a name. Used by
- * the exporters. */
+/* Records of one size in several streams, in memory while they are few, else in a temporary file
+ * without a name. Used by the exporters. */
 #include "formats/export/spool.h"
 
 #include <errno.h>

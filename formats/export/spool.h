@@ -1,5 +1,6 @@
-/* Records of one size in several streams: added in any order, read stream by stream. Full pieces go to a temporary file,
- * so memory does not grow with their number. Used by the exporters whose formats want each thread's samples together. */
+/* Records of one size in several streams: added in any order, read stream by stream. Full pieces go
+ * to a temporary file, so memory does not grow with their number. Used by the exporters whose
+ * formats want each thread's samples together. */
 #ifndef LS_FORMATS_EXPORT_SPOOL_H
 #define LS_FORMATS_EXPORT_SPOOL_H
 

@@ -1,4 +1,5 @@
-/* The samples that pass the filters, in time order. Used by the exporters speedscope, firefox, chrome and perf-script. */
+/* The samples that pass the filters, in time order. Used by the exporters speedscope, firefox,
+ * chrome and perf-script. */
 #include "formats/export/timeline.h"
 #include "formats/escape.h"
 

@@ -1,8 +1,9 @@
-/* Which IR instruction each byte of a trace's machine code comes from. LuaJIT assembles backwards, one IR instruction
- * after the other, so the code is in the order of the IR; its snapshots tell exact borders in both. Between two
- * borders the x86 instructions are aligned with the IR instructions that emit code by a monotone dynamic programme:
- * every unit gets an IR instruction, scored by how well it fits (score.c); leaving one out costs what its kind
- * makes unlikely. Called by map.c. */
+/* Which IR instruction each byte of a trace's machine code comes from. LuaJIT assembles backwards,
+ * one IR instruction after the other, so the code is in the order of the IR; its snapshots tell
+ * exact borders in both. Between two borders the x86 instructions are aligned with the IR
+ * instructions that emit code by a monotone dynamic programme: every unit gets an IR instruction,
+ * scored by how well it fits (score.c); leaving one out costs what its kind makes unlikely. Called
+ * by map.c. */
 #include "formats/jit/map.h"
 #include "formats/jit/trace.h"
 
@@ -21,7 +22,8 @@ struct region {
         struct jit_trace *t;
         const struct jit_unit *units;
         uint32_t nunits;
-        const uint16_t *refs;           /* what can be the origin, ascending; HEAD and TAIL among them */
+        const uint16_t *refs;           /* what can be the origin, ascending; HEAD and TAIL among
+                                         * them */
         uint32_t nrefs;
 };
 
@@ -46,8 +48,9 @@ static void interpolate(struct jit_trace *t, uint32_t start, uint32_t end, const
         }
 }
 
-/* The dynamic programme. best[j] = the best sum when the unit is given to refs[j]; from[i * nrefs + j] = where the unit
- * before it was then. skipped[j] = sum of the costs of skipping refs before j. */
+/* The dynamic programme. best[j] = the best sum when the unit is given to refs[j]; from[i * nrefs +
+ * j] = where the unit before it was then. skipped[j] = sum of the costs of skipping refs before
+ * j. */
 static void fill(const struct region *r, float *best, float *next, const float *skipped, uint16_t *from)
 {
         for (uint32_t j = 0; j < r->nrefs; j++)
@@ -140,7 +143,8 @@ static void add_border(struct border *b, uint32_t *n, uint32_t ref, uint32_t off
                 b[(*n)++] = (struct border){ ref, offset };
 }
 
-/* The borders that the trace tells, ascending in both; room for nsnapshots + 3. Returns how many. */
+/* The borders that the trace tells, ascending in both; room for nsnapshots + 3. Returns how
+ * many. */
 static uint32_t find_borders(const struct jit_trace *t, struct border *b)
 {
         const struct ls_rec_jittrace *h = t->head;
@@ -155,7 +159,8 @@ static uint32_t find_borders(const struct jit_trace *t, struct border *b)
                         add_border(b, &n, t->loop, h->mcode_loop);
                         loop = 0;
                 }
-                /* 0 = never reached; more than the code has been seen in traces whose end was patched. */
+                /* 0 = never reached; more than the code has been seen in traces whose end was
+                 * patched. */
                 if (s->mcofs && s->mcofs <= t->code_size && s->ref < h->nir)
                         add_border(b, &n, s->ref, s->mcofs);
         }
@@ -185,8 +190,8 @@ static uint32_t find_refs(const struct jit_trace *t, const struct border *b, uin
         return found;
 }
 
-/* In the first region and the loop's, all up to the end of the collector's check stands before the instructions,
- * unless it is an instruction of its own. */
+/* In the first region and the loop's, all up to the end of the collector's check stands before the
+ * instructions, unless it is an instruction of its own. */
 static uint32_t skip_gc_check(struct jit_trace *t, const struct jit_unit *u, uint32_t first, uint32_t end, uint32_t ref)
 {
         uint32_t behind = first;
@@ -256,8 +261,9 @@ static void count_jumps(const struct jit_trace *t, const struct jit_unit *all, u
         }
 }
 
-/* The share of guards that have exactly one exit jump, and of calling instructions that have a call, must be nearly
- * all. A load of a number that must be an integer has two jumps, for its type and its value. */
+/* The share of guards that have exactly one exit jump, and of calling instructions that have a
+ * call, must be nearly all. A load of a number that must be an integer has two jumps, for its type
+ * and its value. */
 static int check_fails(const struct jit_trace *t, const struct jit_unit *all, uint32_t nall)
 {
         uint32_t nir = t->head->nir, wanted = 0, right = 0;

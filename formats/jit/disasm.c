@@ -1,4 +1,5 @@
-/* The machine code of a trace as x86 instructions in the classes that align.c knows. The only user of capstone. */
+/* The machine code of a trace as x86 instructions in the classes that align.c knows. The only user
+ * of capstone. */
 #include "formats/jit/trace.h"
 
 #include <errno.h>
@@ -136,7 +137,8 @@ static struct jit_unit decode(const cs_insn *in, uint64_t address, uint32_t size
         if (is_conditional_jump(in)) {
                 uint64_t target = (uint64_t)u.imm - address;
 
-                /* the last guard of a loop is turned round when it can: it jumps to the loop, else leaves it */
+                /* the last guard of a loop is turned round when it can: it jumps to the loop, else
+                 * leaves it */
                 u.class = target < size && (!loop || target != loop) ? JIT_X_INNER : JIT_X_EXIT;
                 u.jump = u.class;
                 u.overflow = in->id == X86_INS_JO;
@@ -157,7 +159,8 @@ static struct jit_unit decode(const cs_insn *in, uint64_t address, uint32_t size
         return u;
 }
 
-/* All of the code; what is not understood becomes units of one byte. Returns how many units there are. */
+/* All of the code; what is not understood becomes units of one byte. Returns how many units there
+ * are. */
 static uint32_t run(csh handle, cs_insn *in, const uint8_t *code, uint32_t size, uint64_t address, uint32_t loop,
                     struct jit_unit *u, uint32_t *ret_unknown)
 {

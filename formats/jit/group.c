@@ -1,5 +1,6 @@
-/* Which x86 instructions LuaJIT's assembler always emits together: a call and its arguments, a compare and its jump,
- * the steps of loading a tagged value. They are aligned as one unit. Called by align.c. */
+/* Which x86 instructions LuaJIT's assembler always emits together: a call and its arguments, a
+ * compare and its jump, the steps of loading a tagged value. They are aligned as one unit. Called
+ * by align.c. */
 #include "formats/jit/trace.h"
 
 #define POINTER_SHIFT 17                /* the tag's bits: what is left of a turned value without them is its pointer */
@@ -64,8 +65,8 @@ int jit_is_reload(const struct jit_unit *u)
         return u->class == JIT_X_LEA && u->base == JIT_REG_DISPATCH;
 }
 
-/* Behind the call at i its result is moved and kept, and registers that it has spoilt are filled again. Not what the
- * next call's arguments are. */
+/* Behind the call at i its result is moved and kept, and registers that it has spoilt are filled
+ * again. Not what the next call's arguments are. */
 static void glue_reloads(struct jit_unit *u, uint32_t i, uint32_t n)
 {
         for (; i + 1 < n && !u[i + 1].glued; i++) {
@@ -92,8 +93,8 @@ static void glue_barrier(struct jit_unit *u, uint32_t i, uint32_t n)
                 u[i - 1].glued = 1;
 }
 
-/* A move whose register the next instruction changes: the copy is what that needs, or what it must not lose. A
- * constant that the next instruction wants in a register. */
+/* A move whose register the next instruction changes: the copy is what that needs, or what it must
+ * not lose. A constant that the next instruction wants in a register. */
 static void glue_move(struct jit_unit *u, uint32_t i, uint32_t n)
 {
         const struct jit_unit *next = &u[i + 1];
@@ -160,7 +161,8 @@ static void glue_compare(struct jit_unit *u, uint32_t i, uint32_t n)
                 u[i - 2].glued = 1;
 }
 
-/* The check whether the collector has work: compare with the threshold, jump over the call of the step, an exit. */
+/* The check whether the collector has work: compare with the threshold, jump over the call of the
+ * step, an exit. */
 static void mark_gc_check(struct jit_unit *u, uint32_t i, uint32_t n)
 {
         uint32_t k = i + 2;
@@ -193,7 +195,8 @@ static void glue_store(struct jit_unit *u, uint32_t i, uint32_t n)
                 u[i].glued = 1;
 }
 
-/* The hash of a key in a register, made from a string's own: the beginning of a search in a table. */
+/* The hash of a key in a register, made from a string's own: the beginning of a search in a
+ * table. */
 static void glue_hash(struct jit_unit *u, uint32_t i, uint32_t n)
 {
         static const uint8_t steps[] = { JIT_X_LOAD, JIT_X_BITS, JIT_X_LEA, JIT_X_SHIFT, JIT_X_ADD };
@@ -232,7 +235,8 @@ static void glue_spill(struct jit_unit *u, uint32_t i, uint32_t n)
                 u[i].glued = 1;
 }
 
-/* Loads of the Lua stack's base and of the coroutine, which stands before it in the global state. */
+/* Loads of the Lua stack's base and of the coroutine, which stands before it in the global
+ * state. */
 static void mark_state(struct jit_unit *u, uint32_t n)
 {
         int64_t base = 0;
@@ -271,7 +275,8 @@ void jit_mark(struct jit_unit *u, uint32_t n)
         }
 }
 
-/* The instruction that says most of a group: its call, its conversion, its first compare, its load, else the last. */
+/* The instruction that says most of a group: its call, its conversion, its first compare, its load,
+ * else the last. */
 static uint32_t speaker(const struct jit_unit *in, uint32_t first, uint32_t last)
 {
         uint32_t what;

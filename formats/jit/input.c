@@ -1,5 +1,5 @@
-/* Checks a JITTRACE record before anything in it is used: the only place that trusts no count. Called by whoever reads
- * records, before ls_jit_map_new. */
+/* Checks a JITTRACE record before anything in it is used: the only place that trusts no count.
+ * Called by whoever reads records, before ls_jit_map_new. */
 
 #include "formats/jit/input.h"
 

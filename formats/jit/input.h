@@ -19,7 +19,8 @@ struct ls_jit_input {
         const uint8_t *code;
 };
 
-/* Checks a record's body of len bytes, aligned to 8. 0, or -EINVAL: it is not what the head says. */
+/* Checks a record's body of len bytes, aligned to 8. 0, or -EINVAL: it is not what the head
+ * says. */
 int ls_jit_input_parse(const void *blob, size_t len, struct ls_jit_input *ret);
 
 #endif

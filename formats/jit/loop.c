@@ -1,8 +1,9 @@
-/* The second half of a loop's trace is a copy of the first, made instruction by instruction when the loop was
- * optimised: what does not change in the loop is left out, the rest goes through LuaJIT's folding again and may come
- * out as something else, or not at all. Nothing tells which instruction a copy was made from, but their order is kept:
- * a dynamic programme over both halves finds out, by opcode, type, operands, and the bytecode that the snapshot before
- * each goes back to. A second round knows from the first what the operands were copied from. Called by map.c. */
+/* The second half of a loop's trace is a copy of the first, made instruction by instruction when
+ * the loop was optimised: what does not change in the loop is left out, the rest goes through
+ * LuaJIT's folding again and may come out as something else, or not at all. Nothing tells which
+ * instruction a copy was made from, but their order is kept: a dynamic programme over both halves
+ * finds out, by opcode, type, operands, and the bytecode that the snapshot before each goes back
+ * to. A second round knows from the first what the operands were copied from. Called by map.c. */
 #include "formats/jit/map.h"
 #include "formats/jit/trace.h"
 

@@ -1,7 +1,7 @@
-/* The map of a trace: from an offset in its machine code to functions and lines. align.c finds the IR instruction,
- * loop.c what it was copied from; the bytecodes that were recorded tell the rest. What is kept is small: the
- * events, the exits (for the side traces), and a list of the offsets where the event changes. Called by whoever reads
- * traces, and by tests/jit. */
+/* The map of a trace: from an offset in its machine code to functions and lines. align.c finds the
+ * IR instruction, loop.c what it was copied from; the bytecodes that were recorded tell the rest.
+ * What is kept is small: the events, the exits (for the side traces), and a list of the offsets
+ * where the event changes. Called by whoever reads traces, and by tests/jit. */
 #include "formats/jit/map.h"
 #include "formats/jit/trace.h"
 
@@ -14,8 +14,10 @@
 #define MAX_EVENTS (1u << 17)           /* that are kept; LuaJIT gives up long before */
 #define MAX_SEARCH 64                   /* events around a snapshot that are looked at for its own */
 
-struct event {                          /* a recorded bytecode, with its function's id (0 = not known) */
-        uint32_t outer;                 /* the last event before it of a lesser depth: its caller. NO_EVENT = none */
+struct event {                          /* a recorded bytecode, with its function's id (0 = not
+                                         * known) */
+        uint32_t outer;                 /* the last event before it of a lesser depth: its caller.
+                                         * NO_EVENT = none */
         uint32_t function, line, pos;
         uint16_t ref, depth;
 };
@@ -52,7 +54,8 @@ struct ls_jit_map {
 struct chain {
         struct below frames[MAX_BELOW];
         unsigned n;
-        uint32_t depth;                 /* of the last frame; only those of lesser depth may follow */
+        uint32_t depth;                 /* of the last frame; only those of lesser depth may
+                                         * follow */
         int bottom;                     /* the outermost one is there */
 };
 
@@ -65,8 +68,8 @@ static void chain_add(struct chain *c, uint32_t function, uint32_t line, uint32_
         c->bottom |= depth == 0;
 }
 
-/* The event at index and its callers, as far as their depth is less than the chain's. The header of a vararg function
- * (its bytecode 0) is no caller: the frame above it stands for both. */
+/* The event at index and its callers, as far as their depth is less than the chain's. The header of
+ * a vararg function (its bytecode 0) is no caller: the frame above it stands for both. */
 static void chain_events(const struct ls_jit_map *m, uint32_t index, struct chain *c)
 {
         for (uint32_t k = index; k != NO_EVENT && c->n < MAX_BELOW; k = m->events[k].outer) {
@@ -91,7 +94,8 @@ static void chain_below(const struct ls_jit_map *m, struct chain *c)
         }
 }
 
-/* Outermost first, to the caller; a frame of function 0 stands for an outermost one that is not known. */
+/* Outermost first, to the caller; a frame of function 0 stands for an outermost one that is not
+ * known. */
 static unsigned chain_give(const struct chain *c, struct ls_jit_frame *ret, unsigned room)
 {
         unsigned n = 0;
@@ -123,8 +127,8 @@ static uint32_t event_of(const struct ls_jit_map *m, uint32_t ref)
         return lo ? lo - 1 : m->nevents ? 0 : NO_EVENT;
 }
 
-/* The event that a reference belongs to: head to the first, tail to the last, the loop's own code to the last before
- * it. */
+/* The event that a reference belongs to: head to the first, tail to the last, the loop's own code
+ * to the last before it. */
 static uint32_t event_of_code(const struct ls_jit_map *m, uint32_t ref, uint32_t origin)
 {
         if (!m->nevents)
@@ -213,7 +217,8 @@ static uint32_t function_id(const struct ls_jit_input *in, uint32_t index)
         return index < in->head->nfunctions ? in->functions[index] : 0;
 }
 
-/* References that the recorder gave up again (it rolls back) belong to what was recorded after that. */
+/* References that the recorder gave up again (it rolls back) belong to what was recorded after
+ * that. */
 static int copy_events(struct ls_jit_map *m, const struct ls_jit_input *in)
 {
         uint32_t n = in->head->nevents < MAX_EVENTS ? in->head->nevents : MAX_EVENTS;
@@ -290,8 +295,8 @@ static int copy_exits(struct ls_jit_map *m, const struct ls_jit_input *in, const
         return 0;
 }
 
-/* What the parent has at the exit by which the trace leaves it: the trace's own frames replace those of their depth and
- * more. */
+/* What the parent has at the exit by which the trace leaves it: the trace's own frames replace
+ * those of their depth and more. */
 static int take_below(struct ls_jit_map *m, const struct ls_rec_jittrace *h, const struct ls_jit_map *parent)
 {
         struct chain c = { .depth = UINT32_MAX };
@@ -335,7 +340,8 @@ static int make_snapshot_spans(struct ls_jit_map *m, const struct ls_jit_input *
 {
         uint32_t n = in->head->nsnapshots;
 
-        /* A side trace that was given up at once has no bytecode of its own: all it has is its parent's frames. */
+        /* A side trace that was given up at once has no bytecode of its own: all it has is its
+         * parent's frames. */
         if (!(in->head->flags & LS_JITF_MAP) || m->is_root)
                 m->doubt |= LS_JIT_NO_EVENTS;
         m->spans = calloc(n + 1, sizeof(*m->spans));

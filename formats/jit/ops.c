@@ -1,5 +1,5 @@
-/* What is known of LuaJIT's IR instructions, by name: their numbers differ between versions, so they come from the
- * names of the VM that compiled the trace. Called by map.c. */
+/* What is known of LuaJIT's IR instructions, by name: their numbers differ between versions, so
+ * they come from the names of the VM that compiled the trace. Called by map.c. */
 #include "formats/jit/trace.h"
 
 #include <string.h>

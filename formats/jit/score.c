@@ -1,6 +1,6 @@
-/* How well a piece of machine code fits an IR instruction: what align.c's dynamic programme adds up. The figures
- * were set by hand and tried against what LuaJIT logs of itself (tests/jit); they only need to be right in their
- * order. */
+/* How well a piece of machine code fits an IR instruction: what align.c's dynamic programme adds
+ * up. The figures were set by hand and tried against what LuaJIT logs of itself (tests/jit); they
+ * only need to be right in their order. */
 #include "formats/jit/map.h"
 #include "formats/jit/trace.h"
 
@@ -10,7 +10,8 @@ enum {
         NOT_NUM = 2,
         IS_GUARD = 4,
         SAME = 8,                       /* its opcode is done by the unit's class of instruction */
-        FITS = 16,                      /* floating-point registers for numbers, others for others */
+        FITS = 16,                      /* floating-point registers for numbers, others for
+                                         * others */
         TO_XMM = 32,                    /* the unit writes a floating-point register */
         TO_SP = 64,
         TO_DX = 128,
@@ -93,8 +94,8 @@ static const struct rule rules[] = {
         { ON(COMPARE), 0, 0, 0, -2 },
 };
 
-/* What stands before the first instruction: the number of the trace is stored, room is made on the C stack, values are
- * taken over from the parent. */
+/* What stands before the first instruction: the number of the trace is stored, room is made on the
+ * C stack, values are taken over from the parent. */
 static const struct rule head_rules[] = {
         { ON(STORE_IMM), 0, OF_DISPATCH | OWN_NUMBER, 0, 12 },
         { FROM_TO(ADD, SUB), 0, TO_SP, 0, 10 },
@@ -110,7 +111,8 @@ static const struct rule head_rules[] = {
         { FROM_TO(OTHER, LAST), 0, 0, 0, -1 },
 };
 
-/* What stands after the last one: slots are stored, the Lua stack's base moves, the next trace is entered. */
+/* What stands after the last one: slots are stored, the Lua stack's base moves, the next trace is
+ * entered. */
 static const struct rule tail_rules[] = {
         { ON(JUMP), 0, 0, 0, 8 },
         { FROM_TO(ADD, SUB), 0, TO_SP, 0, 8 },

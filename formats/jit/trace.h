@@ -1,5 +1,6 @@
-/* What the parts of the JIT map share: map.c, input.c, ops.c, loop.c, align.c, disasm.c,
- * group.c, score.c. Nobody else includes it. References are those of LuaJIT's IR less 0x8000 (REF_BASE = 0). */
+/* What the parts of the JIT map share: map.c, input.c, ops.c, loop.c, align.c, disasm.c, group.c,
+ * score.c. Nobody else includes it. References are those of LuaJIT's IR less 0x8000 (REF_BASE =
+ * 0). */
 #ifndef LS_FORMATS_JIT_TRACE_H
 #define LS_FORMATS_JIT_TRACE_H
 
@@ -8,11 +9,13 @@
 #define JIT_TAG_BITS 47                 /* of a value, below its type tag */
 #define JIT_NUM_TAG 0xfff90000u         /* a value whose upper half is below it is a number: what loads check */
 
-/* Limits of the work on one trace, whatever its record says: 128 KiB is twice what LuaJIT can number. */
+/* Limits of the work on one trace, whatever its record says: 128 KiB is twice what LuaJIT can
+ * number. */
 #define JIT_MAX_CODE (128u << 10)       /* bytes that are disassembled */
 #define JIT_MAX_CELLS (4u << 20)        /* of all dynamic programmes of a trace together */
 
-/* An IR instruction as LuaJIT stores it (LuaJIT's lj_ir.h: operands, type, opcode, register, spill slot). */
+/* An IR instruction as LuaJIT stores it (LuaJIT's lj_ir.h: operands, type, opcode, register, spill
+ * slot). */
 struct jit_ir {
         uint16_t op1, op2;
         uint8_t type, op, reg, spill;
@@ -50,16 +53,20 @@ enum {
         JIT_OP_RENAME = 1 << 13,        /* with PHI and NOP: no part of the loop's copy */
         JIT_OP_SLOT = 1 << 14,          /* SLOAD: a slot of the Lua stack */
         JIT_OP_LINK = 1 << 15,          /* HREFK: compares a key */
-        JIT_OP_ORDER = 1 << 16,         /* compares the order: folding may turn one such into another */
-        JIT_OP_NOEXIT = 1 << 17,        /* its guard bit only stands for an error that it may raise */
+        JIT_OP_ORDER = 1 << 16,         /* compares the order: folding may turn one such into
+                                         * another */
+        JIT_OP_NOEXIT = 1 << 17,        /* its guard bit only stands for an error that it may
+                                         * raise */
         JIT_OP_UNCHECKED = 1 << 18,     /* its jumps and calls tell nothing about the alignment */
         JIT_OP_GC = 1 << 19,            /* GCSTEP: a check of the collector's threshold */
-        JIT_OP_RARE_EXIT = 1 << 20,     /* its guard bit is set, but only newer versions make it an exit */
+        JIT_OP_RARE_EXIT = 1 << 20,     /* its guard bit is set, but only newer versions make it an
+                                         * exit */
 };
 
 struct jit_op {
         uint32_t flags;
-        uint8_t class;                  /* of the x86 instruction that does it, JIT_X_*; 0 = none in particular */
+        uint8_t class;                  /* of the x86 instruction that does it, JIT_X_*; 0 = none in
+                                         * particular */
         uint8_t skip;                   /* what it costs to give it no instruction, in quarters */
 };
 
@@ -89,16 +96,18 @@ struct jit_unit {                       /* an x86 instruction, or a few that bel
         uint8_t memory;                 /* 1 = it has a memory operand */
         uint8_t constant;               /* 1 = imm is its last operand */
         uint8_t state;                  /* a load of the Lua stack's base or of the coroutine */
-        uint8_t turns;                  /* a rotation that brings the tag of a value to the low bits */
+        uint8_t turns;                  /* a rotation that brings the tag of a value to the low
+                                         * bits */
         uint8_t gc;                     /* part of a check of the garbage collector's threshold */
         uint8_t glued;                  /* belongs to the instruction after it */
         int8_t dst, src, base;          /* registers, -1 = none */
         int64_t imm, disp;
 };
 
-/* Disassembles code at its address; loop: offset of its loop, 0 = none. Gives an array of instructions that cover it,
- * of which none is marked (gc, glued) yet. 0, -ENOMEM, -ENOTSUP (no disassembler), or -EILSEQ when less than all of
- * the code is understood; what was is then there. */
+/* Disassembles code at its address; loop: offset of its loop, 0 = none. Gives an array of
+ * instructions that cover it, of which none is marked (gc, glued) yet. 0, -ENOMEM, -ENOTSUP (no
+ * disassembler), or -EILSEQ when less than all of the code is understood; what was is then
+ * there. */
 int jit_disassemble(const uint8_t *code, uint32_t size, uint64_t address, uint32_t loop, struct jit_unit **ret,
                     uint32_t *ret_n);
 
@@ -106,12 +115,14 @@ int jit_disassemble(const uint8_t *code, uint32_t size, uint64_t address, uint32
 int jit_is_compare(const struct jit_unit *u);
 /* A value is put into its slot on the C stack. */
 int jit_is_spill(const struct jit_unit *u);
-/* A value that was spilled, a constant, or the Lua stack's base comes back into a register. The assembler works
- * backwards: it emits this when an instruction needs the register, so it stands behind that one. */
+/* A value that was spilled, a constant, or the Lua stack's base comes back into a register. The
+ * assembler works backwards: it emits this when an instruction needs the register, so it stands
+ * behind that one. */
 int jit_is_reload(const struct jit_unit *u);
 /* Marks what belongs together. */
 void jit_mark(struct jit_unit *u, uint32_t n);
-/* Makes units of the n marked instructions of in; returns how many are in out, which has room for n. */
+/* Makes units of the n marked instructions of in; returns how many are in out, which has room for
+ * n. */
 uint32_t jit_group(const struct jit_unit *in, uint32_t n, struct jit_unit *out);
 
 /* The trace that is being worked on. */
@@ -129,13 +140,14 @@ struct jit_trace {
         uint16_t *origin;               /* of each reference, head->nir of them */
 };
 
-/* Of score.c. How well a unit fits an instruction; what it costs that u follows before on the same one; what it
- * costs that an instruction gets no unit. */
+/* Of score.c. How well a unit fits an instruction; what it costs that u follows before on the same
+ * one; what it costs that an instruction gets no unit. */
 float jit_score(const struct jit_trace *t, const struct jit_unit *u, uint32_t ref);
 float jit_stay_cost(const struct jit_trace *t, const struct jit_unit *before, const struct jit_unit *u, uint32_t ref);
 float jit_skip_cost(const struct jit_trace *t, uint32_t ref);
 
-/* Sets origin: which instruction each copy that the loop optimisation made stems from. 0 or -ENOMEM. */
+/* Sets origin: which instruction each copy that the loop optimisation made stems from. 0 or
+ * -ENOMEM. */
 int jit_loop_origins(struct jit_trace *t);
 /* Sets at. 0 or -ENOMEM. */
 int jit_align(struct jit_trace *t);

@@ -1,5 +1,5 @@
-/* INFO of a merged trace: what is counted is added up, what describes is kept, or listed where the inputs differ. Called by
- * merge.c when all samples are written. */
+/* INFO of a merged trace: what is counted is added up, what describes is kept, or listed where the
+ * inputs differ. Called by merge.c when all samples are written. */
 #include "formats/merge/info.h"
 
 #include "formats/escape.h"

@@ -12,8 +12,9 @@ struct ls_merge_input {
         uint64_t start_ns, end_ns;      /* CLOCK_MONOTONIC of the recording, as it says */
         uint64_t shift_ns;              /* added to its times, modulo 2^64 */
         unsigned boot;                  /* first input of the same boot of the same machine */
-        uint8_t flags;                  /* LS_SAMPLE_* that its samples get: a program that marks no region is all of
-                                         * interest, and stays so beside one that does */
+        uint8_t flags;                  /* LS_SAMPLE_* that its samples get: a program that marks no
+                                         * region is all of interest, and stays so beside one that
+                                         * does */
 };
 
 #endif

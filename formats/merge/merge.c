@@ -1,5 +1,6 @@
-/* Several recordings become one trace: see merge.h. First it is decided what ticks and times mean; then the inputs are
- * written one after the other, each with its dictionaries, and its samples in chunks as they were. */
+/* Several recordings become one trace: see merge.h. First it is decided what ticks and times mean;
+ * then the inputs are written one after the other, each with its dictionaries, and its samples in
+ * chunks as they were. */
 #include "formats/merge/merge.h"
 
 #include "formats/merge/info.h"
@@ -64,13 +65,14 @@ static int same_str(const struct ls_profile *a, const struct ls_profile *b, enum
         return x.len == y.len && !memcmp(x.s, y.s, x.len);
 }
 
-/* Whether two recordings have one CLOCK_MONOTONIC: one machine that booted once. When it booted is what its wall clock says
- * less its boottime clock. */
+/* Whether two recordings have one CLOCK_MONOTONIC: one machine that booted once. When it booted is
+ * what its wall clock says less its boottime clock. */
 static int same_boot(const struct ls_profile *a, const struct ls_profile *b)
 {
         uint64_t x, y;
 
-        if (!a->n_clocks || !b->n_clocks)       /* nothing is known but the host: a made or a cut trace */
+        if (!a->n_clocks || !b->n_clocks)       /* nothing is known but the host: a made or a cut
+                                                 * trace */
                 return !a->n_clocks && !b->n_clocks && same_str(a, b, LS_INFO_HOST);
         x = a->clocks[0].realtime_ns - a->clocks[0].boottime_ns;
         y = b->clocks[0].realtime_ns - b->clocks[0].boottime_ns;

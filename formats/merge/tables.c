@@ -1,6 +1,7 @@
-/* Dictionaries of the inputs of a merge: what is equal becomes one. Functions and sources are equal by their identity;
- * mapped files by what they are, not by where they were mapped; processes, threads and VMs never are, since numbers are
- * used again: each recording keeps its own. Called by merge.c. */
+/* Dictionaries of the inputs of a merge: what is equal becomes one. Functions and sources are equal
+ * by their identity; mapped files by what they are, not by where they were mapped; processes,
+ * threads and VMs never are, since numbers are used again: each recording keeps its own. Called by
+ * merge.c. */
 #include "formats/merge/tables.h"
 
 #include "formats/trace/schema.h"
@@ -252,8 +253,8 @@ static uint32_t function_of(const struct ls_merge_ids *ids, uint64_t id)
         return ls_merge_id(ids->functions, ids->p->n_functions, id);
 }
 
-/* The record that a map is made from, with the ids of the merged trace. One that makes no sense is left out: it would
- * give no map there either. */
+/* The record that a map is made from, with the ids of the merged trace. One that makes no sense is
+ * left out: it would give no map there either. */
 static int add_map(struct ls_merge_ids *ids, const struct ls_jittrace *t)
 {
         struct ls_rec_jittrace *rec;
@@ -384,7 +385,8 @@ static void copy_rows(struct ls_merge_ids *ids, unsigned kind)
         }
 }
 
-/* The last entries of some tables stand for lost definitions: they are written when something refers to them. */
+/* The last entries of some tables stand for lost definitions: they are written when something
+ * refers to them. */
 int ls_merge_lost(struct ls_merge_ids *ids, uint32_t stack, uint32_t zone, uint32_t label)
 {
         int r = add_stack(ids, stack);

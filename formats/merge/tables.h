@@ -9,8 +9,10 @@
 struct ls_merge {                       /* what all inputs share */
         struct ls_trace_writer *w;
         uint64_t interval_ns;
-        uint64_t jit_base;              /* recordings count their traces from 1: added to those of the next */
-        struct ls_dict mappings;        /* by what tells files apart: where they were mapped does not */
+        uint64_t jit_base;              /* recordings count their traces from 1: added to those of
+                                         * the next */
+        struct ls_dict mappings;        /* by what tells files apart: where they were mapped does
+                                         * not */
         uint32_t *mapping_ids;          /* the writer's, by id of that */
         uint32_t cap_mapping_ids;
         uint8_t *has_text;              /* by the writer's source */

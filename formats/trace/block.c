@@ -1,12 +1,12 @@
-/* Pending samples become a chunk: times in units of the interval, and for each column the encoding that compresses
- * best. Called by flush.c. */
+/* Pending samples become a chunk: times in units of the interval, and for each column the encoding
+ * that compresses best. Called by flush.c. */
 #include "formats/trace/coded.h"
 #include "formats/trace/schema.h"
 #include "formats/trace/writer.h"
 #include "formats/trace/writer_parts.h"
 
-/* Times become sixteenths of the interval from the first row's time, each rounded for itself, so that no error adds
- * up. Rows of several threads may be out of order: differences have a sign. */
+/* Times become sixteenths of the interval from the first row's time, each rounded for itself, so
+ * that no error adds up. Rows of several threads may be out of order: differences have a sign. */
 static void round_times(struct ls_trace_writer *w, uint64_t base)
 {
         uint64_t *t = w->columns[LS_C_SAMPLE_TIME];
@@ -19,8 +19,9 @@ static void round_times(struct ls_trace_writer *w, uint64_t base)
         }
 }
 
-/* The encoding of a sample column that compresses best, and its bytes then: which one that is differs from program to
- * program, and is worth a tenth of the file. Few rows, so the tries cost little. Times are differences. */
+/* The encoding of a sample column that compresses best, and its bytes then: which one that is
+ * differs from program to program, and is worth a tenth of the file. Few rows, so the tries cost
+ * little. Times are differences. */
 static unsigned best_encoding(struct ls_trace_writer *w, unsigned column, const uint64_t *values, size_t *ret_len)
 {
         static const uint8_t tries[] = { LS_ENC_PLANES, LS_ENC_RUNS, LS_ENC_VARINT, LS_ENC_DELTA };
@@ -75,7 +76,8 @@ void ls_writer_coroutines(struct ls_trace_writer *w)
         w->homed = d->n;
 }
 
-/* Where there are coroutines, most samples of a stack are in that of its first one: said so, instead of which one. */
+/* Where there are coroutines, most samples of a stack are in that of its first one: said so,
+ * instead of which one. */
 static void refer_coroutines(struct ls_trace_writer *w)
 {
         const struct ls_dict *d = &w->dict[LS_REC_STACK];
@@ -114,7 +116,8 @@ static void build_samples(struct ls_trace_writer *w)
         ls_record_end(&w->raw, LS_REC_SAMPLE, &w->body);
 }
 
-/* A sample chunk that cannot be written is dropped and leaves a gap in the numbers; the next one may do. */
+/* A sample chunk that cannot be written is dropped and leaves a gap in the numbers; the next one
+ * may do. */
 int ls_writer_samples(struct ls_trace_writer *w)
 {
         uint64_t ticks = 0;

@@ -1,4 +1,5 @@
-/* One chunk: its header, checks and compression, without the file. Used by the writer and the reader. */
+/* One chunk: its header, checks and compression, without the file. Used by the writer and the
+ * reader. */
 #ifndef LS_FORMATS_TRACE_CHUNK_H
 #define LS_FORMATS_TRACE_CHUNK_H
 
@@ -7,9 +8,9 @@
 #include "formats/buffer.h"
 #include "formats/trace/format.h"
 
-/* Makes a chunk (header, extra, payload) in out from a raw payload. h: type, flags, number. cut, unless NULL: two offsets
- * in raw, 0 to its length and ascending, where the frame has a new block, with statistics of its own. Returns 0 or
- * -errno. */
+/* Makes a chunk (header, extra, payload) in out from a raw payload. h: type, flags, number. cut,
+ * unless NULL: two offsets in raw, 0 to its length and ascending, where the frame has a new block,
+ * with statistics of its own. Returns 0 or -errno. */
 int ls_chunk_make(struct ls_buf *out, ZSTD_CCtx *zstd, struct ls_chunk_header *h, const struct ls_buf *extra,
                   const struct ls_buf *raw, const size_t *cut);
 

@@ -1,5 +1,6 @@
-/* Coded columns: see coded.h. Each model below is written once for both directions: when the coder encodes, it takes
- * the value given and returns it; when it decodes, it ignores the value given and returns the one read. */
+/* Coded columns: see coded.h. Each model below is written once for both directions: when the coder
+ * encodes, it takes the value given and returns it; when it decodes, it ignores the value given and
+ * returns the one read. */
 #include "formats/trace/coded.h"
 
 #include <errno.h>
@@ -10,7 +11,8 @@
 #define N_MAX 30                /* bits that a slot remembers */
 #define LENGTH_ADAPTIVE 3       /* bits of a number behind its highest that are learnt; those below are not */
 
-struct slot { uint16_t p, n; };         /* 65536 times the chance of a 1, less 32768; bits seen so far */
+struct slot { uint16_t p, n; };         /* 65536 times the chance of a 1, less 32768; bits seen so
+                                         * far */
 struct memo { uint64_t last; int32_t lag; uint32_t seen; };     /* of the rows with one context */
 
 struct coder {
@@ -66,7 +68,8 @@ static void put_byte(struct coder *c)
         }
 }
 
-/* One bit, 1 with chance p of 65536. The range is cut in two, and shifted out as far as its ends agree. */
+/* One bit, 1 with chance p of 65536. The range is cut in two, and shifted out as far as its ends
+ * agree. */
 static inline int split(struct coder *c, uint32_t p, int bit)
 {
         uint32_t mid = c->low + (uint32_t)((uint64_t)(c->high - c->low) * p >> 16);
@@ -105,7 +108,8 @@ static inline int code_bit(struct coder *c, uint32_t context, uint32_t node, int
         return bit;
 }
 
-/* A number below 2^bits, highest bit first, each with the chance that it has behind those above it. */
+/* A number below 2^bits, highest bit first, each with the chance that it has behind those above
+ * it. */
 static uint64_t code_tree(struct coder *c, uint32_t context, unsigned bits, uint64_t v)
 {
         uint32_t node = 1;
@@ -168,7 +172,8 @@ static uint32_t at_most_7(uint64_t v)
         return v < 7 ? (uint32_t)v : 7;
 }
 
-/* What is the same as the last time with this stack, or else as in the row before, or else is an id. */
+/* What is the same as the last time with this stack, or else as in the row before, or else is an
+ * id. */
 static void code_paired(struct coder *c, unsigned bits, const uint64_t *context, uint64_t *v, uint32_t n)
 {
         uint64_t before = 0;
@@ -185,8 +190,8 @@ static void code_paired(struct coder *c, unsigned bits, const uint64_t *context,
         }
 }
 
-/* Times: a tick is one interval, 16 units, after the one before in its thread. One that came late makes the next one
- * early, so it counts how far the thread lags behind. */
+/* Times: a tick is one interval, 16 units, after the one before in its thread. One that came late
+ * makes the next one early, so it counts how far the thread lags behind. */
 static void code_steps(struct coder *c, unsigned bits, const uint64_t *context, uint64_t *v, uint32_t n)
 {
         uint32_t hit = 1;
@@ -205,7 +210,8 @@ static void code_steps(struct coder *c, unsigned bits, const uint64_t *context, 
         }
 }
 
-/* Stacks' definitions: most are the child of the row before, and a location has few that it calls. */
+/* Stacks' definitions: most are the child of the row before, and a location has few that it
+ * calls. */
 static void code_stacks(struct coder *c, unsigned bits, uint64_t first, uint64_t *parent, uint64_t *location,
                         uint32_t n)
 {
@@ -254,7 +260,8 @@ static unsigned bits_of(const uint64_t *v, uint32_t n)
         return bits;
 }
 
-/* Starts a coded column in out, which the coder then fills: the bits of its ids, and the bytes of the coder. */
+/* Starts a coded column in out, which the coder then fills: the bits of its ids, and the bytes of
+ * the coder. */
 static int begin_put(struct coder *c, struct ls_buf *out, unsigned bits, uint32_t n)
 {
         uint8_t byte = (uint8_t)bits;

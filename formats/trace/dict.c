@@ -16,7 +16,8 @@ void ls_dict_init(struct ls_dict *d, unsigned kind)
 
         *d = (struct ls_dict){ .kind = kind, .ncol = ls_schema_ncolumns(kind) };
         d->nkey = rows == LS_ROWS_KEYED ? 1 : d->ncol;
-        if (kind == LS_REC_STACK)       /* its coroutine is not what it is, but what was seen of it */
+        if (kind == LS_REC_STACK)       /* its coroutine is not what it is, but what was seen of
+                                         * it */
                 d->nkey = LS_C_STACK_COROUTINE;
 }
 

@@ -1,5 +1,5 @@
-/* Every record of a trace, row by row, as keys and values: what `luasample dump` prints. Layouts come from the table
- * of columns; there is no code for any kind of record but the sample's time. */
+/* Every record of a trace, row by row, as keys and values: what `luasample dump` prints. Layouts
+ * come from the table of columns; there is no code for any kind of record but the sample's time. */
 #include "formats/trace/dump.h"
 
 #include "formats/real.h"
@@ -194,7 +194,8 @@ int ls_profile_dump(struct ls_profile *p, ls_dump_fn fn, void *ctx)
         add_u64(&d, "size", p->file_size);
         add_u64(&d, "complete", (uint64_t)p->complete);
         e = emit(&d, 0, 0, "file");
-        /* Only decoding finds a sample chunk that lies; it is then listed as damage, without its rows. */
+        /* Only decoding finds a sample chunk that lies; it is then listed as damage, without its
+         * rows. */
         if (!e)
                 e = ls_profile_samples(p, LS_COL_TIME, ignore_block, NULL);
         for (uint32_t i = 0; !e && i <= d.r->n_chunks; i++) {

@@ -1,5 +1,5 @@
-/* From the writer's memory to the file: chunks, definitions, checkpoints, the index, and what happens when a write
- * fails. Sample chunks are block.c's part. Called by writer.c. */
+/* From the writer's memory to the file: chunks, definitions, checkpoints, the index, and what
+ * happens when a write fails. Sample chunks are block.c's part. Called by writer.c. */
 #include "formats/trace/coded.h"
 #include "formats/trace/schema.h"
 #include "formats/trace/writer.h"
@@ -15,8 +15,8 @@
 /* Which rows: not in the file; not in a checkpoint; all; all but stacks and locations. */
 enum select { PENDING, SINCE, ALL, SMALL };
 
-/* One try to write it all. What was written of a chunk that did not fit is cut off where that is possible; else it is
- * left for readers to skip. */
+/* One try to write it all. What was written of a chunk that did not fit is cut off where that is
+ * possible; else it is left for readers to skip. */
 int ls_writer_write(struct ls_trace_writer *w, const void *bytes, size_t len)
 {
         const char *p = bytes;
@@ -53,7 +53,8 @@ int ls_writer_put_chunk(struct ls_trace_writer *w, uint8_t type, uint8_t flags, 
         struct ls_index_row row = { w->number, w->size, 0, type, ticks };
         int r;
 
-        /* Definitions are small beside samples, and a higher level saves a fourteenth of many stacks. */
+        /* Definitions are small beside samples, and a higher level saves a fourteenth of many
+         * stacks. */
         ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel,
                                type == LS_CHUNK_SAMPLES ? LS_ZSTD_SAMPLES : LS_ZSTD_DEFINITIONS);
         r = ls_chunk_make(&w->out, w->zstd, &h, &w->extra, &w->raw, w->cut);
@@ -68,7 +69,8 @@ int ls_writer_put_chunk(struct ls_trace_writer *w, uint8_t type, uint8_t flags, 
         if (!r)
                 r = ls_writer_write(w, w->out.data, w->out.len);
         if (r) {
-                w->number += w->size != row.offset;     /* a piece of it stays: its number is used up */
+                w->number += w->size != row.offset;     /* a piece of it stays: its number is used
+                                                         * up */
                 return r;
         }
         row.size = w->out.len;
@@ -134,8 +136,8 @@ static int chunk_is_full(const struct ls_trace_writer *w)
         return w->raw.len >= LS_FLUSH_BYTES || w->extra.len > 200 || w->chunk_rows > LS_MAX_ROWS / 2;
 }
 
-/* Columns, from the one with index c on, of rows [from, from + n) of a dense kind, or of the n ids at ids of a keyed
- * one. */
+/* Columns, from the one with index c on, of rows [from, from + n) of a dense kind, or of the n ids
+ * at ids of a keyed one. */
 static void put_columns(struct ls_trace_writer *w, const struct ls_dict *d, unsigned c, uint32_t from,
                         const uint32_t *ids, uint32_t n)
 {
@@ -148,8 +150,8 @@ static void put_columns(struct ls_trace_writer *w, const struct ls_dict *d, unsi
         }
 }
 
-/* The stacks of a second or of a short trace, which are one record: coded. Those that are more are read faster as they
- * are. Returns 0 when they are not coded. */
+/* The stacks of a second or of a short trace, which are one record: coded. Those that are more are
+ * read faster as they are. Returns 0 when they are not coded. */
 static int put_stacks(struct ls_trace_writer *w, const struct ls_dict *d, uint32_t from, uint32_t n)
 {
         uint64_t *parents = w->scratch, *locations = w->scratch + n;
@@ -307,7 +309,8 @@ static int in_checkpoint(unsigned kind, enum select select)
                kind != LS_REC_COUNT;
 }
 
-/* Whether totals are all that waits: each second they would make a chunk of their own, a tenth of a small trace. */
+/* Whether totals are all that waits: each second they would make a chunk of their own, a tenth of a
+ * small trace. */
 static int facts_only(struct ls_trace_writer *w)
 {
         for (unsigned k = 0; k < LS_KINDS; k++) {
@@ -350,9 +353,10 @@ static int put_all(struct ls_trace_writer *w, enum select select, uint8_t type)
         return r;
 }
 
-/* What the file says so far is said again, so that the loss of one chunk loses no name. In full when
- * that is little beside the file, and else only what is new since the last checkpoint. Many stacks are
- * said once: their repetition would be half of such a file, and what a lost one costs is counted. */
+/* What the file says so far is said again, so that the loss of one chunk loses no name. In full
+ * when that is little beside the file, and else only what is new since the last checkpoint. Many
+ * stacks are said once: their repetition would be half of such a file, and what a lost one costs is
+ * counted. */
 int ls_writer_checkpoint(struct ls_trace_writer *w, int last)
 {
         uint64_t affordable = (last ? w->size : w->since_full) / 16;

@@ -1,5 +1,6 @@
-/* The trace file as it is on disk: headers, chunk types, encodings, limits, and the table of record layouts. Used by
- * the writer, the reader and dump; luasample-trace(5) says the same in words. All numbers are little-endian. */
+/* The trace file as it is on disk: headers, chunk types, encodings, limits, and the table of record
+ * layouts. Used by the writer, the reader and dump; luasample-trace(5) says the same in words. All
+ * numbers are little-endian. */
 #ifndef LS_FORMATS_TRACE_FORMAT_H
 #define LS_FORMATS_TRACE_FORMAT_H
 
@@ -12,7 +13,8 @@
 
 #define LS_FILE_MAGIC "\x89LST\r\n\x1a\n"       /* 8 bytes; a transfer as text breaks it */
 
-struct ls_file_header {                 /* bytes 0 to 31 of the file, in this layout in every version */
+struct ls_file_header {                 /* bytes 0 to 31 of the file, in this layout in every
+                                         * version */
         uint8_t magic[8];
         uint16_t major, minor;
         uint32_t pad;                   /* 0 */
@@ -23,7 +25,8 @@ _Static_assert(sizeof(struct ls_file_header) == 32, "the file header is 32 bytes
 
 #define LS_CHUNK_MAGIC 0x43534ca7u      /* A7 'L' 'S' 'C' */
 
-struct ls_chunk_header {                /* extra_len bytes of varints follow, then stored_size bytes of payload */
+struct ls_chunk_header {                /* extra_len bytes of varints follow, then stored_size bytes
+                                         * of payload */
         uint32_t magic;
         uint8_t major;
         uint8_t type;                   /* LS_CHUNK_* */
@@ -32,7 +35,8 @@ struct ls_chunk_header {                /* extra_len bytes of varints follow, th
         uint32_t number;                /* 0, 1, ...; one that was not written leaves a gap */
         uint32_t stored_size;
         uint32_t raw_size;              /* of the payload when decompressed */
-        uint32_t check;                 /* low half of xxh64 of header and extra with this field 0 */
+        uint32_t check;                 /* low half of xxh64 of header and extra with this field
+                                         * 0 */
         uint64_t payload_check;         /* xxh64 of the payload as stored */
 };
 _Static_assert(sizeof(struct ls_chunk_header) == 32, "the chunk header is 32 bytes on disk");
@@ -50,12 +54,14 @@ _Static_assert(sizeof(struct ls_chunk_header) == 32, "the chunk header is 32 byt
 enum ls_encoding {
         LS_ENC_CONST = 0,       /* one varint, the value of all rows */
         LS_ENC_VARINT = 1,      /* a varint for each row */
-        LS_ENC_DELTA = 2,       /* zigzag varints: difference from the row before, the first from 0 */
+        LS_ENC_DELTA = 2,       /* zigzag varints: difference from the row before, the first from
+                                 * 0 */
         LS_ENC_FIXED = 3,       /* 8 bytes for each row */
         LS_ENC_BYTES = 4,       /* column of bytes: bytes, cut by the column "length" */
         LS_ENC_CODED = 4,       /* column of numbers: see coded.h */
         LS_ENC_RUNS = 5,        /* varint value, varint (rows - 1), until all rows are covered */
-        LS_ENC_PLANES = 6,      /* byte w, then the lowest bytes of all rows, the second lowest, ... w planes */
+        LS_ENC_PLANES = 6,      /* byte w, then the lowest bytes of all rows, the second lowest, ...
+                                 * w planes */
         LS_ENC_BACK = 7,        /* varints: own id (first + row) - value */
 };
 
@@ -70,8 +76,8 @@ enum ls_encoding {
 /* The writer's sizes. */
 #define LS_FLUSH_BYTES  (256u << 10)    /* pending bytes that make a chunk */
 #define LS_FLUSH_NS     1000000000ull   /* age that makes a chunk */
-/* Samples of a chunk that are coded, if that is shorter: up to two threads at 1 ms. Many more are fewer bytes each with
- * any encoding, and coded ones take ten times as long to read. */
+/* Samples of a chunk that are coded, if that is shorter: up to two threads at 1 ms. Many more are
+ * fewer bytes each with any encoding, and coded ones take ten times as long to read. */
 #define LS_CODED_ROWS   2048u
 #define LS_CODED_STACKS 8192u           /* new stacks of a chunk that are coded: more than a second has of deep ones */
 #define LS_CODED_STACKS_MIN 16u

@@ -1,7 +1,7 @@
-/* Stacks with a frame in the machine code of a JIT trace: the place in the code becomes the frames that stand there, by the
- * map of the trace. Each distinct place and each trace is looked at once, when the file is opened; samples are then moved
- * from the stack that the file has to the one that is meant, in one step a row. Called by resolve.c and
- * samples.c. */
+/* Stacks with a frame in the machine code of a JIT trace: the place in the code becomes the frames
+ * that stand there, by the map of the trace. Each distinct place and each trace is looked at once,
+ * when the file is opened; samples are then moved from the stack that the file has to the one that
+ * is meant, in one step a row. Called by resolve.c and samples.c. */
 #include "formats/jit/map.h"
 #include "formats/trace/reader_parts.h"
 
@@ -20,8 +20,10 @@
 
 struct place {                          /* a location in machine code */
         uint32_t trace;                 /* index of jittraces */
-        uint32_t first, n;              /* its frames in frames[], outermost first; n 0 = not known */
-        int headless;                   /* the function that the root trace starts in is not among them */
+        uint32_t first, n;              /* its frames in frames[], outermost first; n 0 = not
+                                         * known */
+        int headless;                   /* the function that the root trace starts in is not among
+                                         * them */
 };
 
 struct made { uint32_t a, b, id; };     /* what was made from a and b; id 0 = free */
@@ -189,7 +191,8 @@ static int read_traces(struct work *w)
         return 0;
 }
 
-/* The names of the instructions that a VM's traces are in. VMs of one process are of one runtime. */
+/* The names of the instructions that a VM's traces are in. VMs of one process are of one
+ * runtime. */
 static struct ls_str ir_names(const struct work *w, uint32_t vm)
 {
         const struct ls_dict *d = &w->r->dict[LS_REC_IRNAMES];
@@ -347,7 +350,8 @@ static int resolve_stack(struct work *w, uint32_t stack)
         return move->to ? 0 : -ENOMEM;
 }
 
-/* A stack on top of one that has moved. What compiled code has called out to is still in the trace. */
+/* A stack on top of one that has moved. What compiled code has called out to is still in the
+ * trace. */
 static int follow(struct work *w, uint32_t stack)
 {
         const struct ls_stack s = w->p->stacks[stack];

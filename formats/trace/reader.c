@@ -1,4 +1,5 @@
-/* Opens and closes a profile: the file itself, the sentences for what cannot be read, and INFO by key. */
+/* Opens and closes a profile: the file itself, the sentences for what cannot be read, and INFO by
+ * key. */
 #include "formats/trace/reader.h"
 
 #include "formats/trace/reader_parts.h"
@@ -93,7 +94,8 @@ static int profile_new(struct ls_profile **ret_profile)
         return 0;
 }
 
-/* Whether the first bytes of a pipe can be a trace, a damaged one too: else its end is not waited for. */
+/* Whether the first bytes of a pipe can be a trace, a damaged one too: else its end is not waited
+ * for. */
 static int may_be_trace(const char *buf, size_t n)
 {
         static const uint32_t magic = LS_CHUNK_MAGIC;
@@ -101,7 +103,8 @@ static int may_be_trace(const char *buf, size_t n)
         return !memcmp(buf, LS_FILE_MAGIC, n < 8 ? n : 8) || memmem(buf, n, &magic, sizeof(magic));
 }
 
-/* A pipe is read into a temporary file first: dictionaries may come after the samples that use them. Takes fd. */
+/* A pipe is read into a temporary file first: dictionaries may come after the samples that use
+ * them. Takes fd. */
 static int spool(int fd, int *ret_fd)
 {
         FILE *f = tmpfile();

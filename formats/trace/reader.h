@@ -1,5 +1,5 @@
-/* Reads a trace file into a profile. Called by report/, store/ and record/flight.c; exporters stream its samples, merge takes
- * rows as they are. */
+/* Reads a trace file into a profile. Called by report/, store/ and record/flight.c; exporters
+ * stream its samples, merge takes rows as they are. */
 #ifndef LS_FORMATS_TRACE_READER_H
 #define LS_FORMATS_TRACE_READER_H
 
@@ -16,8 +16,9 @@ void ls_profile_close(struct ls_profile *p);    /* takes NULL */
  * the rest. */
 int ls_profile_samples(struct ls_profile *p, unsigned columns, ls_sample_fn fn, void *ctx);
 
-/* Rows of a kind (enum ls_record_kind) as they are in the file: the greatest id, 0 = there are none; one of them, its columns
- * by LS_C_*, zeros behind them up to LS_COLUMNS_MAX. Returns 0 when no row has that id. */
+/* Rows of a kind (enum ls_record_kind) as they are in the file: the greatest id, 0 = there are
+ * none; one of them, its columns by LS_C_*, zeros behind them up to LS_COLUMNS_MAX. Returns 0 when
+ * no row has that id. */
 uint32_t ls_profile_rows(const struct ls_profile *p, unsigned kind);
 int ls_profile_row(const struct ls_profile *p, unsigned kind, uint32_t id, uint64_t *ret_row);
 /* What a column that is a string means; lives as long as the profile. */

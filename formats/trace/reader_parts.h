@@ -8,11 +8,13 @@
 #include "formats/profile.h"
 #include "formats/trace/record.h"
 
-struct ls_chunk_ref {                   /* a chunk whose header and payload check, at the time of the scan */
+struct ls_chunk_ref {                   /* a chunk whose header and payload check, at the time of
+                                         * the scan */
         uint64_t offset;
         uint32_t number;
         uint8_t type;
-        uint8_t bad;                    /* its payload makes no sense: skipped, and listed as damage */
+        uint8_t bad;                    /* its payload makes no sense: skipped, and listed as
+                                         * damage */
 };
 
 struct ls_text_piece { uint32_t source, offset, total, len; const uint8_t *bytes; };
@@ -58,8 +60,10 @@ struct ls_reader {
         uint64_t *scratch[LS_COLUMNS_MAX];      /* columns of one record */
         uint32_t scratch_rows[LS_COLUMNS_MAX];  /* room in each */
 
-        struct ls_dict dict[LS_KINDS];  /* rows of all kinds but samples and texts; strings: (length, pointer) */
-        uint64_t table_bytes;           /* of all of them, gaps included, and of strings, texts and maps */
+        struct ls_dict dict[LS_KINDS];  /* rows of all kinds but samples and texts; strings:
+                                         * (length, pointer) */
+        uint64_t table_bytes;           /* of all of them, gaps included, and of strings, texts and
+                                         * maps */
         uint64_t payload_bytes;         /* of definition chunks */
         struct ls_text_piece *texts;
         uint32_t n_texts, cap_texts;
@@ -70,13 +74,15 @@ struct ls_reader {
         struct ls_event_sum exact[256]; /* aggregates, spans and line counts by event number */
 
         uint32_t lost_function, lost_location;
-        uint32_t lost[LS_KINDS];        /* by kind: the entry for ids of rows without definition, 0 = it is none */
+        uint32_t lost[LS_KINDS];        /* by kind: the entry for ids of rows without definition, 0
+                                         * = it is none */
         int holes;                      /* some stack ids have no definition */
         struct ls_sample_buffers *buffers;
         struct ls_jit_move *jit_moves;  /* by stack of the file; NULL = none ends in machine code */
         uint32_t n_jit_moves;
-        uint32_t *no_line;              /* by stack of the file: the same with a leaf at line 0, where a row with
-                                         * LS_SAMPLE_NO_LINE has it; NULL = no row has the flag */
+        uint32_t *no_line;              /* by stack of the file: the same with a leaf at line 0,
+                                         * where a row with LS_SAMPLE_NO_LINE has it; NULL = no row
+                                         * has the flag */
 };
 
 #define LS_WINDOW (256u << 10)
@@ -96,7 +102,8 @@ int ls_tables_add(struct ls_reader *r, const uint8_t *payload, size_t len, const
 void *ls_block_alloc(struct ls_reader *r, size_t n);
 /* Decodes all number columns of rec into r->scratch. Returns 0 or -errno. */
 int ls_columns_decode(struct ls_reader *r, const struct ls_record *rec);
-/* The coroutine that samples of a stack refer to with LS_COROUTINE_OF_STACK; 0 when it is not known. */
+/* The coroutine that samples of a stack refer to with LS_COROUTINE_OF_STACK; 0 when it is not
+ * known. */
 uint32_t ls_stack_coroutine(const struct ls_reader *r, uint64_t stack);
 
 /* resolve.c: fills the profile from the tables. */
@@ -109,19 +116,20 @@ struct ls_str ls_reader_str(const struct ls_reader *r, uint64_t string);
 
 /* jit.c: resolves stacks that end in machine code, after all else. Returns 0 or -ENOMEM. */
 int ls_resolve_jit(struct ls_reader *r);
-/* Moves the stacks of n rows, whose ids are checked, and adds their ticks up; ret_trace (may be NULL) gets their traces.
- * Only when there are jit_moves. */
+/* Moves the stacks of n rows, whose ids are checked, and adds their ticks up; ret_trace (may be
+ * NULL) gets their traces. Only when there are jit_moves. */
 void ls_jit_move_rows(struct ls_reader *r, const uint32_t *weight, uint32_t n, uint32_t *stack, uint32_t *ret_trace);
 
-/* no_line.c: makes r->no_line of the rows of an old file, before ls_resolve_jit. Returns 0 or -ENOMEM. */
+/* no_line.c: makes r->no_line of the rows of an old file, before ls_resolve_jit. Returns 0 or
+ * -ENOMEM. */
 int ls_resolve_no_line(struct ls_reader *r);
 /* Moves the rows with LS_SAMPLE_NO_LINE to stacks that have none. Only when there is no_line. */
 void ls_no_line_move_rows(const struct ls_reader *r, const uint8_t *vmstate, const uint8_t *flags, uint32_t n,
                           uint32_t *stack);
 
 /* samples.c. */
-/* Gives all rows to fn, by stacks of the file whose ids are checked; chunks that make no sense are left out. Returns 0,
- * -ENOMEM, or what fn returned. */
+/* Gives all rows to fn, by stacks of the file whose ids are checked; chunks that make no sense are
+ * left out. Returns 0, -ENOMEM, or what fn returned. */
 int ls_samples_scan(struct ls_reader *r, ls_sample_fn fn, void *ctx);
 void ls_sample_buffers_free(struct ls_sample_buffers *b);
 

@@ -65,7 +65,8 @@ int ls_record_next(const uint8_t **p, const uint8_t *end, struct ls_record *ret_
         return 1;
 }
 
-/* One decoder for the widths of the reader's columns; inlined with width constant, so that the stores are plain. */
+/* One decoder for the widths of the reader's columns; inlined with width constant, so that the
+ * stores are plain. */
 static inline __attribute__((always_inline)) void store(void *out, unsigned width, uint32_t i, uint64_t v)
 {
         if (width == 8)
@@ -305,7 +306,8 @@ void ls_column_put(struct ls_buf *body, unsigned column, unsigned encoding, uint
                 encoding = LS_ENC_PLANES;
         ls_buf_varint(body, (column + 1) << 3 | encoding);
 
-        /* The values go behind a place for their length, which is moved up when the length is known. */
+        /* The values go behind a place for their length, which is moved up when the length is
+         * known. */
         p = ls_buf_room(body, LS_VARINT_MAX + 1 + (size_t)n * 2 * LS_VARINT_MAX);
         if (!p)
                 return;

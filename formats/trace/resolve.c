@@ -1,5 +1,5 @@
-/* From the reader's tables to the profile: strings for string ids, and every reference valid. What lost its
- * definition is named so, and never takes the name of something else. */
+/* From the reader's tables to the profile: strings for string ids, and every reference valid. What
+ * lost its definition is named so, and never takes the name of something else. */
 #include "formats/trace/reader_parts.h"
 
 #include <errno.h>
@@ -84,7 +84,8 @@ static int by_place(const void *a, const void *b)
         return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Joins the pieces [t, end) of one source. A text with a hole is left out: its line numbers would be wrong. */
+/* Joins the pieces [t, end) of one source. A text with a hole is left out: its line numbers would
+ * be wrong. */
 static int join_text(struct ls_reader *r, const struct ls_text_piece *t, const struct ls_text_piece *end,
                      struct ls_str *ret_text)
 {
@@ -176,8 +177,8 @@ static int resolve_functions(struct ls_reader *r, struct ls_profile *p)
         return 0;
 }
 
-/* Locations and stacks that are not defined are one pseudo frame, so that a stack on top of one still has its own
- * frames right. */
+/* Locations and stacks that are not defined are one pseudo frame, so that a stack on top of one
+ * still has its own frames right. */
 static int resolve_stacks(struct ls_reader *r, struct ls_profile *p)
 {
         if (TABLE(LOCATION, locations, 1) || TABLE(STACK, stacks, 1))
@@ -389,8 +390,8 @@ static int resolve_lists(struct ls_reader *r, struct ls_profile *p)
         return 0;
 }
 
-/* The index says how many ticks were in the chunks that are lost: each goes to the damage that has its number, or
- * that swallowed it. Chunks, damages and index are all in order of number. */
+/* The index says how many ticks were in the chunks that are lost: each goes to the damage that has
+ * its number, or that swallowed it. Chunks, damages and index are all in order of number. */
 static void resolve_damages(struct ls_reader *r, struct ls_profile *p)
 {
         const struct ls_dict *index = &r->dict[LS_REC_INDEX];

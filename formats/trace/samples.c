@@ -1,14 +1,16 @@
-/* Streams the sample chunks of a trace as blocks of columns, one block for each chunk: decodes, checks ids and totals.
- * The hot path of every report: 10 million rows pass here. */
+/* Streams the sample chunks of a trace as blocks of columns, one block for each chunk: decodes,
+ * checks ids and totals. The hot path of every report: 10 million rows pass here. */
 #include "formats/trace/coded.h"
 #include "formats/trace/reader.h"
 #include "formats/trace/reader_parts.h"
 
 #include <errno.h>
 
-struct filled { uint64_t value; uint32_t n; };  /* the first n entries of a column buffer hold value */
+struct filled { uint64_t value; uint32_t n; };  /* the first n entries of a column buffer hold
+                                                 * value */
 
-/* U8_VMSTATE, U32_ZONE and so on: places in the buffers; IN_8_##bits(x) is x where bits is 8, else nothing. */
+/* U8_VMSTATE, U32_ZONE and so on: places in the buffers; IN_8_##bits(x) is x where bits is 8, else
+ * nothing. */
 #define COMMA ,
 #define IN_8_8(x) x
 #define IN_8_32(x)
@@ -96,7 +98,8 @@ static const struct { uint8_t column; uint8_t kind; } columns32[U32_COLUMNS] = {
         [U32_WEIGHT] = { LS_C_SAMPLE_WEIGHT, 0 },
 };
 
-/* Whether the column needs decoding: not when it is constant and the buffer holds that value already. */
+/* Whether the column needs decoding: not when it is constant and the buffer holds that value
+ * already. */
 static int needs_fill(const struct ls_record *rec, unsigned column, uint32_t at, struct filled *f, uint8_t *same)
 {
         const struct ls_column_view *c = &rec->col[column];
@@ -112,7 +115,8 @@ static int needs_fill(const struct ls_record *rec, unsigned column, uint32_t at,
         return 1;
 }
 
-/* Decodes a coded column into coded[to]. Those that it is predicted from are there as they are needed. */
+/* Decodes a coded column into coded[to]. Those that it is predicted from are there as they are
+ * needed. */
 static int decode_coded(struct ls_sample_buffers *b, const struct ls_record *rec, unsigned column, unsigned to)
 {
         unsigned context = ls_coded_context(column) == LS_C_SAMPLE_THREAD ? CODED_THREAD : CODED_STACK;
@@ -345,7 +349,8 @@ static void fill_block(struct ls_reader *r, struct ls_sample_block *s)
 #undef LS_DIM
 }
 
-/* From the file's stacks to those that are meant: of rows without a line, and of those that end in machine code. */
+/* From the file's stacks to those that are meant: of rows without a line, and of those that end in
+ * machine code. */
 static int move_stacks(struct ls_reader *r, unsigned columns, struct ls_sample_block *s)
 {
         struct ls_sample_buffers *b = r->buffers;

@@ -1,5 +1,5 @@
-/* From the bytes of a file to its sound chunks. The file may grow, be cut anywhere, or be damaged anywhere: what does
- * not check is skipped up to the next header that does. */
+/* From the bytes of a file to its sound chunks. The file may grow, be cut anywhere, or be damaged
+ * anywhere: what does not check is skipped up to the next header that does. */
 #include "formats/trace/reader_parts.h"
 
 #include <errno.h>
@@ -30,7 +30,8 @@ int ls_read_at(int fd, void *buf, size_t len, uint64_t offset, size_t *ret_len)
         return 0;
 }
 
-/* The file's bytes at offset, at least want of them unless the file ends. NULL on a read error (in *ret_error). */
+/* The file's bytes at offset, at least want of them unless the file ends. NULL on a read error (in
+ * *ret_error). */
 static const uint8_t *peek(struct ls_reader *r, uint64_t offset, size_t want, size_t *ret_len, int *ret_error)
 {
         if (offset < r->window_offset || offset + want > r->window_offset + r->window_len) {
@@ -82,7 +83,8 @@ static int header_at(struct ls_reader *r, uint64_t offset, struct ls_chunk_heade
         return 1;
 }
 
-/* Reads the stored payload of the chunk with header h. Returns NULL when it is sound, else what is wrong. */
+/* Reads the stored payload of the chunk with header h. Returns NULL when it is sound, else what is
+ * wrong. */
 static const char *load_stored(struct ls_reader *r, uint64_t offset, const struct ls_chunk_header *h, int *ret_error)
 {
         size_t len;
@@ -171,7 +173,8 @@ static const char *take_chunk(struct ls_reader *r, uint64_t offset, const struct
 {
         const char *why = NULL;
 
-        /* A checkpoint repeats what the chunks before it said: nothing new as long as all of these were sound. */
+        /* A checkpoint repeats what the chunks before it said: nothing new as long as all of these
+         * were sound. */
         if (h->type == LS_CHUNK_SAMPLES) {
                 if (add_totals(r, h))
                         why = "its list of contents makes no sense";
@@ -255,8 +258,9 @@ static const char *scan_chunk(struct ls_reader *r, uint64_t offset, const struct
         return why;
 }
 
-/* Where to go on behind damage at offset. h: its header, NULL when that is not sound. Sizes of damaged chunks are not
- * trusted, unless a hostile file makes the reader check the same bytes again and again. */
+/* Where to go on behind damage at offset. h: its header, NULL when that is not sound. Sizes of
+ * damaged chunks are not trusted, unless a hostile file makes the reader check the same bytes again
+ * and again. */
 static uint64_t resync_after(struct ls_reader *r, uint64_t offset, const struct ls_chunk_header *h, int *ret_error)
 {
         uint64_t next = offset + 1;

@@ -3,7 +3,8 @@
 
 #define M (1u << 20)
 
-/* Most ids of a kind: what a hostile file can make the reader hold. A real trace stays far below. */
+/* Most ids of a kind: what a hostile file can make the reader hold. A real trace stays far
+ * below. */
 const struct ls_schema ls_schemas[LS_KINDS] = {
         [LS_REC_SAMPLE]    = { "sample",    LS_ROWS_STREAM, 0 },
         [LS_REC_STRING]    = { "string",    LS_ROWS_DENSE,  8 * M },

@@ -1,5 +1,5 @@
-/* A trace goes on in another file: what the writer has in memory is said again there, so that each file is whole. Called by
- * record/rotate.c. */
+/* A trace goes on in another file: what the writer has in memory is said again there, so that each
+ * file is whole. Called by record/rotate.c. */
 #include "formats/trace/schema.h"
 #include "formats/trace/writer.h"
 #include "formats/trace/writer_parts.h"

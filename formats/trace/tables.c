@@ -1,13 +1,15 @@
-/* From the records of definition chunks to rows in tables. Ids and counts are hostile: a row must lie below its kind's
- * limit, and all rows and gaps together below what a file of this size may define. */
+/* From the records of definition chunks to rows in tables. Ids and counts are hostile: a row must
+ * lie below its kind's limit, and all rows and gaps together below what a file of this size may
+ * define. */
 #include "formats/trace/coded.h"
 #include "formats/trace/reader_parts.h"
 #include "formats/trace/schema.h"
 
 #include <errno.h>
 
-/* What the tables may take: a definition can cost less than a byte on disk, but ids that are left out and rows that are all the
- * same cost nothing, so rows count with their memory. Bytes of the payloads, decompressed, are content too, and back more. */
+/* What the tables may take: a definition can cost less than a byte on disk, but ids that are left
+ * out and rows that are all the same cost nothing, so rows count with their memory. Bytes of the
+ * payloads, decompressed, are content too, and back more. */
 #define NODE_BYTES 16u                  /* what is made later of a stack or location, of which there are most, */
 #define ROW_BYTES 96u                   /* and of any other row */
 #define PIECE_BYTES 32u                 /* of a row of texts or maps, in all */
@@ -286,7 +288,8 @@ static int add_dense(struct ls_reader *r, const struct ls_record *rec)
         return e;
 }
 
-/* Whether a row of a keyed kind replaces the one before: better names, later clocks, and otherwise the last. */
+/* Whether a row of a keyed kind replaces the one before: better names, later clocks, and otherwise
+ * the last. */
 static int replaces(unsigned kind, const uint64_t *row, const uint64_t *old)
 {
         if (kind == LS_REC_NAME)

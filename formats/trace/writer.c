@@ -1,4 +1,5 @@
-/* What callers add to a trace: interning of definitions, columns of samples. The file is flush.c's part. */
+/* What callers add to a trace: interning of definitions, columns of samples. The file is flush.c's
+ * part. */
 #include "formats/trace/writer.h"
 
 #include "formats/trace/writer_parts.h"
@@ -355,7 +356,8 @@ void ls_trace_sample(struct ls_trace_writer *w, const struct ls_sample_row *row)
         uint64_t rest = row->weight;
         uint8_t flags = row->flags;
 
-        /* A row's weight has 32 bits for the reader; what is more goes on in a row that continues the sample. */
+        /* A row's weight has 32 bits for the reader; what is more goes on in a row that continues
+         * the sample. */
         do {
                 uint64_t weight = rest < UINT32_MAX ? rest : UINT32_MAX;
 

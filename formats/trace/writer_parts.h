@@ -33,10 +33,12 @@ struct ls_trace_writer {
         uint64_t dropped_before_ticks;  /* in the files before this one */
         uint32_t number;                /* of the next chunk */
         uint64_t last_flush_ns, last_facts_ns;
-        int hold_facts;                 /* INFO and THREADCPU need not be written yet if nothing else is */
+        int hold_facts;                 /* INFO and THREADCPU need not be written yet if nothing
+                                         * else is */
         unsigned since_checkpoint;      /* chunks */
         uint64_t since_full;            /* bytes since the last checkpoint with everything */
-        uint64_t definition_bytes;      /* stored size of all definition chunks: about that of a full checkpoint */
+        uint64_t definition_bytes;      /* stored size of all definition chunks: about that of a
+                                         * full checkpoint */
 
         struct ls_strings strings;
         struct ls_dict dict[LS_KINDS];  /* of all other kinds with rows; by kind */
@@ -48,7 +50,8 @@ struct ls_trace_writer {
         struct ls_writer_kept kept_texts, kept_maps;
         size_t pending_bytes;           /* estimate for definitions that wait */
 
-        uint64_t *columns[LS_COLUMNS_MAX];      /* pending samples: LS_FLUSH_ROWS of each of LS_ROW_COLUMNS */
+        uint64_t *columns[LS_COLUMNS_MAX];      /* pending samples: LS_FLUSH_ROWS of each of
+                                                 * LS_ROW_COLUMNS */
         uint32_t nrows;
         struct ls_event_total totals[UINT8_MAX + 1];
         unsigned nevents;               /* of them in use, at most LS_CHUNK_EVENTS */
@@ -56,7 +59,8 @@ struct ls_trace_writer {
         uint32_t homed;                 /* stacks whose coroutine is settled */
         struct ls_buf index;            /* struct ls_index_row: the chunks written */
         struct ls_buf body, raw, extra, out;    /* of the chunk in the making */
-        size_t cut[2];                  /* start and end in raw of what no other bytes resemble; 0 = nothing */
+        size_t cut[2];                  /* start and end in raw of what no other bytes resemble; 0 =
+                                         * nothing */
         struct ls_buf trial, packed;    /* a column in an encoding that is tried */
         uint32_t chunk_rows;            /* rows in raw */
         uint64_t *scratch;              /* LS_FLUSH_ROWS values of one column */
@@ -78,7 +82,8 @@ void ls_writer_keep(struct ls_trace_writer *w, struct ls_writer_kept *k, const v
 int ls_writer_checkpoint(struct ls_trace_writer *w, int last);
 int ls_writer_index(struct ls_trace_writer *w);
 int ls_writer_samples(struct ls_trace_writer *w);
-/* Settles the coroutines of new stacks from the samples that wait; before their definitions are written. */
+/* Settles the coroutines of new stacks from the samples that wait; before their definitions are
+ * written. */
 void ls_writer_coroutines(struct ls_trace_writer *w);
 int ls_writer_write(struct ls_trace_writer *w, const void *bytes, size_t len);
 /* Writes the chunk that lies in raw and extra, and empties these. */

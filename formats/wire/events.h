@@ -1,5 +1,5 @@
-/* The rows of events.def: what is known of an event kind. Read by the recorder, the writer, merge and the views, none of
- * which names kinds where a column says the same. */
+/* The rows of events.def: what is known of an event kind. Read by the recorder, the writer, merge
+ * and the views, none of which names kinds where a column says the same. */
 #ifndef LS_WIRE_EVENTS_H
 #define LS_WIRE_EVENTS_H
 
@@ -15,7 +15,8 @@ struct ls_event_kind_info {
         enum ls_unit unit;
         int sampled;
         const char *clock;              /* NULL = none */
-        unsigned asked;                 /* enum ls_event_kind that record -e names, LS_EVENT_NONE = none */
+        unsigned asked;                 /* enum ls_event_kind that record -e names, LS_EVENT_NONE =
+                                         * none */
         int overlaps;
 };
 
@@ -40,7 +41,8 @@ static inline int ls_event_is_time(uint64_t number)
         return k && k->sampled && k->unit == LS_UNIT_ns;
 }
 
-/* Whether it is counted, each time that it happens: its rows have one line of a function each, which may have no weight. */
+/* Whether it is counted, each time that it happens: its rows have one line of a function each,
+ * which may have no weight. */
 static inline int ls_event_is_exact(uint64_t number)
 {
         const struct ls_event_kind_info *k = ls_event_kind(number);

@@ -1,9 +1,11 @@
-/* Exact counts of a process, in one piece of shared memory: the agent writes it (libsample/exact), formats/exact/flow.c works
- * out from it how often each bytecode was executed. It outlives the process, and is not shared with a forked child.
+/* Exact counts of a process, in one piece of shared memory: the agent writes it (libsample/exact),
+ * formats/exact/flow.c works out from it how often each bytecode was executed. It outlives the
+ * process, and is not shared with a forked child.
  *
- * Four areas, each of them sparse: this head; the log, records one behind the other; the counters of compiled code, 8 bytes
- * each; and the cells of the interpreter: 8 bytes for each 4 bytes of the addresses from head.low on. An instruction at address
- * a has the cell at LS_EXACT_CELLS + 2 * (a + 4 - low). */
+ * Four areas, each of them sparse: this head; the log, records one behind the other; the counters
+ * of compiled code, 8 bytes each; and the cells of the interpreter: 8 bytes for each 4 bytes of the
+ * addresses from head.low on. An instruction at address a has the cell at LS_EXACT_CELLS + 2 * (a +
+ * 4 - low). */
 #ifndef LS_FORMATS_WIRE_EXACT_H
 #define LS_FORMATS_WIRE_EXACT_H
 
@@ -26,13 +28,17 @@ struct ls_exact_head {
         uint64_t low;                   /* address that the first cell belongs to */
         _Atomic uint64_t log_used;      /* bytes of whole records */
         _Atomic uint64_t counters_used; /* counter 0 is none */
-        uint64_t outside;               /* instructions at addresses that have no cell: not counted */
-        _Atomic uint64_t lost;          /* traces and functions that are not in the log, for want of memory */
+        uint64_t outside;               /* instructions at addresses that have no cell: not
+                                         * counted */
+        _Atomic uint64_t lost;          /* traces and functions that are not in the log, for want of
+                                         * memory */
 };
 
 enum ls_exact_kind {
-        LS_EXACT_PROTO = 1,             /* struct ls_exact_proto, then the chunk's name, lines and instructions */
-        LS_EXACT_GONE,                  /* struct ls_exact_gone, then a count for each instruction */
+        LS_EXACT_PROTO = 1,             /* struct ls_exact_proto, then the chunk's name, lines and
+                                         * instructions */
+        LS_EXACT_GONE,                  /* struct ls_exact_gone, then a count for each
+                                         * instruction */
         LS_EXACT_TRACE,                 /* struct ls_exact_trace, then its arrays */
 };
 
@@ -41,7 +47,8 @@ struct ls_exact_rec {
         uint32_t kind;                  /* enum ls_exact_kind */
 };
 
-/* A prototype, when it is met first: at its first call, or with the function that it is written in. */
+/* A prototype, when it is met first: at its first call, or with the function that it is written
+ * in. */
 struct ls_exact_proto {
         struct ls_exact_rec rec;
         uint32_t id;                    /* from 1 in the process */
@@ -50,12 +57,15 @@ struct ls_exact_proto {
         uint32_t n;                     /* instructions */
         int32_t first_line, last_line;
         uint32_t name_len;              /* of its chunk; padded to 4 bytes */
-        uint32_t has_lines;             /* 1 = a line for each instruction follows, else it was stripped */
-        _Atomic uint32_t lost;          /* 1 = its cells are another's, and there was no room to say what it had counted */
+        uint32_t has_lines;             /* 1 = a line for each instruction follows, else it was
+                                         * stripped */
+        _Atomic uint32_t lost;          /* 1 = its cells are another's, and there was no room to say
+                                         * what it had counted */
         uint64_t hash;                  /* of its definition, as in FUNCTION records */
         uint64_t name_hash;             /* of its chunk's name, as in SOURCE records */
         uint32_t flags;                 /* LS_FUNCF_* */
-        uint8_t op_fori;                /* number of the instruction FORI, by which the others are known */
+        uint8_t op_fori;                /* number of the instruction FORI, by which the others are
+                                         * known */
         uint8_t pad[3];
         /* char name[]; uint32_t lines[n]; uint32_t instructions[n] */
 };
@@ -67,13 +77,16 @@ struct ls_exact_gone {
         /* uint64_t counts[n] */
 };
 
-/* What is left of an instruction in a trace's code: how often the trace was entered and how often its loop ran is counted,
- * and each exit. The rest follows. */
+/* What is left of an instruction in a trace's code: how often the trace was entered and how often
+ * its loop ran is counted, and each exit. The rest follows. */
 enum {
         LS_EXACT_LOOP = 1,              /* its code has a loop part */
-        LS_EXACT_STARTS_WITH_ITSELF = 2,        /* it does the instruction that it stands for: RET, ITERN */
-        LS_EXACT_AT_LEAST = 4,          /* a counter or an event is missing: its instructions are not counted */
-        LS_EXACT_COUNTS_RETURN = 8,     /* a return that is done from the trace's own copy has a counter */
+        LS_EXACT_STARTS_WITH_ITSELF = 2,        /* it does the instruction that it stands for: RET,
+                                                 * ITERN */
+        LS_EXACT_AT_LEAST = 4,          /* a counter or an event is missing: its instructions are
+                                         * not counted */
+        LS_EXACT_COUNTS_RETURN = 8,     /* a return that is done from the trace's own copy has a
+                                         * counter */
 };
 #define LS_EXACT_UNKNOWN UINT32_MAX     /* in place of a prototype's id: a function that is not Lua's */
 
@@ -89,15 +102,17 @@ struct ls_exact_trace {
         uint8_t flags;                  /* LS_EXACT_* */
         uint16_t nbefore_head;          /* exits that lie before the counter of entries */
         uint16_t nbefore_loop;          /* and before the one of the loop */
-        uint16_t nfirst;                /* snapshots before the loop part; all of them where there is none */
+        uint16_t nfirst;                /* snapshots before the loop part; all of them where there
+                                         * is none */
         uint32_t nevents, nsnapshots;
         uint32_t entries, iterations;   /* counters */
         uint32_t exits;                 /* counter of the first exit; the others follow */
-        uint32_t returns;               /* LS_EXACT_COUNTS_RETURN: counter of returns. The one before holds the pc of the
-                                         * cell that counts more of them, 0 = none any more */
+        uint32_t returns;               /* LS_EXACT_COUNTS_RETURN: counter of returns. The one
+                                         * before holds the pc of the cell that counts more of them,
+                                         * 0 = none any more */
         struct ls_exact_event start;    /* where it starts */
-        /* struct ls_exact_event events[nevents]; uint32_t before[nsnapshots]: events that were done when it is left there;
-         * uint16_t head[nbefore_head], loop[nbefore_loop] */
+        /* struct ls_exact_event events[nevents]; uint32_t before[nsnapshots]: events that were done
+         * when it is left there; uint16_t head[nbefore_head], loop[nbefore_loop] */
 };
 
 #endif

@@ -1,4 +1,5 @@
-/* Numbers of record kinds, VM states, events and losses, made from the .def tables. Used by everything. */
+/* Numbers of record kinds, VM states, events and losses, made from the .def tables. Used by
+ * everything. */
 #ifndef LS_WIRE_KINDS_H
 #define LS_WIRE_KINDS_H
 
@@ -60,10 +61,13 @@ enum ls_function_kind {
         LS_FUNC_LUA = 1,        /* a Lua function, identified by its definition */
         LS_FUNC_C = 2,          /* a C function, identified by its address in a mapping */
         LS_FUNC_BUILTIN = 3,    /* a fast function of LuaJIT, identified by its name */
-        LS_FUNC_PSEUDO = 4,     /* not a function: "[resumed by C]", "[middle cut]", "[definition lost]" */
-        LS_FUNC_NATIVE = 5,     /* a native function, by its address in a mapping: a frame of the C stack */
-        LS_FUNC_TRACE = 6,      /* machine code of a JIT trace; a frame of it is a place in that code (the offset is the
-                                 * frame's line), which the trace's map turns into the frames that stand there */
+        LS_FUNC_PSEUDO = 4,     /* not a function: "[resumed by C]", "[middle cut]", "[definition
+                                 * lost]" */
+        LS_FUNC_NATIVE = 5,     /* a native function, by its address in a mapping: a frame of the C
+                                 * stack */
+        LS_FUNC_TRACE = 6,      /* machine code of a JIT trace; a frame of it is a place in that
+                                 * code (the offset is the frame's line), which the trace's map
+                                 * turns into the frames that stand there */
 };
 
 /* Flags of a function. */
@@ -96,7 +100,8 @@ enum ls_name_rank {
 /* Line checks in compiled code: LuaJIT's modes l and f, or none. */
 enum ls_scope { LS_SCOPE_LINE, LS_SCOPE_FUNCTION, LS_SCOPE_NONE };
 
-/* How stacks are read: see DESIGN.md section 4. In files and options by these names, in this order. */
+/* How stacks are read: see DESIGN.md section 4. In files and options by these names, in this
+ * order. */
 enum ls_engine_kind { LS_ENGINE_AUTO, LS_ENGINE_WALK, LS_ENGINE_HOOK };
 
 /* How the walk engine names the place inside compiled code. */

@@ -1,5 +1,6 @@
-/* The mix of all tables that are hashed by hand: those of the agent, which has libc alone, and those
- * that are looked up for each frame or word. The high bits of the product are the good ones. */
+/* The mix of all tables that are hashed by hand: those of the agent, which has libc alone, and
+ * those that are looked up for each frame or word. The high bits of the product are the good
+ * ones. */
 #ifndef LS_FORMATS_WIRE_MIX_H
 #define LS_FORMATS_WIRE_MIX_H
 

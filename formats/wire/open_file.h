@@ -1,6 +1,6 @@
-/* Opening a file that the other side names: a program, or a trace. To open a FIFO may wait for ever and to open a device may
- * act, so it is looked at first, through a descriptor that does neither. Used by the agent, the recorder and report; errno
- * is not kept. */
+/* Opening a file that the other side names: a program, or a trace. To open a FIFO may wait for ever
+ * and to open a device may act, so it is looked at first, through a descriptor that does neither.
+ * Used by the agent, the recorder and report; errno is not kept. */
 #ifndef LS_WIRE_OPEN_FILE_H
 #define LS_WIRE_OPEN_FILE_H
 
@@ -28,7 +28,8 @@ static inline void ls_fd_path(char path[LS_FD_PATH], int fd)
         *p = '\0';
 }
 
-/* fstat is a function of new C libraries only, which the agent need not meet. A file of /proc gives what the reader may see, not what who named it may. */
+/* fstat is a function of new C libraries only, which the agent need not meet. A file of /proc gives
+ * what the reader may see, not what who named it may. */
 static inline int ls_look_at_regular(int seen, struct stat *ret_st)
 {
         struct statfs fs;
@@ -40,8 +41,8 @@ static inline int ls_look_at_regular(int seen, struct stat *ret_st)
         return 0;
 }
 
-/* Opens what seen is, a descriptor of O_PATH, which it takes. flags: O_RDONLY or O_RDWR. Returns the descriptor
- * (close-on-exec, never blocking) or -errno. */
+/* Opens what seen is, a descriptor of O_PATH, which it takes. flags: O_RDONLY or O_RDWR. Returns
+ * the descriptor (close-on-exec, never blocking) or -errno. */
 static inline int ls_open_seen(int seen, int flags)
 {
         char again[LS_FD_PATH];
@@ -55,8 +56,8 @@ static inline int ls_open_seen(int seen, int flags)
         return fd;
 }
 
-/* A descriptor of O_PATH of a regular file, which opens nothing, and its state; or -errno; -EINVAL: it is no regular file, or
- * one of /proc. */
+/* A descriptor of O_PATH of a regular file, which opens nothing, and its state; or -errno; -EINVAL:
+ * it is no regular file, or one of /proc. */
 static inline int ls_see_regular(const char *path, struct stat *ret_st)
 {
         int seen = open(path, O_PATH | O_CLOEXEC), err;
@@ -70,8 +71,8 @@ static inline int ls_see_regular(const char *path, struct stat *ret_st)
         return err;
 }
 
-/* Opens a regular file for reading. It may shrink at any time, so it is read, never mapped. Returns the descriptor and the
- * state of the file, or -errno as above. */
+/* Opens a regular file for reading. It may shrink at any time, so it is read, never mapped. Returns
+ * the descriptor and the state of the file, or -errno as above. */
 static inline int ls_open_regular(const char *path, struct stat *ret_st)
 {
         int seen = ls_see_regular(path, ret_st);

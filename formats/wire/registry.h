@@ -1,7 +1,8 @@
-/* The page through which children of a recorded program find memory of their own. The recorder keeps some memories ready
- * and offers each on a seat here; a process that is to be recorded takes one by compare-and-exchange, opens it as
- * /proc/RECORDER/fd/FD, and rings the bell. It need not wait for the recorder unless all seats are taken at the moment,
- * and no descriptor stays open in it. Read and written by both sides; neither trusts it. */
+/* The page through which children of a recorded program find memory of their own. The recorder
+ * keeps some memories ready and offers each on a seat here; a process that is to be recorded takes
+ * one by compare-and-exchange, opens it as /proc/RECORDER/fd/FD, and rings the bell. It need not
+ * wait for the recorder unless all seats are taken at the moment, and no descriptor stays open in
+ * it. Read and written by both sides; neither trusts it. */
 #ifndef LS_WIRE_REGISTRY_H
 #define LS_WIRE_REGISTRY_H
 
@@ -34,15 +35,19 @@ struct ls_registry {
         uint32_t nseats;
         /* recorder writes */
         _Atomic uint64_t heartbeat_ns;  /* CLOCK_MONOTONIC, at least every 500 ms */
-        _Atomic uint32_t open;          /* 1 = an empty seat will be ready again soon; 0 = no more processes are taken */
+        _Atomic uint32_t open;          /* 1 = an empty seat will be ready again soon; 0 = no more
+                                         * processes are taken */
         /* agents write */
-        _Atomic uint32_t bell;          /* counts seats that were taken; futex (shared) that the recorder waits on */
+        _Atomic uint32_t bell;          /* counts seats that were taken; futex (shared) that the
+                                         * recorder waits on */
         _Atomic uint32_t turned_away;   /* processes that found no seat */
-        _Atomic int32_t coming;         /* forks and execs on their way: children that may yet take a seat. One that fails, or
-                                         * whose new image lets no agent in, may leave it too high */
+        _Atomic int32_t coming;         /* forks and execs on their way: children that may yet take
+                                         * a seat. One that fails, or whose new image lets no agent
+                                         * in, may leave it too high */
         struct ls_seat seats[LS_SEATS];
-        /* agents write: processes, new by fork or exec, that have no seat and may yet take one. CLOCK_MONOTONIC in ms << 32 |
-         * pid, as it sees itself; 0 = free. When there are more the oldest gives way */
+        /* agents write: processes, new by fork or exec, that have no seat and may yet take one.
+         * CLOCK_MONOTONIC in ms << 32 | pid, as it sees itself; 0 = free. When there are more the
+         * oldest gives way */
         _Atomic uint64_t comers[LS_COMERS];
 };
 _Static_assert(sizeof(struct ls_registry) <= LS_REGISTRY_SIZE, "the registry is one page");

@@ -1,14 +1,17 @@
-/* Byte ring between one sampled thread and the drainer, and the records in it. The writer side may run in a signal
- * handler and may interrupt itself; the reader is another process and trusts nothing in here.
+/* Byte ring between one sampled thread and the drainer, and the records in it. The writer side may
+ * run in a signal handler and may interrupt itself; the reader is another process and trusts
+ * nothing in here.
  *
- * Positions grow without bound; position & (size - 1) is the offset. A record is 8-aligned, starts with struct
- * ls_ring_rec and never wraps (a PAD record fills the end). The writer puts the header before it moves head, and marks
- * it done after the body; so what lies between tail and head always has a valid header, and an unfinished record can
- * be skipped once in_write is 0 (its writer is gone).
+ * Positions grow without bound; position & (size - 1) is the offset. A record is 8-aligned, starts
+ * with struct ls_ring_rec and never wraps (a PAD record fills the end). The writer puts the header
+ * before it moves head, and marks it done after the body; so what lies between tail and head always
+ * has a valid header, and an unfinished record can be skipped once in_write is 0 (its writer is
+ * gone).
  *
- * The header is one 64-bit word that holds the record's position: no two records ever have the same one. So a writer
- * that was interrupted by a handler between its look at head and its header finds, by compare-and-exchange, that the
- * place was taken, even when the handler's record looks like one of the lap before. */
+ * The header is one 64-bit word that holds the record's position: no two records ever have the same
+ * one. So a writer that was interrupted by a handler between its look at head and its header finds,
+ * by compare-and-exchange, that the place was taken, even when the handler's record looks like one
+ * of the lap before. */
 #ifndef LS_WIRE_RING_H
 #define LS_WIRE_RING_H
 
@@ -24,7 +27,8 @@
 
 struct ls_ring_rec {                    /* header of every record in a ring */
         _Atomic uint32_t state;         /* LS_RING_STATE of its position */
-        uint32_t size_kind;             /* bytes of the record with this header (multiple of 8) << 8 | kind */
+        uint32_t size_kind;             /* bytes of the record with this header (multiple of 8) << 8
+                                         * | kind */
 };
 _Static_assert(sizeof(struct ls_ring_rec) == 8, "ring record header is 8 bytes");
 
@@ -32,44 +36,58 @@ _Static_assert(sizeof(struct ls_ring_rec) == 8, "ring record header is 8 bytes")
 #define LS_RING_KIND(sk) ((sk) & 0xff)
 #define LS_RING_SIZE_KIND(size, kind) (((uint32_t)(size) << 8) | (uint32_t)(kind))
 
-struct ls_ring {                        /* head of a ring; size bytes of records follow at offset LS_RING_DATA */
+struct ls_ring {                        /* head of a ring; size bytes of records follow at offset
+                                         * LS_RING_DATA */
         _Atomic uint64_t head;          /* writer's: end of the last reservation */
         uint64_t pad0[7];
         _Atomic uint64_t tail;          /* reader's: all before it is consumed */
         uint64_t pad1[7];
-        uint32_t size;                  /* bytes, a power of two, set by the recorder; the writer checks it once */
+        uint32_t size;                  /* bytes, a power of two, set by the recorder; the writer
+                                         * checks it once */
         _Atomic uint32_t tid;           /* thread that owns the ring, 0 = free */
         _Atomic uint32_t in_write;      /* nesting of unfinished writes on that thread */
         uint32_t pad2;
         _Atomic uint64_t last_cpu_ns;   /* thread's CPU clock at its last tick */
         _Atomic uint64_t ticks;         /* ticks of interval seen (weight), lost ones too */
         _Atomic uint64_t signals;       /* tick signals handled */
-        _Atomic uint64_t armed_cpu_ns;  /* CPU time of the thread while armed, added up at each disarm */
+        _Atomic uint64_t armed_cpu_ns;  /* CPU time of the thread while armed, added up at each
+                                         * disarm */
         /* The thread's ticks: what the agent wants, and what the recorder does about it. */
         _Atomic uint32_t armed;         /* agent: 1 while ticks are wanted on tid */
         _Atomic uint32_t claim;         /* agent: counts the threads that have had this ring */
-        _Atomic uint32_t closing;       /* agent: 1 when its thread has ended; the recorder, when it has drained the ring
-                                         * and holds nothing for it, stores 0 here and in tid: the ring is free again */
-        _Atomic uint32_t sending;       /* recorder: 1 while it may be between its check of armed and the signal */
-        _Atomic uint32_t ticks_handled; /* agent: counts handled signals; none is sent while one is outstanding */
-        _Atomic uint32_t ticked;        /* recorder: 1 from before its first tick to the ring's thread until after the last */
+        _Atomic uint32_t closing;       /* agent: 1 when its thread has ended; the recorder, when it
+                                         * has drained the ring and holds nothing for it, stores 0
+                                         * here and in tid: the ring is free again */
+        _Atomic uint32_t sending;       /* recorder: 1 while it may be between its check of armed
+                                         * and the signal */
+        _Atomic uint32_t ticks_handled; /* agent: counts handled signals; none is sent while one is
+                                         * outstanding */
+        _Atomic uint32_t ticked;        /* recorder: 1 from before its first tick to the ring's
+                                         * thread until after the last */
         _Atomic uint64_t disarmed_ns;   /* agent: CLOCK_MONOTONIC when ticks were last given up */
-        _Atomic uint64_t paused_cpu_ns; /* of armed_cpu_ns, whole intervals that passed while the recorder wanted no ticks */
-        _Atomic uint64_t thread;        /* agent: where its struct ls_thread is in the program, for the watcher; 0 = none */
-        _Atomic uint64_t armed_at_cpu_ns;       /* agent: the thread's CPU clock when it was armed */
-        _Atomic uint64_t sent_ns;       /* recorder: CLOCK_MONOTONIC of the last tick that it sent itself */
-        _Atomic uint64_t sent_cpu_ns;   /* recorder: the thread's CPU clock then, exact when it did not run; 0 = not known */
+        _Atomic uint64_t paused_cpu_ns; /* of armed_cpu_ns, whole intervals that passed while the
+                                         * recorder wanted no ticks */
+        _Atomic uint64_t thread;        /* agent: where its struct ls_thread is in the program, for
+                                         * the watcher; 0 = none */
+        _Atomic uint64_t armed_at_cpu_ns;       /* agent: the thread's CPU clock when it was
+                                                 * armed */
+        _Atomic uint64_t sent_ns;       /* recorder: CLOCK_MONOTONIC of the last tick that it sent
+                                         * itself */
+        _Atomic uint64_t sent_cpu_ns;   /* recorder: the thread's CPU clock then, exact when it did
+                                         * not run; 0 = not known */
 };
 #define LS_RING_DATA 4096u              /* offset of the records from struct ls_ring */
 _Static_assert(sizeof(struct ls_ring) <= LS_RING_DATA, "ring head fits its page");
 
-/* Bodies. Strings follow the fixed part without terminator, padded with zeros to 8. Ids are dense from 1 within
- * the recording (one agent process); 0 = none. */
+/* Bodies. Strings follow the fixed part without terminator, padded with zeros to 8. Ids are dense
+ * from 1 within the recording (one agent process); 0 = none. */
 
 struct ls_rec_source {                  /* SOURCE, before the first function of the chunk */
         uint32_t source_id;
-        uint32_t name_len;              /* name: Lua's chunk name ('@file', '=name', or the text itself, cut to 4 KiB) */
-        uint64_t text_hash;             /* of the whole chunk name: tells texts apart within the recording */
+        uint32_t name_len;              /* name: Lua's chunk name ('@file', '=name', or the text
+                                         * itself, cut to 4 KiB) */
+        uint64_t text_hash;             /* of the whole chunk name: tells texts apart within the
+                                         * recording */
         uint32_t text_len;              /* bytes of text that TEXT records will carry; 0 = none */
         uint32_t pad;
 };
@@ -92,7 +110,8 @@ struct ls_rec_function {                /* FUNCTION, before its first use in a f
         uint32_t first_line;            /* 0 for a main chunk */
         uint32_t last_line;
         uint32_t ffid;                  /* BUILTIN: number of the fast function in this build */
-        uint64_t hash;                  /* LUA: of bytecode and constants, not changed by the JIT compiler */
+        uint64_t hash;                  /* LUA: of bytecode and constants, not changed by the JIT
+                                         * compiler */
         uint64_t addr;                  /* C: address in the process */
 };
 _Static_assert(sizeof(struct ls_rec_function) == 40, "FUNCTION is 40 bytes");
@@ -112,7 +131,8 @@ struct ls_rec_zone {                    /* ZONE: sent before its first use */
 };
 _Static_assert(sizeof(struct ls_rec_zone) == 16, "ZONE is 16 bytes");
 
-struct ls_rec_label {                   /* LABEL: sent before its first use; replaces one of the same id */
+struct ls_rec_label {                   /* LABEL: sent before its first use; replaces one of the
+                                         * same id */
         uint32_t label_id;
         uint32_t parent_id;             /* label that holds too, 0 = none; always sent before */
         uint32_t key_len, value_len;    /* key, then value */
@@ -137,12 +157,15 @@ _Static_assert(sizeof(struct ls_rec_vm) == 16, "VM is 16 bytes");
 #define LS_VMF_PROBED 0x01              /* its layout was probed and verified: stacks are read raw */
 #define LS_VMF_JIT    0x02              /* has a JIT compiler */
 
-struct ls_rec_coroutine {               /* COROUTINE: 0 is the main one, sent for others before first use */
+struct ls_rec_coroutine {               /* COROUTINE: 0 is the main one, sent for others before
+                                         * first use */
         uint32_t coroutine_id;
         uint32_t func_id;               /* body */
-        uint32_t generation;            /* 1, 2, ... per body; 0 = one of many short ones, not told apart */
+        uint32_t generation;            /* 1, 2, ... per body; 0 = one of many short ones, not told
+                                         * apart */
         uint32_t vm_id;
-        uint64_t address;               /* of its lua_State: the watcher and the agent may both describe it; 0 = many */
+        uint64_t address;               /* of its lua_State: the watcher and the agent may both
+                                         * describe it; 0 = many */
 };
 _Static_assert(sizeof(struct ls_rec_coroutine) == 24, "COROUTINE is 24 bytes");
 
@@ -200,58 +223,73 @@ struct ls_rec_sample {                  /* SAMPLE */
         uint32_t vm_id;
         uint32_t coroutine_id;
         uint32_t zone_id;
-        uint32_t keep;                  /* root frames that equal those of the SAMPLE before it in this ring */
-        uint32_t nframes;               /* frames that follow, leaf first; the kept root part comes after them */
-        uint32_t cut;                   /* frames left out between those that follow and the kept ones */
-        uint32_t jit_id;                /* trace that the innermost frame runs in (JITTRACE), 0 = none. Then that frame is the
-                                         * function that the trace starts in, or for a side trace its root's */
-        uint32_t jit_offset;            /* place in the trace's machine code; LS_JIT_NO_OFFSET = somewhere in it */
-        uint32_t native_size;           /* bytes of struct ls_native and what belongs to it, after the frames; 0 = none */
+        uint32_t keep;                  /* root frames that equal those of the SAMPLE before it in
+                                         * this ring */
+        uint32_t nframes;               /* frames that follow, leaf first; the kept root part comes
+                                         * after them */
+        uint32_t cut;                   /* frames left out between those that follow and the kept
+                                         * ones */
+        uint32_t jit_id;                /* trace that the innermost frame runs in (JITTRACE), 0 =
+                                         * none. Then that frame is the function that the trace
+                                         * starts in, or for a side trace its root's */
+        uint32_t jit_offset;            /* place in the trace's machine code; LS_JIT_NO_OFFSET =
+                                         * somewhere in it */
+        uint32_t native_size;           /* bytes of struct ls_native and what belongs to it, after
+                                         * the frames; 0 = none */
         uint32_t like;                  /* enum ls_like: whose stack it has, when it brings none */
         uint32_t label_id;              /* LABEL, 0 = none */
-        uint32_t place;                 /* of a suspended coroutine: with a stack, the number that it has from here on; with
-                                         * LS_LIKE_PLACE the stack of that number. 0 = none */
+        uint32_t place;                 /* of a suspended coroutine: with a stack, the number that
+                                         * it has from here on; with LS_LIKE_PLACE the stack of that
+                                         * number. 0 = none */
 };
 _Static_assert(sizeof(struct ls_rec_sample) == 96, "SAMPLE is 96 bytes");
 #define LS_JIT_NO_OFFSET UINT32_MAX
 
-/* A sample without a stack of its own, as the watcher of blocked threads sends: it has no frames, and stack, coroutine, zone
- * and VM are those of another. */
+/* A sample without a stack of its own, as the watcher of blocked threads sends: it has no frames,
+ * and stack, coroutine, zone and VM are those of another. */
 enum ls_like {
         LS_LIKE_NONE,
         LS_LIKE_RING,                   /* the SAMPLE with a stack before it in this ring */
-        LS_LIKE_THREAD,                 /* the thread's last sample before it in time, in whatever ring */
-        LS_LIKE_PLACE,                  /* the stack alone: that of the sample with this place before it in this ring */
+        LS_LIKE_THREAD,                 /* the thread's last sample before it in time, in whatever
+                                         * ring */
+        LS_LIKE_PLACE,                  /* the stack alone: that of the sample with this place
+                                         * before it in this ring */
 };
 
-/* The native stack of a sample: registers, places where Lua and C alternate, and a copy of the memory. */
+/* The native stack of a sample: registers, places where Lua and C alternate, and a copy of the
+ * memory. */
 struct ls_native {
         uint64_t ip, sp, bp, bx, r12, r13, r14, r15;
         uint32_t ncframes;              /* struct ls_native_cframe follow, innermost first */
-        uint32_t nbytes;                /* then so many bytes of the stack, from sp up; multiple of 8 */
-        uint32_t keep;                  /* then come so many bytes that equal the outermost ones of the native stack
-                                         * before it in this ring */
+        uint32_t nbytes;                /* then so many bytes of the stack, from sp up; multiple of
+                                         * 8 */
+        uint32_t keep;                  /* then come so many bytes that equal the outermost ones of
+                                         * the native stack before it in this ring */
         uint32_t cut;                   /* 1 = the stack goes on beyond these */
 };
 _Static_assert(sizeof(struct ls_native) == 80, "a native stack's head is 80 bytes");
 
 struct ls_native_cframe {               /* one activation of the Lua interpreter in the C stack */
-        uint64_t address;               /* of its C frame: saved registers and return address lie above it */
-        uint32_t frames;                /* Lua frames of this sample that lie above it, those of cframes before included:
-                                         * the native frames between this and the one before go above these */
+        uint64_t address;               /* of its C frame: saved registers and return address lie
+                                         * above it */
+        uint32_t frames;                /* Lua frames of this sample that lie above it, those of
+                                         * cframes before included: the native frames between this
+                                         * and the one before go above these */
         uint32_t pad;
 };
 _Static_assert(sizeof(struct ls_native_cframe) == 16, "a C frame is 16 bytes");
 
-/* JITTRACE: what the map of a trace is made from. Ids are the process's own and may be used by samples of any ring, also
- * before this record was read. After the head, each 8-aligned: uint32_t functions[nfunctions] (ids of FUNCTION in this
- * ring; padded to 8), struct ls_jit_event[nevents], struct ls_jit_snapshot[nsnapshots], uint64_t ir[nir], code[mcode_size]. */
+/* JITTRACE: what the map of a trace is made from. Ids are the process's own and may be used by
+ * samples of any ring, also before this record was read. After the head, each 8-aligned: uint32_t
+ * functions[nfunctions] (ids of FUNCTION in this ring; padded to 8), struct ls_jit_event[nevents],
+ * struct ls_jit_snapshot[nsnapshots], uint64_t ir[nir], code[mcode_size]. */
 struct ls_rec_jittrace {
         uint32_t jit_id;                /* dense from 1 */
         uint32_t vm_id;
         uint32_t number;                /* LuaJIT's number of it, used again after a flush */
         uint32_t root;                  /* number of its root trace, 0 = is a root */
-        uint32_t parent_id;             /* jit_id of the trace that it leaves, 0 = none or not known */
+        uint32_t parent_id;             /* jit_id of the trace that it leaves, 0 = none or not
+                                         * known */
         uint32_t parent_exit;           /* exit of the parent */
         uint32_t link;                  /* number of the trace that it goes on to, 0 = none */
         uint32_t link_kind;             /* LuaJIT's number of the kind of link */
@@ -275,7 +313,8 @@ _Static_assert(sizeof(struct ls_rec_jittrace) == 88, "JITTRACE is 88 bytes");
 
 struct ls_jit_event {                   /* a bytecode as it was recorded */
         uint16_t ref;                   /* IR reference reached before it, less 0x8000 */
-        uint16_t function;              /* index in functions[]; 0xffff = a C function or a builtin that is not known */
+        uint16_t function;              /* index in functions[]; 0xffff = a C function or a builtin
+                                         * that is not known */
         uint16_t depth;                 /* inlined calls above the start */
         uint16_t pad;
         uint32_t pos;                   /* of the bytecode in its function */
@@ -286,14 +325,16 @@ _Static_assert(sizeof(struct ls_jit_event) == 16, "a recorded bytecode is 16 byt
 struct ls_jit_snapshot {
         uint16_t ref;                   /* first IR reference after it, less 0x8000 */
         uint16_t mcofs;                 /* offset in the machine code */
-        uint16_t function;              /* of the bytecode that an exit goes on with; index in functions[], 0xffff = unknown */
+        uint16_t function;              /* of the bytecode that an exit goes on with; index in
+                                         * functions[], 0xffff = unknown */
         uint16_t nframes;               /* inlined frames that an exit restores */
         uint32_t pos;                   /* of that bytecode */
         uint32_t line;
 };
 _Static_assert(sizeof(struct ls_jit_snapshot) == 16, "a snapshot is 16 bytes");
 
-struct ls_rec_irnames {                 /* IRNAMES: the text of jit.vmdef.irnames, 6 bytes a name, follows */
+struct ls_rec_irnames {                 /* IRNAMES: the text of jit.vmdef.irnames, 6 bytes a name,
+                                         * follows */
         uint32_t vm_id;
         uint32_t len;
 };

@@ -1,5 +1,6 @@
-/* What luasample.h finds in a recorded program: the one function that the agent exports for hosts, and behind it those of
- * control.h, and zones through require "luasample". Keeps errno and the Lua stack; an error of Lua's ends here. */
+/* What luasample.h finds in a recorded program: the one function that the agent exports for hosts,
+ * and behind it those of control.h, and zones through require "luasample". Keeps errno and the Lua
+ * stack; an error of Lua's ends here. */
 #include "libsample/api/luasample.h"
 
 #include <errno.h>
@@ -80,8 +81,8 @@ static int run_call(lua_State *L)
         return 0;
 }
 
-/* L must be known to be of a sampled VM before anything is done with it. A VM without memory for three slots raises an error
- * that is the host's, as any of its own pushes would. */
+/* L must be known to be of a sampled VM before anything is done with it. A VM without memory for
+ * three slots raises an error that is the host's, as any of its own pushes would. */
 static int call_module(lua_State *L, const char *function, const char *text, const char *value)
 {
         struct call c = { function, text, value, 0 };
@@ -140,7 +141,8 @@ static const struct luasample_api api = {
 
 const struct luasample_api *luasample_agent_api(unsigned version);
 
-/* NULL = the agent is older than the program's header. Recorded or not: an attachment may come, and end. */
+/* NULL = the agent is older than the program's header. Recorded or not: an attachment may come, and
+ * end. */
 LS_EXPORT const struct luasample_api *luasample_agent_api(unsigned version)
 {
         return version <= LUASAMPLE_API_VERSION ? &api : NULL;

@@ -1,5 +1,5 @@
-/* What a recorded program can tell of itself: regions, pauses, marks, counters. Called by module.c (Lua) and api.c (C).
- * Normal context. */
+/* What a recorded program can tell of itself: regions, pauses, marks, counters. Called by module.c
+ * (Lua) and api.c (C). Normal context. */
 #ifndef LS_LIBSAMPLE_API_CONTROL_H
 #define LS_LIBSAMPLE_API_CONTROL_H
 
@@ -11,8 +11,8 @@
 #define LS_PAUSED_REGION 1              /* a region has ended, and no other has begun */
 #define LS_PAUSED_CALL   2              /* pause was called, and resume was not */
 
-/* L: all these are about its VM; NULL = all VMs. Return 1 when something changed, 0 = nothing is recorded here, or it was so
- * before. */
+/* L: all these are about its VM; NULL = all VMs. Return 1 when something changed, 0 = nothing is
+ * recorded here, or it was so before. */
 int ls_control_start(lua_State *L, const char *name, size_t len);
 int ls_control_stop(lua_State *L);
 int ls_control_pause(lua_State *L);

@@ -1,6 +1,7 @@
-/* Counters: numbers that the program keeps saying (luasample_counter, require "luasample".counter). A value goes into the
- * ring of the thread that says it, but of each counter at most one an interval; the table of the memory always has the last,
- * which the recorder takes from there when it did not come. Called by api.c and module.c. */
+/* Counters: numbers that the program keeps saying (luasample_counter, require "luasample".counter).
+ * A value goes into the ring of the thread that says it, but of each counter at most one an
+ * interval; the table of the memory always has the last, which the recorder takes from there when
+ * it did not come. Called by api.c and module.c. */
 
 #include "libsample/api/counters.h"
 
@@ -23,7 +24,8 @@ static struct ls_counter *find(struct ls_counter *all, uint32_t n, const char *n
         return NULL;
 }
 
-/* Two threads that name the same one at an instant make two of it, which are one to the recorder: nothing is locked. */
+/* Two threads that name the same one at an instant make two of it, which are one to the recorder:
+ * nothing is locked. */
 static struct ls_counter *add(struct ls_shm *shm, const char *name, uint32_t len)
 {
         struct ls_counter *c;

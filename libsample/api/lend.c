@@ -1,5 +1,6 @@
-/* require "luasample" in a process that was attached to. The agent comes and goes, but what the Lua code of zones and labels
- * writes to must stay: so it is memory of the VM, which is lent to each recording. luasample.lua opens the module itself. */
+/* require "luasample" in a process that was attached to. The agent comes and goes, but what the Lua
+ * code of zones and labels writes to must stay: so it is memory of the VM, which is lent to each
+ * recording. luasample.lua opens the module itself. */
 
 #include "libsample/api/lend.h"
 
@@ -14,8 +15,9 @@
 
 struct lent { struct ls_vm_zones zones; struct ls_vm_labels labels; };
 
-/* Raises Lua's errors. In the registry under its size: an agent of another build may have left one that is smaller. In
- * lua_close nothing is lent, since it would be freed while samples are taken. */
+/* Raises Lua's errors. In the registry under its size: an agent of another build may have left one
+ * that is smaller. In lua_close nothing is lent, since it would be freed while samples are
+ * taken. */
 void ls_module_lend(lua_State *L)
 {
         struct ls_vm *vm = ls_agent.attached ? ls_vm_of(L) : NULL;

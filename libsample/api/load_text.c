@@ -12,7 +12,8 @@
 #define TEXT_MOST (1u << 20)
 
 static __thread struct { char *text; size_t room; } spare
-        __attribute__((tls_model("initial-exec")));    /* buffer of the last load, for the next one */
+        __attribute__((tls_model("initial-exec")));    /* buffer of the last load, for the next
+                                                        * one */
 
 int ls_load_text_begin(struct ls_load_text *load, ls_reader reader, void *data, const char *chunkname)
 {

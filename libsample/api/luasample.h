@@ -34,7 +34,8 @@ struct lua_State;                       /* of LuaJIT: lua.h need not be included
 
 #define LUASAMPLE_API_VERSION 2u        /* grows when functions are added at the end of the table */
 
-struct luasample_api {                  /* the agent's functions: static, valid as long as the process */
+struct luasample_api {                  /* the agent's functions: static, valid as long as the
+                                         * process */
         unsigned version;               /* of the agent: at least what was asked for */
         int (*is_recording)(struct lua_State *L);
         int (*start)(struct lua_State *L, const char *name);
@@ -52,7 +53,8 @@ struct luasample_api {                  /* the agent's functions: static, valid 
 };
 
 struct luasample_found {                /* one for all files that are linked together */
-        const struct luasample_api *api;        /* NULL = there is no agent yet. It stays, as the agent does */
+        const struct luasample_api *api;        /* NULL = there is no agent yet. It stays, as the
+                                                 * agent does */
         long long looked;               /* time() of the last look */
 };
 __attribute__((weak, visibility("hidden"))) struct luasample_found luasample_found;
@@ -71,7 +73,8 @@ static inline const struct luasample_api *luasample_take(void *library)
         return api;
 }
 
-/* The agent's functions, NULL = it is not in the process. An attachment may bring it: looked for once a second. */
+/* The agent's functions, NULL = it is not in the process. An attachment may bring it: looked for
+ * once a second. */
 static inline const struct luasample_api *luasample_agent(void)
 {
         const struct luasample_api *api = __atomic_load_n(&luasample_found.api, __ATOMIC_ACQUIRE);
@@ -90,8 +93,8 @@ static inline const struct luasample_api *luasample_agent(void)
         return library ? luasample_take(library) : NULL;
 }
 
-/* The agent of an installed luasample is brought into the program: that of the program $LUASAMPLE (a path from the root;
- * anything else: none), else of the first one in PATH. */
+/* The agent of an installed luasample is brought into the program: that of the program $LUASAMPLE
+ * (a path from the root; anything else: none), else of the first one in PATH. */
 static inline const struct luasample_api *luasample_load(void)
 {
         static const char *const places[] = { "/libsample/", "/../lib/luasample/", "/../lib64/luasample/",
@@ -120,8 +123,8 @@ static inline const struct luasample_api *luasample_load(void)
         return NULL;
 }
 
-/* 1 while samples of L are taken: it is recorded, and neither paused nor outside of the regions that start and stop mark.
- * NULL: of any VM of the process. */
+/* 1 while samples of L are taken: it is recorded, and neither paused nor outside of the regions
+ * that start and stop mark. NULL: of any VM of the process. */
 static inline int luasample_is_recording(struct lua_State *L)
 {
         const struct luasample_api *api = luasample_agent();
@@ -129,10 +132,11 @@ static inline int luasample_is_recording(struct lua_State *L)
         return api ? api->is_recording(L) : 0;
 }
 
-/* A recorder of this process begins, unless it is recorded already: `luasample record -p` of itself, with the trace in
- * file (NULL: luasample.data) and more words for record in options (NULL, or ended by NULL). Returns 1 = it records, 0 =
- * nothing was begun: the process is recorded, or luasample is not installed; or -errno, and a line in why (size bytes;
- * may be NULL). It ends with luasample_stop or with the process. */
+/* A recorder of this process begins, unless it is recorded already: `luasample record -p` of
+ * itself, with the trace in file (NULL: luasample.data) and more words for record in options (NULL,
+ * or ended by NULL). Returns 1 = it records, 0 = nothing was begun: the process is recorded, or
+ * luasample is not installed; or -errno, and a line in why (size bytes; may be NULL). It ends with
+ * luasample_stop or with the process. */
 static inline int luasample_begin(const char *file, const char *const *options, char *why, int size)
 {
         const struct luasample_api *api = luasample_agent();
@@ -152,9 +156,10 @@ static inline const char *luasample_trace(void)
         return api ? api->trace() : NULL;
 }
 
-/* A region of the VM of L begins: from the first one on, reports are about what lies in regions, and nothing else is
- * sampled after a region has ended. name may be NULL. L NULL: all VMs that the process has now. 0 also when it is in one
- * already. Where nobody records, luasample_begin(NULL, NULL, NULL, 0) first; -errno when that fails. */
+/* A region of the VM of L begins: from the first one on, reports are about what lies in regions,
+ * and nothing else is sampled after a region has ended. name may be NULL. L NULL: all VMs that the
+ * process has now. 0 also when it is in one already. Where nobody records, luasample_begin(NULL,
+ * NULL, NULL, 0) first; -errno when that fails. */
 static inline int luasample_start(struct lua_State *L, const char *name)
 {
         int r = luasample_begin(NULL, NULL, NULL, 0);
@@ -163,8 +168,8 @@ static inline int luasample_start(struct lua_State *L, const char *name)
         return r < 0 ? r : api ? api->start(L, name) || r : 0;
 }
 
-/* The region ends. 0 also when there is none. A recorder that luasample_begin has begun in this process ends with the last
- * region: its trace is whole when this returns. */
+/* The region ends. 0 also when there is none. A recorder that luasample_begin has begun in this
+ * process ends with the last region: its trace is whole when this returns. */
 static inline int luasample_stop(struct lua_State *L)
 {
         const struct luasample_api *api = luasample_agent();
@@ -172,8 +177,8 @@ static inline int luasample_stop(struct lua_State *L)
         return api ? api->stop(L) : 0;
 }
 
-/* No samples of the VM of L (NULL: of all VMs that the process has now) until resume. Regions are as they were then. Calls
- * do not nest: one resume ends any number of pauses. */
+/* No samples of the VM of L (NULL: of all VMs that the process has now) until resume. Regions are
+ * as they were then. Calls do not nest: one resume ends any number of pauses. */
 static inline int luasample_pause(struct lua_State *L)
 {
         const struct luasample_api *api = luasample_agent();
@@ -188,8 +193,8 @@ static inline int luasample_resume(struct lua_State *L)
         return api ? api->resume(L) : 0;
 }
 
-/* Notes this instant of the calling thread under a name. The thread must have been seen: it has made a VM, or was started
- * after one was made. A recording keeps 65536 marks of a process. */
+/* Notes this instant of the calling thread under a name. The thread must have been seen: it has
+ * made a VM, or was started after one was made. A recording keeps 65536 marks of a process. */
 static inline int luasample_mark(const char *name)
 {
         const struct luasample_api *api = luasample_agent();
@@ -197,8 +202,9 @@ static inline int luasample_mark(const char *name)
         return api ? api->mark(name) : 0;
 }
 
-/* The coroutine L is in a zone from here on, inside the zones that it is in: one stack with jit.zone and require
- * "luasample". The VM must have its libraries (luaL_openlibs). May allocate in the VM. */
+/* The coroutine L is in a zone from here on, inside the zones that it is in: one stack with
+ * jit.zone and require "luasample". The VM must have its libraries (luaL_openlibs). May allocate in
+ * the VM. */
 static inline int luasample_zone_push(struct lua_State *L, const char *name)
 {
         const struct luasample_api *api = luasample_agent();
@@ -214,9 +220,10 @@ static inline int luasample_zone_pop(struct lua_State *L)
         return api ? api->zone_pop(L) : 0;
 }
 
-/* Samples of the coroutine L, and of those that it resumes, have key=value from here on, until another value is given or it
- * ends. value NULL: no more. A coroutine has eight keys at most; 256 bytes of key and value count. The VM must have its
- * libraries, with the FFI. May allocate in the VM. */
+/* Samples of the coroutine L, and of those that it resumes, have key=value from here on, until
+ * another value is given or it ends. value NULL: no more. A coroutine has eight keys at most; 256
+ * bytes of key and value count. The VM must have its libraries, with the FFI. May allocate in the
+ * VM. */
 static inline int luasample_label(struct lua_State *L, const char *key, const char *value)
 {
         const struct luasample_api *api = luasample_agent();
@@ -224,9 +231,10 @@ static inline int luasample_label(struct lua_State *L, const char *key, const ch
         return api ? api->label(L, key, value) : 0;
 }
 
-/* The counter of that name of the process has this value from now on: requests in flight, the length of a queue, bytes in
- * use. Of values that follow within the recording's interval the last is kept. A process has 128 counters, whose names
- * count up to their first 216 bytes. NaN and infinities are no values. From any thread. */
+/* The counter of that name of the process has this value from now on: requests in flight, the
+ * length of a queue, bytes in use. Of values that follow within the recording's interval the last
+ * is kept. A process has 128 counters, whose names count up to their first 216 bytes. NaN and
+ * infinities are no values. From any thread. */
 static inline int luasample_counter(const char *name, double value)
 {
         const struct luasample_api *api = luasample_agent();
@@ -234,9 +242,10 @@ static inline int luasample_counter(const char *name, double value)
         return api ? api->counter(name, value) : 0;
 }
 
-/* The coroutine co can run from now on, and waits for its turn: with record -e suspended, that time is told apart from the time
- * in which it waits in yield. ready 0: it runs. Where that is not said, the mark ends when the coroutine is seen elsewhere. By
- * the thread that runs its VM. 0 also when it runs and was not marked. */
+/* The coroutine co can run from now on, and waits for its turn: with record -e suspended, that time
+ * is told apart from the time in which it waits in yield. ready 0: it runs. Where that is not said,
+ * the mark ends when the coroutine is seen elsewhere. By the thread that runs its VM. 0 also when
+ * it runs and was not marked. */
 static inline int luasample_ready(struct lua_State *co, int ready)
 {
         const struct luasample_api *api = luasample_agent();

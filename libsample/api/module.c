@@ -1,5 +1,5 @@
-/* What the recorded program can require: "luasample" (regions, pauses, marks, counters, zones, labels) and "jit.zone".
- * Both are put into package.preload when the VM is created. */
+/* What the recorded program can require: "luasample" (regions, pauses, marks, counters, zones,
+ * labels) and "jit.zone". Both are put into package.preload when the VM is created. */
 
 #include "libsample/api/module.h"
 
@@ -73,7 +73,8 @@ static int resume_samples(lua_State *L)
         return 0;
 }
 
-/* A string or a number; anything else is an empty name: what marks the program must not break it. */
+/* A string or a number; anything else is an empty name: what marks the program must not break
+ * it. */
 static int mark(lua_State *L)
 {
         size_t len = 0;
@@ -137,12 +138,14 @@ static void push_zone(lua_State *L)
         ls_lua_pop(L, 1);
 }
 
-/* The tables of the first label: with room in their array parts, which is where the tick handler looks. Returns both. */
+/* The tables of the first label: with room in their array parts, which is where the tick handler
+ * looks. Returns both. */
 static int new_labels(lua_State *L)
 {
         struct ls_vm_labels *labels;
 
-        ls_module_lend(L);              /* in another attachment than that which opened the module */
+        ls_module_lend(L);              /* in another attachment than that which opened the
+                                         * module */
         labels = ls_labels_of(L);
         if (!labels)
                 return 0;
@@ -214,8 +217,8 @@ static int open_module(lua_State *L)
         return 1;
 }
 
-/* What the program has of the module for programs that are not recorded (luasample.lua) goes on as this one, on top of the
- * stack; else this one is what require finds. */
+/* What the program has of the module for programs that are not recorded (luasample.lua) goes on as
+ * this one, on top of the stack; else this one is what require finds. */
 static void join_loaded(lua_State *L)
 {
         int module = ls_lua.lua_gettop(L), joins = 0;
@@ -278,7 +281,8 @@ void ls_module_install(lua_State *L)
         int top = ls_lua.lua_gettop(L);
 
         ls_lua.lua_pushcclosure(L, install, 0);
-        ls_lua.lua_pcall(L, 0, 0, 0);   /* no memory: the program will notice soon enough by itself */
+        ls_lua.lua_pcall(L, 0, 0, 0);   /* no memory: the program will notice soon enough by
+                                         * itself */
         ls_lua.lua_settop(L, top);
 }
 
@@ -290,7 +294,8 @@ static int open_here(lua_State *L)
 
 int luasample_open(lua_State *L);
 
-/* A lua_CFunction. Returns the module, or nothing where this VM is not recorded by way of attachment. */
+/* A lua_CFunction. Returns the module, or nothing where this VM is not recorded by way of
+ * attachment. */
 LS_EXPORT int luasample_open(lua_State *L)
 {
         int found = 0;

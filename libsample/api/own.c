@@ -1,7 +1,8 @@
-/* A recorder of the program's own, where nobody records it: luasample.start begins `luasample record -p` of this process,
- * and luasample.stop ends it. The program must not notice: the recorder is no child of its, has none of its descriptors
- * but stderr, and the process in between sends no SIGCHLD. Normal context; called by api/api.c, api/module.c, and by
- * luasample.lua through the FFI. */
+/* A recorder of the program's own, where nobody records it: luasample.start begins `luasample
+ * record -p` of this process, and luasample.stop ends it. The program must not notice: the recorder
+ * is no child of its, has none of its descriptors but stderr, and the process in between sends no
+ * SIGCHLD. Normal context; called by api/api.c, api/module.c, and by luasample.lua through the
+ * FFI. */
 
 #include "libsample/api/own.h"
 
@@ -39,7 +40,8 @@
 static struct {
         atomic_int busy;                /* process of which a thread begins or ends one; 0 = none */
         atomic_int pid;                 /* of the recorder, 0 = none */
-        atomic_int begun_by;            /* process that did that: a child that it forks is recorded too, but ends none */
+        atomic_int begun_by;            /* process that did that: a child that it forks is recorded
+                                         * too, but ends none */
         char trace[PATH_MAX];           /* of it, or of the last one; "" = there was none */
 } own;
 
@@ -77,14 +79,16 @@ static int find_program(char path[PATH_MAX])
         return find_in_path(path);
 }
 
-/* In the process that becomes the recorder: descriptors, signals and session of its own. Only system calls from here on. */
+/* In the process that becomes the recorder: descriptors, signals and session of its own. Only
+ * system calls from here on. */
 static void become(const char *program, const char **words, int parent)
 {
         struct sigaction old, byself = { .sa_handler = SIG_DFL };
         sigset_t none;
         int null;
 
-        for (int sig = 1; sig < NSIG; sig++)    /* the program's handlers are not for here; what it ignores stays so */
+        for (int sig = 1; sig < NSIG; sig++)    /* the program's handlers are not for here; what it
+                                                 * ignores stays so */
                 if (sigaction(sig, NULL, &old) == 0 && old.sa_handler != SIG_IGN && old.sa_handler != SIG_DFL)
                         sigaction(sig, &byself, NULL);
         sigemptyset(&none);
@@ -94,7 +98,8 @@ static void become(const char *program, const char **words, int parent)
                 ls_fcntl(parent, F_SETFD, 0);
         else
                 syscall(SYS_dup2, parent, PARENT_FD);
-        null = open("/dev/null", O_RDWR);       /* it may be one of the three, where the program has closed them */
+        null = open("/dev/null", O_RDWR);       /* it may be one of the three, where the program has
+                                                 * closed them */
         syscall(SYS_dup2, null, STDIN_FILENO);
         syscall(SYS_dup2, null, STDOUT_FILENO);
         if (syscall(LS_SYS_CLOSE_RANGE, PARENT_FD + 1, ~0u, 0))
@@ -103,8 +108,9 @@ static void become(const char *program, const char **words, int parent)
         syscall(SYS_execve, program, words, environ);
 }
 
-/* Twice: the recorder's parent has ended when it begins, and the one in between ends without a signal to this process, whose
- * own waits do not see it. Not the C library's fork: handlers of the program's are for children of its own. */
+/* Twice: the recorder's parent has ended when it begins, and the one in between ends without a
+ * signal to this process, whose own waits do not see it. Not the C library's fork: handlers of the
+ * program's are for children of its own. */
 static int spawn(const char *program, const char **words, int parent)
 {
         sigset_t all, mask;
@@ -126,7 +132,8 @@ static int spawn(const char *program, const char **words, int parent)
         return status;
 }
 
-/* What the recorder says, up to a line's end or until it has closed the socket. Returns the length, or -ETIMEDOUT. */
+/* What the recorder says, up to a line's end or until it has closed the socket. Returns the length,
+ * or -ETIMEDOUT. */
 static int hear(int fd, int line, int patience_ms, char *text, size_t size)
 {
         uint64_t until = ls_now_ns() + (uint64_t)patience_ms * 1000000u;
@@ -152,7 +159,8 @@ static int hear(int fd, int line, int patience_ms, char *text, size_t size)
         return (int)n;
 }
 
-/* Recorder and program speak once: it says its number; it may trace this process then, and says what went wrong, or "ok". */
+/* Recorder and program speak once: it says its number; it may trace this process then, and says
+ * what went wrong, or "ok". */
 static int meet(int fd, char *why, size_t size)
 {
         char text[4096];

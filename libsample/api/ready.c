@@ -7,7 +7,8 @@
 #include "libsample/pages.h"
 #include "libsample/recording/pass.h"
 
-/* The slot of co; else a free one or, when marks of coroutines that have ended fill them, the oldest; NULL without take. */
+/* The slot of co; else a free one or, when marks of coroutines that have ended fill them, the
+ * oldest; NULL without take. */
 static struct ls_ready_slot *slot_of(struct ls_vm_ready *ready, const lua_State *co, int take)
 {
         uint64_t L = (uintptr_t)co;
@@ -43,7 +44,8 @@ static int mark(const lua_State *co, int ready)
         return 1;
 }
 
-/* The slots go when an attachment ends, and the coroutine's VM is only looked for: so its end has to wait. */
+/* The slots go when an attachment ends, and the coroutine's VM is only looked for: so its end has
+ * to wait. */
 int ls_ready_mark(const lua_State *co, int ready)
 {
         int r;

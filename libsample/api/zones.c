@@ -10,12 +10,13 @@
 #include "libsample/lua_debug.h"
 #include "libsample/pages.h"
 
-/* Behaves as LuaJIT's jit.zone: a call pushes, or pops and returns; get, flush. Beside it a second stack is kept, of
- * zone and running coroutine (the low half of its address, read from the VM's own memory through the FFI: operations
- * that compile as the push itself does). When coroutines take turns a pop takes another's zone from LuaJIT's one
- * stack; from the second one it takes the last zone of the coroutine that pops. Without the FFI there is no second
- * stack. The chunk is named after the file that require would have found, and its lines are where that file has
- * them, so that error messages are the same. */
+/* Behaves as LuaJIT's jit.zone: a call pushes, or pops and returns; get, flush. Beside it a second
+ * stack is kept, of zone and running coroutine (the low half of its address, read from the VM's own
+ * memory through the FFI: operations that compile as the push itself does). When coroutines take
+ * turns a pop takes another's zone from LuaJIT's one stack; from the second one it takes the last
+ * zone of the coroutine that pops. Without the FFI there is no second stack. The chunk is named
+ * after the file that require would have found, and its lines are where that file has them, so that
+ * error messages are the same. */
 static const char module_source[] =
         "local own, cur, names = ... local ok, ffi = pcall(require, 'ffi') if not ok then return end\n"
         "own, cur = ffi.cast('int32_t *', own), ffi.cast('int32_t *', cur)\n"
@@ -83,8 +84,8 @@ static int search_path(lua_State *L)
         return ls_lua.lua_pcall(L, 2, 1, 0) == 0;
 }
 
-/* Leaves the chunk name on the stack: "@" and the path of LuaJIT's own module, or "=jit.zone". Globals may be missing
- * and may raise errors. */
+/* Leaves the chunk name on the stack: "@" and the path of LuaJIT's own module, or "=jit.zone".
+ * Globals may be missing and may raise errors. */
 static const char *chunk_name(lua_State *L, char *buf, size_t size)
 {
         const char *path;
@@ -96,7 +97,8 @@ static const char *chunk_name(lua_State *L, char *buf, size_t size)
         return buf;
 }
 
-/* Loads one of the sources at its lines of LuaJIT's file and calls it. Returns 0, or an error of Lua's on the stack. */
+/* Loads one of the sources at its lines of LuaJIT's file and calls it. Returns 0, or an error of
+ * Lua's on the stack. */
 static int load_module(lua_State *L, struct ls_vm_zones *zones, const char *source, size_t len, const char *name)
 {
         const char *g = LS_READ(const char *, L, LS_L_GLREF);

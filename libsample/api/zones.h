@@ -1,4 +1,5 @@
-/* The module that the program's require "jit.zone" gets: see zones.c, and handler/zones.h for what samples read. */
+/* The module that the program's require "jit.zone" gets: see zones.c, and handler/zones.h for what
+ * samples read. */
 #ifndef LS_LIBSAMPLE_API_ZONES_H
 #define LS_LIBSAMPLE_API_ZONES_H
 

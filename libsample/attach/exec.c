@@ -1,7 +1,8 @@
-/* exec in a process that is attached to. A tick that is pending when it succeeds, or comes after, would kill the new image, which
- * has no handler. Nothing is interposed here, so the entries of the C library's calls are patched: threads give up their ticks,
- * the recorder says that it has stopped them, and what is pending is discarded. All of the exec family goes through these
- * three; bare system calls are not seen. Called by attach.c. */
+/* exec in a process that is attached to. A tick that is pending when it succeeds, or comes after,
+ * would kill the new image, which has no handler. Nothing is interposed here, so the entries of the
+ * C library's calls are patched: threads give up their ticks, the recorder says that it has stopped
+ * them, and what is pending is discarded. All of the exec family goes through these three; bare
+ * system calls are not seen. Called by attach.c. */
 
 #include "libsample/attach/exec.h"
 

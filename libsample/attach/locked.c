@@ -1,6 +1,7 @@
-/* A program that has called mlockall(MCL_FUTURE) has the agent in memory too, as far as it reaches: its library with tables that are
- * mostly empty, and the whole stack of its thread, which the C library keeps for the program's next one. Called by attach.c, on the
- * agent's thread; the memory that is shared with the recorder is never locked (recording/share.c). */
+/* A program that has called mlockall(MCL_FUTURE) has the agent in memory too, as far as it reaches:
+ * its library with tables that are mostly empty, and the whole stack of its thread, which the C
+ * library keeps for the program's next one. Called by attach.c, on the agent's thread; the memory
+ * that is shared with the recorder is never locked (recording/share.c). */
 
 #include "libsample/attach/locked.h"
 
@@ -24,7 +25,8 @@ static int is_locked(void *page)
         return madvise(page, PAGE, MADV_DONTNEED) != 0;
 }
 
-/* What is under it is the program's again when this thread has ended: locked, as soon as it is used. */
+/* What is under it is the program's again when this thread has ended: locked, as soon as it is
+ * used. */
 static void leave_stack(void)
 {
         uintptr_t here = (uintptr_t)__builtin_frame_address(0) & ~(PAGE - 1);
@@ -51,8 +53,8 @@ static int is_empty(const uint64_t *page)
         return 1;
 }
 
-/* Pages as they are in the file come again when they are used, and empty ones behind it too. tables: no other thread of the
- * program is in the library yet. */
+/* Pages as they are in the file come again when they are used, and empty ones behind it too.
+ * tables: no other thread of the program is in the library yet. */
 static void leave_library(int tables)
 {
         const char *base = (const char *)&__ehdr_start;

@@ -1,4 +1,5 @@
-/* See recorder.h. A process is known by its number and by when it began, since numbers are used again. */
+/* See recorder.h. A process is known by its number and by when it began, since numbers are used
+ * again. */
 
 #include "libsample/attach/recorder.h"
 

@@ -1,5 +1,5 @@
-/* See threads.h. The agent's thread lists the process's own now and then, and makes what each needs; a thread finds
- * it at its first tick, by its id. */
+/* See threads.h. The agent's thread lists the process's own now and then, and makes what each
+ * needs; a thread finds it at its first tick, by its id. */
 
 #include "libsample/attach/threads.h"
 
@@ -84,7 +84,8 @@ static void note_unrecorded(unsigned n)
                 atomic_store(&ls_agent.shm->nthreads_unrecorded, n);
 }
 
-/* A living thread may be missing: the kernel goes on by number, so that one is passed over when another before it ends meanwhile. */
+/* A living thread may be missing: the kernel goes on by number, so that one is passed over when
+ * another before it ends meanwhile. */
 static void list(uint8_t seen[LS_THREADS_MOST])
 {
         char buf[4096] __attribute__((aligned(8)));
@@ -104,9 +105,9 @@ static void list(uint8_t seen[LS_THREADS_MOST])
         note_unrecorded(unrecorded);
 }
 
-/* Asks for the thread's CPU clock, as each tick asks for its own. A living one has what belongs to t in hand at each of its ticks,
- * and a new one that was given the same id takes it at its first: so it is hidden first, and asked about then. Returns 1 when it
- * is nobody's, and stays hidden. */
+/* Asks for the thread's CPU clock, as each tick asks for its own. A living one has what belongs to
+ * t in hand at each of its ticks, and a new one that was given the same id takes it at its first:
+ * so it is hidden first, and asked about then. Returns 1 when it is nobody's, and stays hidden. */
 static int has_ended(struct ls_thread *t)
 {
         struct timespec cpu;
@@ -167,7 +168,8 @@ void ls_attach_threads_end(void)
                 t = ls_threads[i];
                 if (!t || t->quiet)
                         continue;
-                if (t->sampler->inside) {               /* its thread is stopped: what it uses stays */
+                if (t->sampler->inside) {               /* its thread is stopped: what it uses
+                                                         * stays */
                         ls_thread_hide(t);
                         ls_threads[i] = NULL;
                         continue;

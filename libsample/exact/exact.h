@@ -1,9 +1,11 @@
-/* Exact counts of a VM's bytecodes, with the JIT compiler on. The interpreter counts in cells of shared memory by stubs in the
- * VM's dispatch tables (stubs.c); compiled code by counters at a trace's head, at its loop and at its exits (sites.c), from
- * which and from the order in which its bytecodes were recorded (traces.c) the rest follows (formats/exact/flow.c). What is
- * written is in formats/wire/exact.h. DESIGN.md, "Exact counts".
+/* Exact counts of a VM's bytecodes, with the JIT compiler on. The interpreter counts in cells of
+ * shared memory by stubs in the VM's dispatch tables (stubs.c); compiled code by counters at a
+ * trace's head, at its loop and at its exits (sites.c), from which and from the order in which its
+ * bytecodes were recorded (traces.c) the rest follows (formats/exact/flow.c). What is written is in
+ * formats/wire/exact.h. DESIGN.md, "Exact counts".
  *
- * Called by vm/counting.c, and by tests/exact/truth.c, in the VM's own thread and normal context, but for ls_exact_after_fork. */
+ * Called by vm/counting.c, and by tests/exact/truth.c, in the VM's own thread and normal context,
+ * but for ls_exact_after_fork. */
 #ifndef LS_LIBSAMPLE_EXACT_EXACT_H
 #define LS_LIBSAMPLE_EXACT_EXACT_H
 
@@ -12,14 +14,16 @@
 typedef struct lua_State lua_State;
 struct ls_exact;
 
-/* Finds the dispatch tables in the probe's VM and patches the function that rewrites them. Where ls_vm_probe has found nothing wrong, after ls_jit_probe.
- * Protected by the caller. */
+/* Finds the dispatch tables in the probe's VM and patches the function that rewrites them. Where
+ * ls_vm_probe has found nothing wrong, after ls_jit_probe. Protected by the caller. */
 void ls_exact_probe(lua_State *L);
-/* NULL = verified, else why bytecodes cannot be counted, in compiled code too when that is asked for; for people. */
+/* NULL = verified, else why bytecodes cannot be counted, in compiled code too when that is asked
+ * for; for people. */
 const char *ls_exact_why_not(int compiled);
 
-/* Maps the memory of the process's counts from fd, a file of LS_EXACT_SIZE bytes; near: an address of the window that has cells.
- * Returns 0 or -errno: -EBUSY when another image has counted there. */
+/* Maps the memory of the process's counts from fd, a file of LS_EXACT_SIZE bytes; near: an address
+ * of the window that has cells. Returns 0 or -errno: -EBUSY when another image has counted
+ * there. */
 int ls_exact_map(int fd, uintptr_t near);
 
 /* Counts what L's VM does from now on. Returns NULL when it cannot, with why. */

@@ -1,4 +1,5 @@
-/* The shared memory of a process's counts: its log, counters and cells. See formats/wire/exact.h. */
+/* The shared memory of a process's counts: its log, counters and cells. See
+ * formats/wire/exact.h. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -27,8 +28,8 @@ static const struct { uint64_t from, size; } areas[] = {
 enum { NAREAS = sizeof areas / sizeof *areas };
 static void *mapped[NAREAS];
 
-/* In a program that has called mlockall(MCL_FUTURE) all of it would be in memory: so it is made without access, and is not
- * locked any more when it gets that. */
+/* In a program that has called mlockall(MCL_FUTURE) all of it would be in memory: so it is made
+ * without access, and is not locked any more when it gets that. */
 static void *map_area(int i, int fd, void *place, int fixed)
 {
         size_t n = areas[i].size;
@@ -47,7 +48,8 @@ static void *map_area(int i, int fd, void *place, int fixed)
         return MAP_FAILED;
 }
 
-/* Some of the window lies above the address: what the kernel maps later is mostly below what it mapped before. */
+/* Some of the window lies above the address: what the kernel maps later is mostly below what it
+ * mapped before. */
 static uint64_t low_of(uintptr_t near)
 {
         uint64_t above = LS_EXACT_WINDOW / 8, at = near & ~UINT64_C(0xfff);

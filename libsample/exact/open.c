@@ -1,4 +1,5 @@
-/* The VMs whose bytecodes are counted, and what stands in for the function of LuaJIT's that rewrites their dispatch tables. */
+/* The VMs whose bytecodes are counted, and what stands in for the function of LuaJIT's that
+ * rewrites their dispatch tables. */
 #include <stdatomic.h>
 #include <string.h>
 

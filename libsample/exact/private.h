@@ -22,7 +22,8 @@ enum {
 
 struct ls_exact_facts {
         const char *why;                /* NULL = verified */
-        uint32_t table;                 /* bytes from global_State to the dispatch table that the interpreter uses */
+        uint32_t table;                 /* bytes from global_State to the dispatch table that the
+                                         * interpreter uses */
         uint32_t fixed;                 /* and from there to the one that hooks go on by */
         int code_prot;                  /* protection of compiled code */
         const char *why_interpreter;    /* NULL = compiled code can be counted too */
@@ -67,8 +68,8 @@ struct ls_exact {
 /* stubs.c */
 int ls_exact_make_stubs(struct ls_exact *x);
 void ls_exact_free_stubs(struct ls_exact *x);
-/* Puts the stubs where they belong, whatever the VM has there now. Stores only: also in a signal handler, where LuaJIT's own
- * profiler changes the tables. */
+/* Puts the stubs where they belong, whatever the VM has there now. Stores only: also in a signal
+ * handler, where LuaJIT's own profiler changes the tables. */
 void ls_exact_apply(struct ls_exact *x);
 
 /* open.c */
@@ -77,11 +78,12 @@ struct ls_exact *ls_exact_of(const char *global);
 /* memory.c */
 extern struct ls_exact_head *ls_exact_head;     /* NULL = nothing is mapped */
 extern char *ls_exact_cells;
-extern uint64_t *ls_exact_counters;             /* near the VM's code: compiled code reaches them by a displacement */
+extern uint64_t *ls_exact_counters;             /* near the VM's code: compiled code reaches them by
+                                                 * a displacement */
 /* n counters in a row: their first number, 0 = there are no more. */
 uint32_t ls_exact_new_counters(uint32_t n);
-/* Room for a record of size bytes in the log, which ls_exact_log_end makes part of it. NULL = there is none. The log is locked
- * in between. */
+/* Room for a record of size bytes in the log, which ls_exact_log_end makes part of it. NULL = there
+ * is none. The log is locked in between. */
 void *ls_exact_log_begin(uint32_t size);
 void ls_exact_log_end(void);
 
@@ -95,7 +97,8 @@ static inline uint64_t *ls_exact_cell(uintptr_t pc)
 
 /* protos.c */
 
-/* Called by the stub of a function's header when the function is not the one that was there before. pc is behind the header. */
+/* Called by the stub of a function's header when the function is not the one that was there before.
+ * pc is behind the header. */
 void ls_exact_meet(struct ls_exact *x, const char *pc);
 /* Id of a prototype that was met; 0 = it was not. */
 uint32_t ls_exact_proto_id(const char *pt);
@@ -118,7 +121,8 @@ void ls_exact_count_trace(struct ls_exact *x, const char *trace, struct ls_exact
 /* All traces are gone, and with them what was put into them. */
 void ls_exact_sites_flushed(struct ls_exact *x);
 
-/* traces.c: what LuaJIT tells of its compiler. L: whose stack has the arguments of the event "trace" or "record" */
+/* traces.c: what LuaJIT tells of its compiler. L: whose stack has the arguments of the event
+ * "trace" or "record" */
 void ls_exact_on_trace(struct ls_exact *exact, lua_State *L, const char *what);
 void ls_exact_on_record(struct ls_exact *exact, lua_State *L);
 

@@ -1,6 +1,6 @@
-/* Finds a VM's dispatch tables and verifies them, in the probe's VM, and patches lj_dispatch_update, the function that rewrites
- * them at each hook, and at each start and end of a recording. It is no symbol of LuaJIT's, but the only one that lua_sethook
- * calls. */
+/* Finds a VM's dispatch tables and verifies them, in the probe's VM, and patches
+ * lj_dispatch_update, the function that rewrites them at each hook, and at each start and end of a
+ * recording. It is no symbol of LuaJIT's, but the only one that lua_sethook calls. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* The prototypes that were met: each is described in the log when it is first called, with all that are written in it. Memory of
- * one that was collected may hold another: then what the first one counted goes to the log, and its cells begin at 0. */
+/* The prototypes that were met: each is described in the log when it is first called, with all that
+ * are written in it. Memory of one that was collected may hold another: then what the first one
+ * counted goes to the log, and its cells begin at 0. */
 #include <pthread.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@
 #define NAME_MOST 4096u                 /* bytes of a chunk's name, as SOURCE records have it */
 #define DEEPEST 190u                    /* nesting of functions that LuaJIT's parser allows, at most */
 
-/* Behind the cells of what lies before a prototype, and before that of its header: the prototype itself has no instructions. */
+/* Behind the cells of what lies before a prototype, and before that of its header: the prototype
+ * itself has no instructions. */
 struct mark { uint64_t id, print; };
 
 struct known { uintptr_t code; uint32_t id, n; _Atomic uint32_t *lost; };       /* lost: of its record in the log */
@@ -50,7 +52,8 @@ static uint32_t *chain_of(uintptr_t page)
         return &chains[(page * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (chains_room - 1)];
 }
 
-/* Room for as many links as there are. Returns 1 when the chains are new and empty, 0 when they are as they were, or -1. */
+/* Room for as many links as there are. Returns 1 when the chains are new and empty, 0 when they are
+ * as they were, or -1. */
 static int grow(void)
 {
         size_t room = chains_room ? chains_room * 2 : 4096;
@@ -244,7 +247,8 @@ static void describe(struct ls_exact *x, const char *pt, unsigned depth)
                 id = ++last_id;
                 rec = send(x, pt, id);
                 if (!rec || note(code, n, id, &rec->lost))
-                        id = 0;         /* counted all the same: nobody knows whose counts they are */
+                        id = 0;         /* counted all the same: nobody knows whose counts they
+                                         * are */
                 *mark = (struct mark){ id, print_of(pt) };
         }
         for (uint32_t i = 0; depth < DEEPEST && i < LS_READ(uint32_t, pt, LS_PT_SIZEKGC); i++) {

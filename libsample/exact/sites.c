@@ -1,6 +1,7 @@
-/* Counters in compiled code. Those of exits are counted by one piece of code that all exit stubs of the VM jump through; those of
- * a trace's head and loop by a jump at the first place where one fits, to the moved instructions behind an increment. The counters
- * themselves lie far from all code: a store beside code that runs makes the processor begin anew. */
+/* Counters in compiled code. Those of exits are counted by one piece of code that all exit stubs of
+ * the VM jump through; those of a trace's head and loop by a jump at the first place where one
+ * fits, to the moved instructions behind an increment. The counters themselves lie far from all
+ * code: a store beside code that runs makes the processor begin anew. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -27,7 +28,8 @@ static int set_prot(const void *at, size_t n, int prot)
         return mprotect((void *)from, to - from, prot);
 }
 
-/* While it is written it can be executed: so nothing is lost where only one of both is allowed from then on. */
+/* While it is written it can be executed: so nothing is lost where only one of both is allowed from
+ * then on. */
 int ls_exact_code_is_writable(const void *at, size_t n)
 {
         if (set_prot(at, n, PROT_READ | PROT_WRITE | PROT_EXEC))
@@ -51,7 +53,8 @@ static uint8_t *put_bytes(uint8_t *to, const void *bytes, size_t n)
 #define PUT(p, ...) (p = put_bytes(p, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ })))
 #define PUT_VALUE(p, type, v) (p = put_bytes(p, &(const type){ v }, sizeof(type)))
 
-/* Counts by the trace that runs and the number that the exit stub has pushed, then goes to the exit handler. */
+/* Counts by the trace that runs and the number that the exit stub has pushed, then goes to the exit
+ * handler. */
 static void put_exit_code(struct ls_exact *x)
 {
         uint8_t *p = x->near, *unknown;
@@ -136,7 +139,8 @@ static int exit_at(const struct ls_exact *x, const uint8_t *p)
 struct code {
         const struct ls_exact *x;
         uint8_t *begin, *loop, *end;
-        struct { const uint8_t *from, *to; } skips[MOST];       /* what a branch may leave out, or do again */
+        struct { const uint8_t *from, *to; } skips[MOST];       /* what a branch may leave out, or
+                                                                 * do again */
         struct { const uint8_t *at; int exit; } exits[MOST];
         unsigned nskips, nexits;
 };
@@ -186,7 +190,8 @@ static size_t movable(const struct code *c, const uint8_t *p)
                 n += insn.length;
                 if (insn.flow == LS_FLOW_JUMP && n >= JUMP_LEN && insn.rel_size == 4 && exit_at(c->x, target) < 0 &&
                     (target < c->begin || target >= c->end))
-                        break;          /* the way out at the trace's end, which is not changed later */
+                        break;          /* the way out at the trace's end, which is not changed
+                                         * later */
                 if (insn.flow != LS_FLOW_NEXT)
                         return 0;
         }
@@ -306,7 +311,8 @@ static uint32_t count_from(struct ls_exact *x, const struct code *c, uint8_t *fr
         return 0;
 }
 
-/* Behind the store of the trace's number, which LuaJIT looks for when it leads exits to other traces. */
+/* Behind the store of the trace's number, which LuaJIT looks for when it leads exits to other
+ * traces. */
 static uint8_t *behind_store(const struct code *c)
 {
         uint32_t at = ls_vm_facts.vmstate_offset - ls_exact_facts.table, disp;

@@ -1,13 +1,15 @@
-/* The stubs in a VM's dispatch tables: each counts the instruction that is dispatched and goes on to what was in the table.
+/* The stubs in a VM's dispatch tables: each counts the instruction that is dispatched and goes on
+ * to what was in the table.
  *
- * At dispatch rbx is the PC, one instruction ahead; r14 the table; rdx the base of the frame; rcx and rax the operands A and D,
- * or, at a function's header, the frame's size and the number of arguments plus 1; [rsp+16] the lua_State. The VM does not use
- * r8 to r11, rsi, rdi and the flags across a dispatch.
+ * At dispatch rbx is the PC, one instruction ahead; r14 the table; rdx the base of the frame; rcx
+ * and rax the operands A and D, or, at a function's header, the frame's size and the number of
+ * arguments plus 1; [rsp+16] the lua_State. The VM does not use r8 to r11, rsi, rdi and the flags
+ * across a dispatch.
  *
- * The VM has two tables. The one that hooks and recording replace is used; from them it goes on by the other one, which is
- * fixed. So instructions are counted in both, and what hooks put into the first is left alone. Loops are counted in the first
- * only, whatever is there: a loop that becomes hot is dispatched again, by the fixed one. So are headers, which the fixed one does
- * not have. */
+ * The VM has two tables. The one that hooks and recording replace is used; from them it goes on by
+ * the other one, which is fixed. So instructions are counted in both, and what hooks put into the
+ * first is left alone. Loops are counted in the first only, whatever is there: a loop that becomes
+ * hot is dispatched again, by the fixed one. So are headers, which the fixed one does not have. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -84,7 +86,8 @@ static void instruction_stub(struct ls_exact *x, struct code *c, int op)
         jump_slot(c, x, op);
 }
 
-/* JLOOP stands for a LOOP, or for an instruction that the trace does itself and that is none then. */
+/* JLOOP stands for a LOOP, or for an instruction that the trace does itself and that is none
+ * then. */
 static void jloop_stub(struct ls_exact *x, struct code *c, int op)
 {
         uint32_t traces = ls_jit_facts.at.state + ls_jit_facts.at.traces - ls_exact_facts.table;
@@ -127,7 +130,8 @@ static void call_meet(struct ls_exact *x, struct code *c)
         PUT(c, 0x5a, 0x59, 0x58);
 }
 
-/* A function's header. Where the stack has to grow first it is dispatched a second time, unless a hook of calls lets it grow. */
+/* A function's header. Where the stack has to grow first it is dispatched a second time, unless a
+ * hook of calls lets it grow. */
 static void header_stub(struct ls_exact *x, struct code *c, int op)
 {
         uint32_t mode = ls_vm_facts.hookmask_offset + 1 - ls_exact_facts.table;
@@ -163,8 +167,8 @@ static int is_header(int op)
         return op >= LS_OP_FUNCF && op < LS_OP_END;
 }
 
-/* Also those that LuaJIT puts in place of others: which never become hot, while it records; which are compiled, when it has
- * recorded them and goes on by the other table. */
+/* Also those that LuaJIT puts in place of others: which never become hot, while it records; which
+ * are compiled, when it has recorded them and goes on by the other table. */
 static int is_loop(int op)
 {
         op -= ls_vm_facts.op_fori;
@@ -208,7 +212,8 @@ void ls_exact_free_stubs(struct ls_exact *x)
         x->stubs = NULL;
 }
 
-/* LuaJIT copies entries of the table: the stub of an instruction may come to be in another one's place. */
+/* LuaJIT copies entries of the table: the stub of an instruction may come to be in another one's
+ * place. */
 static void *behind_stub(const struct ls_exact *x, void *entry)
 {
         for (int op = 0; op < ls_vm_facts.op_fori + LS_OP_END; op++)

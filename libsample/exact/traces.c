@@ -1,5 +1,6 @@
-/* The traces of a VM as LuaJIT records them: the bytecodes in their order, and for each exit how many of them were done when the
- * trace is left there. What an exit does not do is done by the interpreter, which goes on at the exit's bytecode. */
+/* The traces of a VM as LuaJIT records them: the bytecodes in their order, and for each exit how
+ * many of them were done when the trace is left there. What an exit does not do is done by the
+ * interpreter, which goes on at the exit's bytecode. */
 #include <string.h>
 
 #include "libsample/agent.h"
@@ -32,7 +33,8 @@ static const char *snap_at(const char *trace, size_t i)
         return LS_READ(const char *, trace, LS_TR_SNAP) + LS_SNAP_SIZE * i;
 }
 
-/* The word behind a snapshot's entries: the bytecode that it goes on with, and the frame's place. */
+/* The word behind a snapshot's entries: the bytecode that it goes on with, and the frame's
+ * place. */
 static uint64_t snap_pc(const char *trace, size_t i)
 {
         const char *snap = snap_at(trace, i);
@@ -63,8 +65,9 @@ static struct ls_exact_snap look_at_snap(const char *trace, size_t i)
         return snap;
 }
 
-/* Snapshots that were made or changed while the last bytecode was recorded: before it, or behind it. LuaJIT overwrites the newest one
- * while nothing was emitted behind it, by one that differs in its entries alone, as in an inner loop that is unrolled. */
+/* Snapshots that were made or changed while the last bytecode was recorded: before it, or behind
+ * it. LuaJIT overwrites the newest one while nothing was emitted behind it, by one that differs in
+ * its entries alone, as in an inner loop that is unrolled. */
 static void note_snaps(struct ls_exact *x, const char *trace)
 {
         size_t n = LS_READ(uint16_t, trace, LS_TR_NSNAP), from = x->nsnaps < n ? x->nsnaps : n;
@@ -140,7 +143,8 @@ static void on_start(struct ls_exact *x, lua_State *L)
                 --*cell;                /* it is dispatched once more */
 }
 
-/* A return that a trace stands for is done by the interpreter from the trace's own copy, in some LuaJITs. */
+/* A return that a trace stands for is done by the interpreter from the trace's own copy, in some
+ * LuaJITs. */
 static void take_return(struct ls_exact *x, uint32_t number)
 {
         uint64_t *counter = x->returns[number], *cell;
@@ -176,7 +180,8 @@ static int is_itself(uint8_t number)
         return op == LS_OP_ITERN || (op >= LS_OP_RETM && op <= LS_OP_RET1);
 }
 
-/* A side trace too many only does the ITERN that it starts with, of which no event tells, and goes to the interpreter. */
+/* A side trace too many only does the ITERN that it starts with, of which no event tells, and goes
+ * to the interpreter. */
 static void note_lone_iterator(struct ls_exact *x)
 {
         const char *root;
@@ -204,8 +209,9 @@ static uint32_t loop_of(const char *trace)
         return 0;
 }
 
-/* 1 when snapshot copy, of the loop part, can be made from the other: it goes back to the same place, and slots that hold a
- * constant hold it still. By these, iterations of an inner loop that was unrolled are told apart. */
+/* 1 when snapshot copy, of the loop part, can be made from the other: it goes back to the same
+ * place, and slots that hold a constant hold it still. By these, iterations of an inner loop that
+ * was unrolled are told apart. */
 static int may_be_copy(const char *trace, size_t original, size_t copy)
 {
         unsigned n, m, k;
@@ -225,8 +231,9 @@ static int may_be_copy(const char *trace, size_t original, size_t copy)
         return 1;
 }
 
-/* Snapshots of the loop part are copies of those before it, in their order. One with no guard behind it is overwritten by the next:
- * of several that look alike the last ones are left. Returns how many are before the loop part. */
+/* Snapshots of the loop part are copies of those before it, in their order. One with no guard
+ * behind it is overwritten by the next: of several that look alike the last ones are left. Returns
+ * how many are before the loop part. */
 static uint32_t match_loop(struct ls_exact *x, const char *trace, uint32_t loop)
 {
         size_t n = LS_READ(uint16_t, trace, LS_TR_NSNAP), first, next;

@@ -1,4 +1,5 @@
-/* What the probe of exact counting and the VMs share: the patched function of LuaJIT's that rewrites dispatch tables. */
+/* What the probe of exact counting and the VMs share: the patched function of LuaJIT's that
+ * rewrites dispatch tables. */
 #ifndef LS_LIBSAMPLE_EXACT_UPDATE_H
 #define LS_LIBSAMPLE_EXACT_UPDATE_H
 

@@ -1,8 +1,8 @@
 /* Coroutines by body function and generation. See coroutines.h.
  *
- * A bounded number is remembered: programs make coroutines by the million. One that is met again after it was
- * forgotten counts as another generation, and after GENERATIONS_MOST of one body all further ones share one
- * definition, so that the trace does not grow without bound. */
+ * A bounded number is remembered: programs make coroutines by the million. One that is met again
+ * after it was forgotten counts as another generation, and after GENERATIONS_MOST of one body all
+ * further ones share one definition, so that the trace does not grow without bound. */
 
 #include "libsample/handler/coroutines.h"
 #include "formats/wire/mix.h"
@@ -54,7 +54,8 @@ static uint32_t another(struct ls_thread *t, const lua_State *L, uint32_t body_i
         while (co->bodies[i].body_id && co->bodies[i].body_id != body_id && n++ < BODIES)
                 i = (i + 1) % BODIES;
         if (co->bodies[i].body_id != body_id) {
-                co->bodies[i].body_id = body_id;         /* the table is full: another body's place */
+                co->bodies[i].body_id = body_id;         /* the table is full: another body's
+                                                          * place */
                 co->bodies[i].generations = co->bodies[i].shared_id = 0;
         }
         if (co->bodies[i].generations < GENERATIONS_MOST) {

@@ -15,11 +15,12 @@
 #define KEY_C       (UINT64_C(1) << 63)
 #define KEY_BUILTIN (UINT64_C(1) << 62)
 
-/* A function's address may be given to another once it was collected. Its shape is compared at each use, its hash
- * at least so often. */
+/* A function's address may be given to another once it was collected. Its shape is compared at each
+ * use, its hash at least so often. */
 #define VERIFY_NS UINT64_C(100000000)
 
-/* With so many functions, such as a program that loads code all the time, all is forgotten and sent again. */
+/* With so many functions, such as a program that loads code all the time, all is forgotten and sent
+ * again. */
 #define MOST_FUNCTIONS (1u << 15)
 
 struct ls_functions {

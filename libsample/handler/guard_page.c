@@ -1,5 +1,5 @@
-/* Asks the kernel whether a page of this process can be read: see guard.h. A process that reads another one's memory has its
- * own file in place of this one (record/watch/mirror.c). */
+/* Asks the kernel whether a page of this process can be read: see guard.h. A process that reads
+ * another one's memory has its own file in place of this one (record/watch/mirror.c). */
 
 #include "libsample/handler/guard_page.h"
 

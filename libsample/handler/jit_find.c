@@ -1,9 +1,10 @@
-/* Traces that nobody told of, as in a process that was attached to: when one is first seen to run it is described as it
- * lies in the VM, with those that it leaves. What was recorded is no longer there; the bytecodes that its snapshots go
- * back to stand for that. Called by the tick handler.
+/* Traces that nobody told of, as in a process that was attached to: when one is first seen to run
+ * it is described as it lies in the VM, with those that it leaves. What was recorded is no longer
+ * there; the bytecodes that its snapshots go back to stand for that. Called by the tick handler.
  *
- * The thread was interrupted in the trace's own code. So it stays where it is, and so do its prototypes: LuaJIT gives
- * them up in the collector and in a flush, which compiled code has called when they run. */
+ * The thread was interrupted in the trace's own code. So it stays where it is, and so do its
+ * prototypes: LuaJIT gives them up in the collector and in a flush, which compiled code has called
+ * when they run. */
 
 #include "libsample/handler/jit_find.h"
 
@@ -56,7 +57,8 @@ static void add_proto(struct protos *p, const char *pt)
                 p->pt[p->n++] = pt;
 }
 
-/* Those of the functions that are constants of the trace: what it was specialised to, and so what it inlines. */
+/* Those of the functions that are constants of the trace: what it was specialised to, and so what
+ * it inlines. */
 static void collect_protos(const struct ls_jit *jit, const char *trace, struct protos *p)
 {
         add_proto(p, LS_READ(const char *, trace, LS_TR_STARTPT));
@@ -75,8 +77,8 @@ static void collect_protos(const struct ls_jit *jit, const char *trace, struct p
         }
 }
 
-/* What is left of the recording: the bytecodes that the snapshots go back to, in the order of the code; those of the loop
- * are copies. */
+/* What is left of the recording: the bytecodes that the snapshots go back to, in the order of the
+ * code; those of the loop are copies. */
 static int make_events(struct ls_jit *jit, const char *trace, const struct protos *protos)
 {
         uint32_t n = LS_READ(uint16_t, trace, LS_TR_NSNAP), loop = LS_READ(uint32_t, trace, LS_TR_MCLOOP);
@@ -139,7 +141,8 @@ int ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *gu
         trace = (int32_t)number > 0 ? ls_jit_trace_of(guard, global, number) : NULL;
         if (!trace || ls_jit_is_known(jit, trace))
                 return 1;
-        if (!ls_jit_is_at(trace, ip)) {        /* not seen yet, and it has called out: what had its number before is gone */
+        if (!ls_jit_is_at(trace, ip)) {        /* not seen yet, and it has called out: what had its
+                                                * number before is gone */
                 drop_former(jit, trace);
                 return 1;
         }
@@ -148,7 +151,8 @@ int ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *gu
                 number = LS_READ(uint16_t, ir_at(trace, LS_REF_BIAS), LS_IR_OP1);
                 trace = number ? ls_jit_trace_of(guard, global, number) : NULL;
         }
-        for (unsigned i = n; i-- > 0;) {        /* the oldest first: a trace names the one that it leaves */
+        for (unsigned i = n; i-- > 0;) {        /* the oldest first: a trace names the one that it
+                                                 * leaves */
                 collect_protos(jit, lineage[i], &protos);
                 if (protos.n == MOST_PROTOS) {  /* its own at least */
                         protos.n = 0;

@@ -1,5 +1,6 @@
-/* Which trace runs, and where in it: called by the tick handler for a VM whose thread was interrupted. Reads what
- * jit_traces.c keeps, a few words of the VM's global state, and words of the C stack; see jit/jit.h. */
+/* Which trace runs, and where in it: called by the tick handler for a VM whose thread was
+ * interrupted. Reads what jit_traces.c keeps, a few words of the VM's global state, and words of
+ * the C stack; see jit/jit.h. */
 
 #include "libsample/handler/jit_locate.h"
 
@@ -127,8 +128,8 @@ static int called_out(const struct trace *t, uint32_t offset, uint32_t *ret_jit_
         return LS_JIT_CALLED_OUT;
 }
 
-/* 1 when words of the C stack are in use and can be read. The VM may run on another stack than the one that sp is in:
- * only what lies in sp's own page is there for sure. */
+/* 1 when words of the C stack are in use and can be read. The VM may run on another stack than the
+ * one that sp is in: only what lies in sp's own page is there for sure. */
 static int in_use(uintptr_t at, size_t n, uintptr_t sp)
 {
         return at >= sp && !(at & 7) && ((at + n - 1) / PAGE == sp / PAGE || ls_readable((const void *)at, n));
@@ -142,7 +143,8 @@ static int read_word(uintptr_t at, uintptr_t sp, uintptr_t *ret)
         return 1;
 }
 
-/* Offset of the branch of exit number no, the last byte of it: the first whose target is the exit's stub. */
+/* Offset of the branch of exit number no, the last byte of it: the first whose target is the exit's
+ * stub. */
 static uint32_t branch_to(const struct trace *t, uintptr_t stub)
 {
         const uint8_t *code = (const uint8_t *)t->mcode;
@@ -158,9 +160,10 @@ static uint32_t branch_to(const struct trace *t, uintptr_t stub)
         return LS_JIT_NO_OFFSET;
 }
 
-/* On the way out of trace t, the one that the VM state names: in an exit stub, in the beginning of LuaJIT's exit
- * handler, where the exit's number lies on the stack, or where the interpreter takes over at the end of a trace. This
- * last one loads much that is not in the cache: up to 2 of 5 ticks of a program's compiled code are seen there. */
+/* On the way out of trace t, the one that the VM state names: in an exit stub, in the beginning of
+ * LuaJIT's exit handler, where the exit's number lies on the stack, or where the interpreter takes
+ * over at the end of a trace. This last one loads much that is not in the cache: up to 2 of 5 ticks
+ * of a program's compiled code are seen there. */
 static int leaving(const struct ls_jit *jit, const struct trace *t, const char *g, uintptr_t frame, uintptr_t ip,
                    uintptr_t sp, uint32_t *ret_offset)
 {
@@ -196,8 +199,8 @@ static int leaving(const struct ls_jit *jit, const struct trace *t, const char *
         return 0;
 }
 
-/* The return address of a call from compiled code: the words where one of the live traces may have left it, the
- * lowest first, which is the newest. */
+/* The return address of a call from compiled code: the words where one of the live traces may have
+ * left it, the lowest first, which is the newest. */
 static int find_caller(const struct ls_jit *jit, uintptr_t frame, uintptr_t sp, struct trace *ret, uint32_t *ret_offset)
 {
         uintptr_t at = frame - 8 - ((uintptr_t)LS_FIELD(jit, deepest) & ~(uintptr_t)7), word;

@@ -1,6 +1,6 @@
-/* The definition of a trace as a record in a ring: what was recorded, the intermediate code, snapshots and machine code.
- * Called by jit/events.c between ls_thread_enter and _leave, in the thread that compiled it, and by jit_find.c in the
- * tick handler. */
+/* The definition of a trace as a record in a ring: what was recorded, the intermediate code,
+ * snapshots and machine code. Called by jit/events.c between ls_thread_enter and _leave, in the
+ * thread that compiled it, and by jit_find.c in the tick handler. */
 
 #include "libsample/handler/jit_send.h"
 
@@ -17,7 +17,8 @@
 #define NO_FUNCTION 0xffffu
 static _Atomic uint32_t last_jit_id;    /* of the process */
 
-/* One that is always inlined is never in a frame: the next stack is asked for its definition, once. */
+/* One that is always inlined is never in a frame: the next stack is asked for its definition,
+ * once. */
 static void want_name(struct ls_thread *t, struct ls_fn *fn)
 {
         if (fn->rank != LS_NAME_NONE || fn->tried)
@@ -26,9 +27,10 @@ static void want_name(struct ls_thread *t, struct ls_fn *fn)
         t->sampler->inlined = 1;
 }
 
-/* Id of what a key stands for, 0 = none: a builtin without a name says nothing. ls_function_id wants a function
- * object; of that it reads the two fields that are filled in here, and the object that was recorded may have been
- * collected meanwhile (its prototype not: the trace refers to it). */
+/* Id of what a key stands for, 0 = none: a builtin without a name says nothing. ls_function_id
+ * wants a function object; of that it reads the two fields that are filled in here, and the object
+ * that was recorded may have been collected meanwhile (its prototype not: the trace refers to
+ * it). */
 static uint32_t id_of(struct ls_thread *t, uint64_t key, uint64_t now_ns)
 {
         _Alignas(8) char fn[LS_FN_ADDR + 8] = { 0 };
@@ -107,7 +109,8 @@ uint32_t ls_jit_pos(const char *pt, const char *pc)
         return ls_pt_has_pc(pt, pc + 4) ? (uint32_t)((pc - (pt + LS_PT_SIZE)) / 4) : UINT32_MAX;
 }
 
-/* A snapshot, and the function that its bytecode is in: one of those recorded. *hint: where the last one was found. */
+/* A snapshot, and the function that its bytecode is in: one of those recorded. *hint: where the
+ * last one was found. */
 static void put_snapshot(struct ls_jit_snapshot *to, const char *trace, uint32_t i, const struct ls_jit_functions *f,
                          unsigned *hint)
 {

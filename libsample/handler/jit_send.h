@@ -8,7 +8,8 @@
 
 struct ls_jit_exit {                    /* what a snapshot says of an exit */
         const char *pc;                 /* bytecode that it goes on with */
-        uint16_t ref, mcofs, nframes;   /* IR reference; offset in the code; inlined frames that it restores */
+        uint16_t ref, mcofs, nframes;   /* IR reference; offset in the code; inlined frames that it
+                                         * restores */
 };
 /* The snapshot of this number of a trace (a GCtrace). */
 struct ls_jit_exit ls_jit_exit_at(const char *trace, uint32_t number);

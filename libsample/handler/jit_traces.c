@@ -1,6 +1,7 @@
-/* The live traces of a VM, by number and by address: changed by jit/events.c when LuaJIT tells of a trace, or by
- * jit_find.c when one is first seen; read by jit_locate.c. LuaJIT gives up machine code only when it flushes all of it, and
- * tells; so an address that is in the table is that trace's, however the trace object itself fares. */
+/* The live traces of a VM, by number and by address: changed by jit/events.c when LuaJIT tells of a
+ * trace, or by jit_find.c when one is first seen; read by jit_locate.c. LuaJIT gives up machine
+ * code only when it flushes all of it, and tells; so an address that is in the table is that
+ * trace's, however the trace object itself fares. */
 
 #include "libsample/handler/jit_traces.h"
 
@@ -104,7 +105,8 @@ int ls_jit_add(struct ls_jit *jit, uint32_t number, uint32_t jit_id, const char 
         struct ls_jit_entry *entry;
         int error;
 
-        /* Only code that was given up is used again: a flush was not told, as while another handler ran. */
+        /* Only code that was given up is used again: a flush was not told, as while another handler
+         * ran. */
         if (overlaps(jit, mcode, size))
                 ls_jit_flush(jit);
         begin_change(jit);

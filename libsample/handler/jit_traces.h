@@ -1,5 +1,6 @@
-/* The JIT traces of a VM, in LuaJIT's memory and in the table of live ones that the tick handler reads. jit/events.c hears LuaJIT's
- * events, jit_find.c finds traces that nobody told of, jit_send.c writes a trace's definition, jit_locate.c looks a place up. */
+/* The JIT traces of a VM, in LuaJIT's memory and in the table of live ones that the tick handler
+ * reads. jit/events.c hears LuaJIT's events, jit_find.c finds traces that nobody told of,
+ * jit_send.c writes a trace's definition, jit_locate.c looks a place up. */
 #ifndef LS_LIBSAMPLE_HANDLER_JIT_TRACES_H
 #define LS_LIBSAMPLE_HANDLER_JIT_TRACES_H
 
@@ -10,8 +11,9 @@
 #include "libsample/handler/vms.h"
 #include "libsample/seen.h"
 
-/* Byte offsets in a GCtrace, a snapshot and an IR instruction; the same in all builds of 2.1 for x86-64 with GC64, and
- * compared with jit.util's answers by the probe. jit_State begins with a GCtrace: the one being recorded. */
+/* Byte offsets in a GCtrace, a snapshot and an IR instruction; the same in all builds of 2.1 for
+ * x86-64 with GC64, and compared with jit.util's answers by the probe. jit_State begins with a
+ * GCtrace: the one being recorded. */
 enum {
         LS_TR_NSNAP = 10, LS_TR_NINS = 12, LS_TR_IR = 32, LS_TR_NK = 40, LS_TR_SNAP = 48, LS_TR_SNAPMAP = 56, LS_TR_STARTPT = 64,
         LS_TR_STARTPC = 72, LS_TR_MCODE_SIZE = 84, LS_TR_MCODE = 88, LS_TR_MCLOOP = 96, LS_TR_SPADJUST = 102,
@@ -24,13 +26,13 @@ enum {
 #define LS_SNAP_SLOT(entry) ((entry) >> 24)
 #define LS_SNAP_FRAMES 0x30000u         /* an entry that begins an inlined frame or is a continuation */
 
-/* Exit stubs: a group of 32, each a push of the exit's low byte and a jump to the group's end, which pushes the high
- * byte and jumps to the exit handler. */
+/* Exit stubs: a group of 32, each a push of the exit's low byte and a jump to the group's end,
+ * which pushes the high byte and jumps to the exit handler. */
 enum { LS_STUBS_PER_GROUP = 32, LS_STUB_SIZE = 4, LS_STUB_HIGH = 126, LS_STUB_JUMP = 128, LS_STUBS_SIZE = 133,
        LS_STUB_GROUPS = 16 };
 
-/* The C stack in compiled code: two saved registers below the interpreter's C frame, the trace's own bytes, and the
- * return address when it has called out. */
+/* The C stack in compiled code: two saved registers below the interpreter's C frame, the trace's
+ * own bytes, and the return address when it has called out. */
 #define LS_TRACE_SAVED 16u
 
 struct ls_jit_places {                  /* offsets from global_State */
@@ -38,7 +40,8 @@ struct ls_jit_places {                  /* offsets from global_State */
         unsigned state;                 /* jit_State */
         unsigned pc;                    /* in it: pc, fn, pt of the bytecode being recorded */
         unsigned traces, ntraces;       /* in it: array of traces by number, and its length */
-        unsigned stubs;                 /* in it: addresses of the groups of exit stubs; 0 = not known */
+        unsigned stubs;                 /* in it: addresses of the groups of exit stubs; 0 = not
+                                         * known */
         uintptr_t exit_handler;         /* address of what the stubs jump to */
 };
 
@@ -67,8 +70,10 @@ enum { LS_JIT_CHUNK = 256, LS_JIT_CHUNKS = 256 };       /* trace numbers have 16
 
 enum ls_jit_event_kind { LS_JIT_RECORD, LS_JIT_TRACE, LS_JIT_NEVENTS };
 
-struct ls_jit_raw {                     /* a bytecode as it was recorded, and what was recorded of it */
-        uint64_t key;                   /* GCproto, or a C function: LS_JIT_C | address, or LS_JIT_BUILTIN | ffid */
+struct ls_jit_raw {                     /* a bytecode as it was recorded, and what was recorded of
+                                         * it */
+        uint64_t key;                   /* GCproto, or a C function: LS_JIT_C | address, or
+                                         * LS_JIT_BUILTIN | ffid */
         uint32_t pos;
         uint16_t ref, depth;
         uint16_t function;              /* index in the record, when it is sent */
@@ -84,13 +89,16 @@ struct ls_jit {
         _Atomic(struct ls_jit_entry *) chunks[LS_JIT_CHUNKS];
         struct ls_jit_range *ranges;    /* sorted */
         uint32_t nranges, deepest;      /* largest spadjust of a live trace */
-        uintptr_t exit_interp;          /* where traces go that end in the interpreter, 0 = not seen yet */
+        uintptr_t exit_interp;          /* where traces go that end in the interpreter, 0 = not seen
+                                         * yet */
         /* normal context, the VM's thread */
         size_t ranges_room;
         struct ls_vm *vm;
         int map;                        /* 1 = events are recorded, or made of what is found */
-        int finds;                      /* 1 = nobody tells of traces: jit_find.c; then all of this is the handler's */
-        uint8_t kgc;                    /* numbers of IR instructions: a constant that is an object, */
+        int finds;                      /* 1 = nobody tells of traces: jit_find.c; then all of this
+                                         * is the handler's */
+        uint8_t kgc;                    /* numbers of IR instructions: a constant that is an
+                                         * object, */
         uint8_t wide[4];                /* and other constants of two words; 0 = there is none */
         const char *irnames;
         uint32_t nirnames;              /* bytes */
@@ -120,8 +128,8 @@ static inline struct ls_jit_entry *ls_jit_entry(const struct ls_jit *jit, uint32
 
 /* Normal context, or the handler where nobody tells of traces: */
 
-/* Adds a trace (a GCtrace), in place of one with its number; jit_id 0 = only that one goes. Returns 0 or -ENOMEM:
- * then it is not there. */
+/* Adds a trace (a GCtrace), in place of one with its number; jit_id 0 = only that one goes. Returns
+ * 0 or -ENOMEM: then it is not there. */
 int ls_jit_add(struct ls_jit *jit, uint32_t number, uint32_t jit_id, const char *trace);
 /* All traces are gone. */
 void ls_jit_flush(struct ls_jit *jit);

@@ -1,8 +1,9 @@
 /* Texts kept from load to first sample: see kept_text.h.
  *
- * A text is kept until a function of its chunk is sampled, so only the last ones are: a program may load any number
- * that never run long. Of chunks with one name and different texts none is shown, since which of them a function came
- * from is not known. The handler never waits: while somebody else is at the table it goes without a text. */
+ * A text is kept until a function of its chunk is sampled, so only the last ones are: a program may
+ * load any number that never run long. Of chunks with one name and different texts none is shown,
+ * since which of them a function came from is not known. The handler never waits: while somebody
+ * else is at the table it goes without a text. */
 
 #include "libsample/handler/kept_text.h"
 

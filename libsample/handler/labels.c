@@ -17,7 +17,8 @@ struct ls_label_cache {
         uint32_t next_id;
 };
 
-struct pair { const char *key; uint64_t value; };       /* key: Lua's string object, one for each text */
+struct pair { const char *key; uint64_t value; };       /* key: Lua's string object, one for each
+                                                         * text */
 struct pairs { struct pair at[LS_LABELS_MOST]; unsigned n; };
 
 struct ls_label_cache *ls_label_cache_new(void)
@@ -137,7 +138,8 @@ LS_HANDLER uint32_t ls_label_id(struct ls_thread *t, const struct ls_vm *vm, con
                         add_set(&pairs, set, g);
                 L = ls_walk_resumer(L, g, &by_c);
         }
-        /* Values that change all the time would fill the table: then all are sent again, from id 1 on. */
+        /* Values that change all the time would fill the table: then all are sent again, from id 1
+         * on. */
         if (pairs.n && t->labels->next_id > KNOWN_MOST / 2) {
                 memset(t->labels->known, 0, sizeof t->labels->known);
                 t->labels->next_id = 0;

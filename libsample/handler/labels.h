@@ -1,5 +1,6 @@
-/* Labels: key and value on the samples of a coroutine (require "luasample".label, luasample_label). module.lua puts
- * them into slots, which the tick handler finds by the address of the coroutine and reads raw (handler/labels.c). */
+/* Labels: key and value on the samples of a coroutine (require "luasample".label, luasample_label).
+ * module.lua puts them into slots, which the tick handler finds by the address of the coroutine and
+ * reads raw (handler/labels.c). */
 #ifndef LS_LIBSAMPLE_HANDLER_LABELS_H
 #define LS_LIBSAMPLE_HANDLER_LABELS_H
 
@@ -15,9 +16,12 @@
 #define LS_LABEL_TEXT 256u              /* bytes of a key or value that are kept */
 
 struct ls_vm_labels {                   /* of a VM; pages */
-        const char *live;               /* Lua table by slot: its coroutine (weak), true = the main one */
-        const char *sets;               /* Lua table by slot: table of keys and values in turn; NULL = no labels yet */
-        int32_t own[LS_LABEL_SLOTS + 1];        /* by slot, from 1: low half of the coroutine's address */
+        const char *live;               /* Lua table by slot: its coroutine (weak), true = the main
+                                         * one */
+        const char *sets;               /* Lua table by slot: table of keys and values in turn; NULL
+                                         * = no labels yet */
+        int32_t own[LS_LABEL_SLOTS + 1];        /* by slot, from 1: low half of the coroutine's
+                                                 * address */
 };
 
 /* Where the search for a coroutine begins. As in module.lua. */
@@ -26,12 +30,13 @@ static inline uint32_t ls_label_hash(uint32_t low)
         return ((low >> 4) ^ (low >> 14)) & (LS_LABEL_SLOTS - 1);
 }
 
-/* The pages of the VM of L, which are made if need be. NULL = it is not sampled, or no memory. Normal context. */
+/* The pages of the VM of L, which are made if need be. NULL = it is not sampled, or no memory.
+ * Normal context. */
 struct ls_vm_labels *ls_labels_of(const lua_State *L);
 void ls_labels_close(struct ls_vm *vm);
 
-/* Id of the labels of L and of its resumers, where the innermost value of a key counts; 0 = none. Tick handler or VM
- * hook. */
+/* Id of the labels of L and of its resumers, where the innermost value of a key counts; 0 = none.
+ * Tick handler or VM hook. */
 LS_HANDLER uint32_t ls_label_id(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L, struct ls_guard *guard);
 
 /* The tables of a thread. Normal context. */

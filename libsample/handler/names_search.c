@@ -1,7 +1,8 @@
-/* Names by path from the globals and from package.loaded: "string.format", "proxy.test.Suite.run"; of C functions also
- * from lists, "package.loaders[2]", and from the metatables of userdata, which the registry has: "tcp{client}.send". A
- * breadth-first walk over tables in small steps. Between two steps the program may change or free any table, so a step
- * begins with a check of the links from the root to the table where the last one stopped. */
+/* Names by path from the globals and from package.loaded: "string.format", "proxy.test.Suite.run";
+ * of C functions also from lists, "package.loaders[2]", and from the metatables of userdata, which
+ * the registry has: "tcp{client}.send". A breadth-first walk over tables in small steps. Between
+ * two steps the program may change or free any table, so a step begins with a check of the links
+ * from the root to the table where the last one stopped. */
 
 #include "libsample/handler/names_search.h"
 
@@ -32,8 +33,10 @@ struct table {
 struct ls_names {
         const char *global;             /* VM of this search */
         struct table *queue;
-        uint32_t *seen;                 /* hash of generation << 16 | queue position, twice the queue's room */
-        uint32_t generation;            /* of this search, from 1: entries of older ones are free slots */
+        uint32_t *seen;                 /* hash of generation << 16 | queue position, twice the
+                                         * queue's room */
+        uint32_t generation;            /* of this search, from 1: entries of older ones are free
+                                         * slots */
         uint32_t head, tail;            /* being looked at; end */
         uint32_t roots;                 /* so many are the first in the queue */
         uint32_t registry;              /* which of them is the registry; UINT32_MAX: none */
@@ -94,7 +97,8 @@ static int link_holds(const struct ls_names *search, const struct table *t)
         return ls_node_val(node) == ls_tagged(t->table, LS_T_TAB) && ls_istype(ls_node_key(node), LS_T_STR);
 }
 
-/* Follows the path from the root down to position i: each table is known to live before it is read. */
+/* Follows the path from the root down to position i: each table is known to live before it is
+ * read. */
 static int still_there(const struct ls_names *search, uint32_t i)
 {
         uint32_t path[PATH_MOST + 2];
@@ -121,7 +125,8 @@ static uint32_t append(char *name, uint32_t len, const char *s, uint32_t n)
         return len + n;
 }
 
-/* A metatable: of a table that was found, or of a type of userdata, which the registry has under the type's name. */
+/* A metatable: of a table that was found, or of a type of userdata, which the registry has under
+ * the type's name. */
 static int is_meta(const struct ls_names *search, uint32_t i)
 {
         const struct table *t = &search->queue[i];
@@ -338,7 +343,8 @@ static void note_library(const char *t, const char *prefix, size_t prefix_len)
         }
 }
 
-/* The libraries as the program sees them, then those that only package.loaded has, then the methods of files. */
+/* The libraries as the program sees them, then those that only package.loaded has, then the methods
+ * of files. */
 void ls_names_builtins(const lua_State *L)
 {
         static atomic_flag busy = ATOMIC_FLAG_INIT;

@@ -1,6 +1,6 @@
-/* Names from a stack: as an enclosing function defines a function ("local function f", "t.f = function"), or as its
- * caller calls it. A call site's name is taken only when the thing of that name still is the function: a tail call
- * puts another function into the frame. */
+/* Names from a stack: as an enclosing function defines a function ("local function f", "t.f =
+ * function"), or as its caller calls it. A call site's name is taken only when the thing of that
+ * name still is the function: a tail call puts another function into the frame. */
 
 #include "libsample/handler/names_stack.h"
 
@@ -25,8 +25,9 @@ static uint32_t uleb(const uint8_t **p)
         return v;
 }
 
-/* Walks the local variables that are live at instruction pos, by slot. Returns the name of the one in want_slot; with
- * want_name the slot of the last one so called in *ret_slot. Variables of the compiler have names below 7. */
+/* Walks the local variables that are live at instruction pos, by slot. Returns the name of the one
+ * in want_slot; with want_name the slot of the last one so called in *ret_slot. Variables of the
+ * compiler have names below 7. */
 static const char *local_at(const char *pt, uint32_t pos, int want_slot, const char *want_name, int *ret_slot)
 {
         const uint8_t *p = LS_READ(const uint8_t *, pt, LS_PT_VARINFO);
@@ -168,7 +169,8 @@ static int some_local_field_is(const struct ls_wframe *caller, uint32_t pos, con
 }
 
 /* What a caller calls: how it says it, and the name. */
-struct said { char what; const char *name; uint32_t len; };     /* what: l(ocal), u(pvalue), f(ield), m(ethod), 0 = nothing */
+struct said { char what; const char *name; uint32_t len; };     /* what: l(ocal), u(pvalue),
+                                                                 * f(ield), m(ethod), 0 = nothing */
 
 static const char *upvalue_name(const char *pt, uint32_t i)
 {
@@ -181,8 +183,8 @@ static const char *upvalue_name(const char *pt, uint32_t i)
         return names;
 }
 
-/* The instruction that puts the called function into slot a, last before the call at pos: what it takes it from. Others
- * may name that slot too: the caller checks what it is told. */
+/* The instruction that puts the called function into slot a, last before the call at pos: what it
+ * takes it from. Others may name that slot too: the caller checks what it is told. */
 static struct said said_at(const char *pt, uint32_t pos, uint32_t a)
 {
         const uint32_t *bc = (const uint32_t *)(const void *)(pt + LS_PT_SIZE);
@@ -279,7 +281,8 @@ void ls_names_from_stack(struct ls_thread *t, const struct ls_walk *walk, size_t
                 give(t, fn, LS_NAME_CALLSITE, said.name, said.len);
 }
 
-/* Those that one function defines; at most so many of its constants are looked at. Returns how many were. */
+/* Those that one function defines; at most so many of its constants are looked at. Returns how many
+ * were. */
 static uint32_t name_children(struct ls_thread *t, const char *parent, uint32_t most)
 {
         const uint64_t *k = LS_READ(const uint64_t *, parent, LS_PT_K);

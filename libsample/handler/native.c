@@ -15,10 +15,13 @@ struct ls_native_copy {
         uint32_t most;                  /* bytes of a copy */
         uint32_t size;                  /* of this and the bytes */
         uintptr_t low, high;            /* addresses of what bytes hold */
-        uint32_t next, keep;            /* ls_native_measure's: bytes to send, bytes that are as before */
+        uint32_t next, keep;            /* ls_native_measure's: bytes to send, bytes that are as
+                                         * before */
         uint32_t cut;
-        int foreign;                    /* a stack of the program's own: what lies above it may go away at any time */
-        char bytes[];                   /* for addresses high - most to high: the outermost byte is the last */
+        int foreign;                    /* a stack of the program's own: what lies above it may go
+                                         * away at any time */
+        char bytes[];                   /* for addresses high - most to high: the outermost byte is
+                                         * the last */
 };
 
 struct ls_native_copy *ls_native_new(void)

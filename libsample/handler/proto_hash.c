@@ -1,4 +1,5 @@
-/* Hash of a function's definition (proto_hash.h): bytecode and constants, without what the JIT compiler patches into them. */
+/* Hash of a function's definition (proto_hash.h): bytecode and constants, without what the JIT
+ * compiler patches into them. */
 
 #include "libsample/handler/proto_hash.h"
 #include "formats/wire/mix.h"
@@ -43,10 +44,11 @@ uint64_t ls_text_hash(const char *s, size_t len)
         return ls_bytes_hash(s, len);
 }
 
-/* The compiler overwrites loop heads, function heads, returns and specialised iterator calls with its own variants
- * (numbered next to them) and puts a trace number where their operand was. Each family becomes one instruction. The
- * order of the numbers is that of all LuaJIT 2.1: ITERC ITERN VARG ISNEXT RETM RET RET0 RET1 FORI JFORI FORL IFORL
- * JFORL ITERL IITERL JITERL LOOP ILOOP JLOOP JMP FUNCF IFUNCF JFUNCF FUNCV IFUNCV JFUNCV. */
+/* The compiler overwrites loop heads, function heads, returns and specialised iterator calls with
+ * its own variants (numbered next to them) and puts a trace number where their operand was. Each
+ * family becomes one instruction. The order of the numbers is that of all LuaJIT 2.1: ITERC ITERN
+ * VARG ISNEXT RETM RET RET0 RET1 FORI JFORI FORL IFORL JFORL ITERL IITERL JITERL LOOP ILOOP JLOOP
+ * JMP FUNCF IFUNCF JFUNCF FUNCV IFUNCV JFUNCV. */
 static uint32_t normal(uint32_t ins)
 {
         enum { ANY = 0xff00, NONE = 0 };
@@ -77,8 +79,8 @@ static uint64_t constant(const char *o)
         }
 }
 
-/* Of a long array only so many elements at its begin and at its end count: a generated function may have millions,
- * and the program waits. */
+/* Of a long array only so many elements at its begin and at its end count: a generated function may
+ * have millions, and the program waits. */
 #define EACH_END 4096u
 
 /* The element after i. */

@@ -15,7 +15,8 @@
 
 struct ls_ready_slot {
         _Atomic uint64_t L;             /* the coroutine */
-        _Atomic uint64_t since_ns;      /* CLOCK_MONOTONIC, 0 = the slot is free. Stored last, cleared first */
+        _Atomic uint64_t since_ns;      /* CLOCK_MONOTONIC, 0 = the slot is free. Stored last,
+                                         * cleared first */
 };
 
 struct ls_vm_ready { struct ls_ready_slot slots[LS_READY_SLOTS]; };     /* of a VM; pages */

@@ -1,4 +1,5 @@
-/* Writer side of a ring. See ring_writer.h; the layout and its invariants are in formats/wire/ring.h. */
+/* Writer side of a ring. See ring_writer.h; the layout and its invariants are in
+ * formats/wire/ring.h. */
 
 #include "libsample/handler/ring_writer.h"
 
@@ -22,9 +23,10 @@ static struct ls_ring_rec *record_at(struct ls_ring *ring, uint64_t position)
         return (struct ls_ring_rec *)((char *)ring + LS_RING_DATA + (position & (ring->size - 1)));
 }
 
-/* Puts a header at head and moves head behind the record. A handler may interrupt at any instruction and take the same
- * place: before the header is put, the second look at head or the exchange of the header tells; after it, the
- * exchange of head does, and the handler's header stands where ours was. Returns 0 then: try again further on. */
+/* Puts a header at head and moves head behind the record. A handler may interrupt at any
+ * instruction and take the same place: before the header is put, the second look at head or the
+ * exchange of the header tells; after it, the exchange of head does, and the handler's header
+ * stands where ours was. Returns 0 then: try again further on. */
 static int take(struct ls_ring *ring, uint64_t head, uint32_t size, unsigned kind, unsigned how)
 {
         _Atomic uint64_t *header = (_Atomic uint64_t *)(void *)record_at(ring, head);
@@ -39,7 +41,8 @@ static int take(struct ls_ring *ring, uint64_t head, uint32_t size, unsigned kin
                                                        memory_order_relaxed);
 }
 
-/* It looks at the rings when it thinks that they need it, up to 0.1 s later: work that has just begun may fill one before. */
+/* It looks at the rings when it thinks that they need it, up to 0.1 s later: work that has just
+ * begun may fill one before. */
 LS_HANDLER void ls_ring_call_recorder(void)
 {
         struct ls_shm *shm = ls_agent.shm;

@@ -22,8 +22,8 @@
 #define AGAIN_MOST       100u                   /* stacks of a thread that are sent from the root on, for names */
 #define BUILTINS_NS      UINT64_C(100000000)    /* between two looks at the libraries */
 
-/* Addresses are not enough: another function may be at that of a collected one. The line of a Lua frame without pc is
- * not known to be the same. */
+/* Addresses are not enough: another function may be at that of a collected one. The line of a Lua
+ * frame without pc is not known to be the same. */
 static int same(const struct ls_wframe *a, const struct ls_wframe *b)
 {
         if (a->fn != b->fn || a->pc != b->pc || a->callee != b->callee)
@@ -55,7 +55,8 @@ static int proto_reads(const char *pt)
                LS_READ(uint8_t, name, LS_GC_TYPE) == LS_T_STR && ls_readable(name, LS_STR_DATA + (size_t)ls_str_len(name));
 }
 
-/* 1 when the function at this address was described, and nothing shows that another has its place now. */
+/* 1 when the function at this address was described, and nothing shows that another has its place
+ * now. */
 static int is_known(const struct ls_thread *t, const char *fn)
 {
         const struct ls_fn *known = ls_function_find(t, fn);
@@ -132,7 +133,8 @@ static void commit(struct ls_thread *t, struct ls_rec_sample *rec, const struct 
 
         if (ticks->delayed)
                 ls_lose(LS_LOSS_KERNEL_DELAYED, ticks->delayed);
-        if (ticks->event) {             /* the watcher's: the totals are of what the handler counted */
+        if (ticks->event) {             /* the watcher's: the totals are of what the handler
+                                         * counted */
                 ls_ring_commit(t->ring, rec);
                 return;
         }
@@ -141,7 +143,8 @@ static void commit(struct ls_thread *t, struct ls_rec_sample *rec, const struct 
         ls_ring_commit(t->ring, rec);
 }
 
-/* Which frames of the walk are sent: [0, leaf) and, after a pseudo frame, [root, n). leaf == root: all new ones. */
+/* Which frames of the walk are sent: [0, leaf) and, after a pseudo frame, [root, n). leaf == root:
+ * all new ones. */
 static void choose(size_t room, size_t n, size_t *keep, size_t *leaf, size_t *root)
 {
         size_t fits = (room - sizeof(struct ls_rec_sample)) / sizeof(struct ls_frame);
@@ -171,7 +174,8 @@ static uint32_t coroutine_of(struct ls_thread *t, const struct ls_moment *m, con
         return id ? ls_coroutine_id(t, m->L, body, id, m->vm->vm_id) : 0;
 }
 
-/* The kernel's name of a thread is often given by the thread itself: so it is asked for again at the first sample. */
+/* The kernel's name of a thread is often given by the thread itself: so it is asked for again at
+ * the first sample. */
 static void describe_thread(struct ls_thread *t)
 {
         if (t->sampler->described <= 0)
@@ -216,7 +220,8 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
         struct ls_rec_sample *rec;
         struct ls_frame *out;
 
-        /* Kept frames get no name. One that has none yet, since the call sites could not be read at that time, may be among them. */
+        /* Kept frames get no name. One that has none yet, since the call sites could not be read at
+         * that time, may be among them. */
         if (s->untried && s->again < AGAIN_MOST && (m->whole || m->whole_stack)) {
                 s->untried = 0;
                 s->again++;
@@ -274,7 +279,8 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
                 ls_native_write(t, m->regs, w, out);
         }
         commit(t, rec, ticks);
-        /* Kept frames were not resolved again: what they are known by is that of the last sample. */
+        /* Kept frames were not resolved again: what they are known by is that of the last
+         * sample. */
         for (size_t i = 1; i <= keep; i++) {
                 w->frames[w->n - i].chunkname = last->frames[s->last_n - i].chunkname;
                 w->frames[w->n - i].shape = last->frames[s->last_n - i].shape;

@@ -1,5 +1,6 @@
-/* Sends one sample: gives its frames the ids that the ring knows, sends what of it is new, and the rest as reference to
- * the sample before. Called by the tick handler (walk engine) and by the VM hook, on the thread that owns the ring. */
+/* Sends one sample: gives its frames the ids that the ring knows, sends what of it is new, and the
+ * rest as reference to the sample before. Called by the tick handler (walk engine) and by the VM
+ * hook, on the thread that owns the ring. */
 #ifndef LS_HANDLER_SAMPLE_H
 #define LS_HANDLER_SAMPLE_H
 
@@ -7,11 +8,14 @@
 #include "libsample/handler/clock.h"
 #include "libsample/handler/sampler.h"
 
-struct ls_moment {                      /* what a sample shows, beside the stack in sampler->walks[current] */
+struct ls_moment {                      /* what a sample shows, beside the stack in
+                                         * sampler->walks[current] */
         const struct ls_vm *vm;
         const lua_State *L;
-        int whole;                      /* no code of the VM is at work on its objects: names may be searched for */
-        int whole_stack;                /* nor, at least, on this stack: names may be taken from the calls in it */
+        int whole;                      /* no code of the VM is at work on its objects: names may be
+                                         * searched for */
+        int whole_stack;                /* nor, at least, on this stack: names may be taken from the
+                                         * calls in it */
         uint32_t flags;                 /* LS_SAMPLE_* */
         uint32_t jit_id, jit_offset;
         const struct ls_regs *regs;     /* for the native stack, NULL = without */
@@ -19,13 +23,14 @@ struct ls_moment {                      /* what a sample shows, beside the stack
         uint32_t (*line_of)(const struct ls_moment *m, const struct ls_walk *walk, size_t i);
 };
 
-/* Sends the stack in sampler->walks[current] with these ticks. What does not fit is counted as lost.
- * Returns 0, or -1: it was not sent. */
+/* Sends the stack in sampler->walks[current] with these ticks. What does not fit is counted as
+ * lost. Returns 0, or -1: it was not sent. */
 LS_HANDLER int ls_sample_send(struct ls_thread *t, const struct ls_moment *m, const struct ls_ticks *ticks);
-/* Sends the THREAD record: first of all records of a thread, and again when its name has changed since. */
+/* Sends the THREAD record: first of all records of a thread, and again when its name has changed
+ * since. */
 LS_HANDLER void ls_sample_describe_thread(struct ls_thread *t);
-/* A sample of one pseudo frame, with the native stack above it. vm: may be NULL. name: a string constant. regs: NULL =
- * without a native stack. Returns 0, or -1: it was not sent. */
+/* A sample of one pseudo frame, with the native stack above it. vm: may be NULL. name: a string
+ * constant. regs: NULL = without a native stack. Returns 0, or -1: it was not sent. */
 LS_HANDLER int ls_sample_send_pseudo(struct ls_thread *t, const struct ls_vm *vm, const char *name,
                                      const struct ls_regs *regs, const struct ls_ticks *ticks);
 /* A sample of frames that have their ids. */

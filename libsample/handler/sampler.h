@@ -14,15 +14,18 @@ struct ls_ticks {                       /* time that a sample stands for */
         uint8_t event;                  /* enum ls_event_kind; 0 = CPU */
         uint8_t flags;                  /* LS_SAMPLE_* that its sample gets */
         uint32_t place;                 /* the number that its stack gets, see ring.h; 0 = none */
-        uint64_t time_ns, cpu_ns;       /* CLOCK_MONOTONIC and the thread's CPU clock at the last tick */
+        uint64_t time_ns, cpu_ns;       /* CLOCK_MONOTONIC and the thread's CPU clock at the last
+                                         * tick */
 };
 
 struct ls_sampler {                     /* of a thread; pages */
         volatile sig_atomic_t ready;    /* 1 = ticks count */
         int timer;                      /* cputime timer, the kernel's number of it */
         volatile sig_atomic_t has_timer;
-        volatile sig_atomic_t slowed;   /* cputime: the recorder is silent, the timer is stretched */
-        int described;                  /* -1 = the THREAD record was sent, 1 = and its name was looked at again */
+        volatile sig_atomic_t slowed;   /* cputime: the recorder is silent, the timer is
+                                         * stretched */
+        int described;                  /* -1 = the THREAD record was sent, 1 = and its name was
+                                         * looked at again */
         char name[16];                  /* as it was sent */
 
         /* The handler adds, the hook takes; both on one thread, the handler may interrupt the
@@ -31,8 +34,10 @@ struct ls_sampler {                     /* of a thread; pages */
         _Atomic uint32_t outside;       /* ticks while no VM ran */
         _Atomic uint32_t delayed;       /* of all these, ticks seen late */
         _Atomic uint64_t last_time_ns;  /* CLOCK_MONOTONIC of the last tick */
-        _Atomic uint64_t last_cpu_ns;   /* thread's CPU clock at the last tick, or when ticking began */
-        uint64_t remainder_ns;          /* CPU time below one interval, carried to the next tick; handler's own */
+        _Atomic uint64_t last_cpu_ns;   /* thread's CPU clock at the last tick, or when ticking
+                                         * began */
+        uint64_t remainder_ns;          /* CPU time below one interval, carried to the next tick;
+                                         * handler's own */
         uint64_t cpu_start;             /* thread's CPU clock when it was armed */
 
         uint64_t rest_until_ns;         /* thread's CPU clock: before it no stack is read */
@@ -45,10 +50,13 @@ struct ls_sampler {                     /* of a thread; pages */
         uint32_t in_write;              /* the ring's, before that handler wrote */
         struct ls_ticks at_hand;        /* ticks that it has taken and not sent; sum 0 = none */
         uint64_t names_ns;              /* spent on searches for names */
-        int inlined;                    /* 1 = a trace has a function without a name that was not looked for yet */
-        int untried;                    /* 1 = a function without a name was in a sample whose call sites could not be read */
+        int inlined;                    /* 1 = a trace has a function without a name that was not
+                                         * looked for yet */
+        int untried;                    /* 1 = a function without a name was in a sample whose call
+                                         * sites could not be read */
         unsigned again;                 /* times that all frames were looked at for that */
-        uint64_t builtins_ns;           /* when the libraries were last read for names of fast functions */
+        uint64_t builtins_ns;           /* when the libraries were last read for names of fast
+                                         * functions */
         struct ls_native_copy *native;  /* the last native stack, NULL = none wanted */
         /* Asked before a sample is sent, 0 = it is not: the thread does not stand where it was
          * read any more. NULL for a thread that reads itself. */

@@ -16,13 +16,15 @@
 #define PIECE       (16u << 10)         /* of a text in one record */
 
 struct source {
-        const char *chunkname;          /* GCstr; compared with hashes and length, since addresses are reused */
+        const char *chunkname;          /* GCstr; compared with hashes and length, since addresses
+                                         * are reused */
         uint64_t hash;                  /* of the name */
         uint32_t str_hash, len, id;
         int loaded;                     /* a text, not the name of a file */
 };
 
-struct text {                           /* waits to be sent; a copy, since Lua may collect the string */
+struct text {                           /* waits to be sent; a copy, since Lua may collect the
+                                         * string */
         char *copy;
         uint32_t source_id, len, sent;
 };
@@ -71,7 +73,8 @@ static int make_room(struct ls_sources *src)
 
         if (old && src->used * 2 < n)
                 return 0;
-        if (n >= 1u << 18) {            /* a program that loads strings all the time: forget, send again */
+        if (n >= 1u << 18) {            /* a program that loads strings all the time: forget, send
+                                         * again */
                 memset(old, 0, n * sizeof *old);
                 src->used = 0;
                 return 0;
@@ -89,7 +92,8 @@ static int make_room(struct ls_sources *src)
         return 0;
 }
 
-/* Takes a copy of a text to send, or the copy itself. Returns its length, 0 when the limits forbid it. */
+/* Takes a copy of a text to send, or the copy itself. Returns its length, 0 when the limits forbid
+ * it. */
 static uint32_t queue_text(struct ls_sources *src, uint32_t source_id, const char *s, char *copy, uint32_t len)
 {
         if (!ls_agent.shm->want_text || !len)

@@ -1,5 +1,5 @@
-/* The sources of sampled functions, by chunk name, and the texts of those that are in no file. Called by functions.c
- * and for each sample, in the tick handler or the VM hook. */
+/* The sources of sampled functions, by chunk name, and the texts of those that are in no file.
+ * Called by functions.c and for each sample, in the tick handler or the VM hook. */
 #ifndef LS_SOURCES_H
 #define LS_SOURCES_H
 
@@ -7,8 +7,8 @@
 
 #include "libsample/thread.h"
 
-/* Id of the source with this chunk name (a GCstr), 0 when its definition did not fit into the ring. *ret_loaded: 1
- * when it is the text of a loaded string, not the name of a file. */
+/* Id of the source with this chunk name (a GCstr), 0 when its definition did not fit into the ring.
+ * *ret_loaded: 1 when it is the text of a loaded string, not the name of a file. */
 uint32_t ls_source_id(struct ls_thread *t, const char *chunkname, int *ret_loaded);
 
 /* The same for a name that is not known by its GCstr. */

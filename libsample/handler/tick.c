@@ -1,5 +1,5 @@
-/* The tick: counts the CPU time that passed and takes the sample, or asks LuaJIT for its profile hook. Runs in the handler
- * of LS_TICK_SIGNAL on the sampled thread. */
+/* The tick: counts the CPU time that passed and takes the sample, or asks LuaJIT for its profile
+ * hook. Runs in the handler of LS_TICK_SIGNAL on the sampled thread. */
 
 #include "libsample/handler/tick.h"
 
@@ -28,8 +28,9 @@ LS_HANDLER static enum ls_vmstate vmstate_of(int32_t vmstate)
         return (uint32_t)~vmstate < sizeof map ? map[~vmstate] : LS_VMSTATE_JIT;
 }
 
-/* The cputime timer is the one source of ticks that outlives the recorder and the recording. Without them it is
- * stretched to one tick a CPU second, not stopped, so that a recorder that was only stopped gets its rate back. */
+/* The cputime timer is the one source of ticks that outlives the recorder and the recording.
+ * Without them it is stretched to one tick a CPU second, not stopped, so that a recorder that was
+ * only stopped gets its rate back. */
 LS_HANDLER static void watch_recorder(struct ls_sampler *s, uint64_t now)
 {
         uint64_t beat;
@@ -53,11 +54,12 @@ LS_HANDLER static void watch_recorder(struct ls_sampler *s, uint64_t now)
 /* LuaJIT's hookmask and dispatchmode. */
 enum { HOOK_VMEVENT = 0x20, HOOK_GC = 0x40, HOOK_PROFILE = 0x80, DISPMODE_INS = 0x04, DISPMODE_PROF = 0x40 };
 
-/* LuaJIT's handler asks for the hook in hookmask and then in the dispatch table. When a signal meets the VM at work on
- * that table, the VM overwrites the second with what it decided before the signal. LuaJIT never tries again, since the
- * first still stands; compiled code leaves at each of its checks because of it, and may do nothing else for ever. So a
- * request that a tick finds unanswered is taken back: LuaJIT's handler then makes all of it anew. It does so only
- * outside of finalizers and VM events. */
+/* LuaJIT's handler asks for the hook in hookmask and then in the dispatch table. When a signal
+ * meets the VM at work on that table, the VM overwrites the second with what it decided before the
+ * signal. LuaJIT never tries again, since the first still stands; compiled code leaves at each of
+ * its checks because of it, and may do nothing else for ever. So a request that a tick finds
+ * unanswered is taken back: LuaJIT's handler then makes all of it anew. It does so only outside of
+ * finalizers and VM events. */
 LS_HANDLER static void renew_request(const char *global)
 {
         volatile uint8_t *hookmask = (volatile uint8_t *)(uintptr_t)global + ls_vm_facts.hookmask_offset;
@@ -98,8 +100,8 @@ struct running {                        /* a VM that has a C frame on this threa
         uintptr_t cframe;
 };
 
-/* On a stack that is none of those that the thread was made with a C frame is taken to be no further away: beyond may be
- * another such stack, whose code waits. */
+/* On a stack that is none of those that the thread was made with a C frame is taken to be no
+ * further away: beyond may be another such stack, whose code waits. */
 #define OTHER_STACK (64u << 10)
 
 static int is_on_stack(const struct ls_thread *t, uintptr_t p)
@@ -114,7 +116,8 @@ static int is_here(const struct ls_thread *t, uintptr_t sp, uintptr_t cframe)
 
         if (cframe >= sp && (sp_in ? cf_in : cframe - sp < OTHER_STACK))
                 return 2;
-        return cf_in && !sp_in;         /* a handler of the program's, on a stack of its own, over code on this one */
+        return cf_in && !sp_in;         /* a handler of the program's, on a stack of its own, over
+                                         * code on this one */
 }
 
 #define NEAR_WORDS 256u                 /* of the stack, in which the VM's C frame lies at most ticks */
@@ -134,9 +137,10 @@ static int has_word(const struct ls_thread *t, struct ls_guard *g, uintptr_t sp,
         return 0;
 }
 
-/* Of a VM that another thread has run last cur_L is not read: that thread may free it at any time, also between a question whether
- * it can be read and the reading. The main lua_State goes with the VM alone. Returns 0 when the VM does not run on this thread, or
- * lies too deep in its stack to tell. */
+/* Of a VM that another thread has run last cur_L is not read: that thread may free it at any time,
+ * also between a question whether it can be read and the reading. The main lua_State goes with the
+ * VM alone. Returns 0 when the VM does not run on this thread, or lies too deep in its stack to
+ * tell. */
 static int may_run_here(const struct ls_thread *t, struct ls_guard *g, uintptr_t sp, const struct running *r)
 {
         uintptr_t cframe;
@@ -176,7 +180,8 @@ static int runs_here(const struct ls_thread *t, struct ls_guard *g, uint32_t slo
         if (!ls_guard_reads(g, ret->L, LS_L_CFRAME + 8))
                 return 0;
         ret->cframe = (uintptr_t)ls_cframe_of(ret->L);
-        /* A C function that has run a coroutine with lua_resume or lua_call: until it returns, cur_L is that coroutine. */
+        /* A C function that has run a coroutine with lua_resume or lua_call: until it returns,
+         * cur_L is that coroutine. */
         if (!ret->cframe && ret->L != ret->vm->main && ls_guard_reads(g, ret->vm->main, LS_L_CFRAME + 8)) {
                 ret->L = ret->vm->main;
                 ret->cframe = (uintptr_t)ls_cframe_of(ret->L);
@@ -186,7 +191,8 @@ static int runs_here(const struct ls_thread *t, struct ls_guard *g, uint32_t slo
 
 #define LOOK_AT_ALL 64u                 /* with more VMs the one that ran last is taken when it runs still */
 
-/* The VM that the interrupted code runs in: of several the innermost. The thread is noted as its reader. */
+/* The VM that the interrupted code runs in: of several the innermost. The thread is noted as its
+ * reader. */
 static int find_vm(struct ls_thread *t, struct ls_guard *g, uintptr_t sp, struct running *ret)
 {
         uint32_t n = atomic_load_explicit(&ls_vms_used, memory_order_acquire);
@@ -223,7 +229,8 @@ static void regs_of(const ucontext_t *uc, struct ls_regs *r)
         };
 }
 
-/* Time that the VM's state calls that of C functions or of the interpreter, and is the compiler's. */
+/* Time that the VM's state calls that of C functions or of the interpreter, and is the
+ * compiler's. */
 static void to_jit(struct ls_ticks *ticks)
 {
         ticks->weight[LS_VMSTATE_JIT] += ticks->weight[LS_VMSTATE_C] + ticks->weight[LS_VMSTATE_INTERPRETED];
@@ -241,8 +248,8 @@ static int is_own_function(const char *fn)
         return addr && (addr == ls_jit_functions[0] || addr == ls_jit_functions[1]);
 }
 
-/* 1 when a blocked thread, seen from outside, waits in a C function or in a function that compiled code has called: then no
- * object of the VM is half made. */
+/* 1 when a blocked thread, seen from outside, waits in a C function or in a function that compiled
+ * code has called: then no object of the VM is half made. */
 static int is_whole_blocked(const struct ls_ticks *ticks, const struct ls_top *top, enum ls_vmstate state, int place)
 {
         if (ticks->event != LS_EVENT_WALL || !top->exact)
@@ -273,7 +280,8 @@ static int walk(struct ls_thread *t, const struct running *r, const struct ls_re
                 top = (struct ls_top){ .base = jit_base, .exact = 1, .in_trace = 1 };
         else
                 ls_walk_top(w, r->L, jit_base, state == LS_VMSTATE_C, regs, &top);
-        /* LuaJIT leaves the state at C when it has told our handler of a recorded bytecode, and goes on compiling. */
+        /* LuaJIT leaves the state at C when it has told our handler of a recorded bytecode, and
+         * goes on compiling. */
         if (state == LS_VMSTATE_C && top.base && !top.in_asm && !top.in_trace && ls_fn_is_lua(ls_gcptr(LS_GET(top.base[-2]))))
                 to_jit(ticks);
         m.whole = top.in_asm || in_code || is_whole_blocked(ticks, &top, state, place);
@@ -283,7 +291,8 @@ static int walk(struct ls_thread *t, const struct running *r, const struct ls_re
         }
         w->trusted = LS_ITSELF && m.whole;
         error = top.base ? ls_walk_from(w, r->L, &top) : -EBADMSG;
-        if (error == -EBADMSG) {        /* a frame that is half made: from the last one that was saved, then */
+        if (error == -EBADMSG) {        /* a frame that is half made: from the last one that was
+                                         * saved, then */
                 w->trusted = 0;
                 top.exact = 0;
                 error = ls_walk_saved(w, r->L);
@@ -451,9 +460,10 @@ LS_HANDLER static void tick(struct ls_thread *t, const ucontext_t *uc)
 
 #define NESTED_MOST 100u
 
-/* A handler of the program's may interrupt this one, and leave it by siglongjmp: the next tick finds it begun and not ended.
- * What it was about to send is sent anew. The other reason is that the handler which interrupted this one lets ticks
- * through: then it lies above this one in the stack, and the tick is left to the next. Returns 0 then. */
+/* A handler of the program's may interrupt this one, and leave it by siglongjmp: the next tick
+ * finds it begun and not ended. What it was about to send is sent anew. The other reason is that
+ * the handler which interrupted this one lets ticks through: then it lies above this one in the
+ * stack, and the tick is left to the next. Returns 0 then. */
 LS_HANDLER static int enter(struct ls_thread *t, uintptr_t here)
 {
         struct ls_sampler *s = t->sampler;
@@ -478,7 +488,8 @@ LS_HANDLER static int enter(struct ls_thread *t, uintptr_t here)
 #define RESUMED_NS 100000u              /* a thread that the recorder's own thread has interrupted goes on sooner */
 #define WAITED_MOST 16u                 /* intervals of CPU time that may be left to later ticks */
 
-/* 1 at the end of a system call: the instruction leaves its own end in rcx; one that begins anew is two bytes before it. */
+/* 1 at the end of a system call: the instruction leaves its own end in rcx; one that begins anew is
+ * two bytes before it. */
 LS_HANDLER static int is_behind_syscall(const ucontext_t *uc)
 {
         uint64_t ip = (uint64_t)uc->uc_mcontext.gregs[REG_RIP], cx = (uint64_t)uc->uc_mcontext.gregs[REG_RCX];
@@ -486,10 +497,11 @@ LS_HANDLER static int is_behind_syscall(const ucontext_t *uc)
         return cx == ip || cx == ip + 2;
 }
 
-/* A tick that the recorder sent while the thread waited for its turn comes when it runs again: where it was made to wait. When
- * that is a system call it is no place like others, since the kernel looks there whether the turn is over; such places
- * would have a share that they did not use. 1 when this is such a tick; its time is the next one's. Those that perf sends come
- * while the thread runs. */
+/* A tick that the recorder sent while the thread waited for its turn comes when it runs again:
+ * where it was made to wait. When that is a system call it is no place like others, since the
+ * kernel looks there whether the turn is over; such places would have a share that they did not
+ * use. 1 when this is such a tick; its time is the next one's. Those that perf sends come while the
+ * thread runs. */
 LS_HANDLER static int has_waited(struct ls_thread *t, const siginfo_t *info, const ucontext_t *uc)
 {
         struct ls_sampler *s = t->sampler;
@@ -499,8 +511,9 @@ LS_HANDLER static int has_waited(struct ls_thread *t, const siginfo_t *info, con
             !is_behind_syscall(uc) ||
             ls_now_ns() - atomic_load_explicit(&t->ring->sent_ns, memory_order_relaxed) < RESUMED_NS)
                 return 0;
-        /* One that waited then has used since what the way out of the system call takes; one that ran, all that time.
-         * getrusage would tell the same, and end programs whose sandbox forbids it. */
+        /* One that waited then has used since what the way out of the system call takes; one that
+         * ran, all that time. getrusage would tell the same, and end programs whose sandbox forbids
+         * it. */
         cpu = ls_thread_cpu_ns();
         if (cpu - sent_cpu >= RESUMED_NS)
                 return 0;
@@ -516,8 +529,9 @@ void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
 struct ls_thread *(*ls_tick_newcomer)(const void *context);
 volatile pid_t ls_tick_past_recorders[LS_PAST_RECORDERS];
 
-/* 1 when the program or a stranger sent it. The pid is 0 when the recorder is in another pid namespace, and when the
- * kernel had no room to queue what belongs to the signal (ulimit -i 0): then it looks like kill's. */
+/* 1 when the program or a stranger sent it. The pid is 0 when the recorder is in another pid
+ * namespace, and when the kernel had no room to queue what belongs to the signal (ulimit -i 0):
+ * then it looks like kill's. */
 LS_HANDLER static int is_foreign(const siginfo_t *info, const struct ls_shm *shm)
 {
         if (info->si_code != SI_USER && info->si_code != SI_QUEUE && info->si_code != SI_TKILL)

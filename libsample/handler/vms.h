@@ -1,5 +1,5 @@
-/* The Lua VMs that live in this process: made and removed by vm/vms.c in normal context, looked up by the tick handler
- * of any thread. */
+/* The Lua VMs that live in this process: made and removed by vm/vms.c in normal context, looked up
+ * by the tick handler of any thread. */
 #ifndef LS_LIBSAMPLE_HANDLER_VMS_H
 #define LS_LIBSAMPLE_HANDLER_VMS_H
 
@@ -23,27 +23,34 @@ struct ls_vm_ready;
 struct ls_vm_zones;
 
 struct ls_vm {
-        _Atomic(const char *) global;   /* its global_State, NULL = the slot is free. Stored last, cleared first */
-        _Atomic uint32_t taken;         /* 1 = the slot is not free: it is being filled, used or left */
+        _Atomic(const char *) global;   /* its global_State, NULL = the slot is free. Stored last,
+                                         * cleared first */
+        _Atomic uint32_t taken;         /* 1 = the slot is not free: it is being filled, used or
+                                         * left */
         lua_State *main;
         uint32_t vm_id;                 /* of the process, from 1; not used again */
         uint8_t engine;                 /* LS_ENGINE_WALK or LS_ENGINE_HOOK */
         uint8_t jit_leaf;               /* enum ls_jit_leaf */
         struct ls_jit *jit;             /* its traces, NULL = not watched (jit/jit.h) */
-        struct ls_exact *exact;         /* counts its bytecodes, NULL = nobody does (exact/exact.h) */
+        struct ls_exact *exact;         /* counts its bytecodes, NULL = nobody does
+                                         * (exact/exact.h) */
         struct ls_vm_labels *labels;    /* NULL until it gives the first label (handler/labels.h) */
         struct ls_vm_ready *ready;      /* NULL until a coroutine is marked (handler/ready.h) */
         struct ls_vm_zones *zones;      /* NULL until it requires jit.zone (handler/zones.h) */
-        uint8_t lent;                   /* 1 = labels and zones are in memory of the VM (api/lend.c) */
-        _Atomic uint32_t runner;        /* thread_id of the thread that ran it last, as far as is known; 0 = none is */
-        _Atomic(const struct ls_thread *) closing;      /* thread that is in lua_close of it, NULL = none */
+        uint8_t lent;                   /* 1 = labels and zones are in memory of the VM
+                                         * (api/lend.c) */
+        _Atomic uint32_t runner;        /* thread_id of the thread that ran it last, as far as is
+                                         * known; 0 = none is */
+        _Atomic(const struct ls_thread *) closing;      /* thread that is in lua_close of it, NULL =
+                                                         * none */
         volatile sig_atomic_t paused;   /* not 0 = no samples: LS_PAUSED_* (api/control.h) */
         volatile sig_atomic_t in_region;
 };
 
 extern struct ls_vm ls_vms[LS_VMS_MOST];
 extern _Atomic uint32_t ls_vms_used;    /* slots below this may be in use */
-extern _Atomic uint32_t ls_vms_closed;  /* how many were closed: addresses in them mean nothing any more */
+extern _Atomic uint32_t ls_vms_closed;  /* how many were closed: addresses in them mean nothing any
+                                         * more */
 
 /* LuaJIT's own profiler, which the hook engine runs on one VM of the process. */
 struct ls_profiler {
@@ -71,8 +78,8 @@ static inline struct ls_vm *ls_vm_at(const char *global)
         return NULL;
 }
 
-/* The VM of a lua_State, NULL = none of those. Where global_State is not known VMs are known by their main lua_State.
- * Any context. */
+/* The VM of a lua_State, NULL = none of those. Where global_State is not known VMs are known by
+ * their main lua_State. Any context. */
 static inline struct ls_vm *ls_vm_of(const lua_State *L)
 {
         struct ls_vm *vm = ls_vm_at(*(const char *const *)((const char *)L + 16));

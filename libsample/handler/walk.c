@@ -1,9 +1,10 @@
 /* Reads a Lua stack raw. See walk.h; the frame layout is described in layout.h.
  *
- * At a tick the VM may be at any instruction. Links below the innermost frame are whole; the innermost one may be half
- * made, and in C code of the VM anything that L points to may be about to move. So nothing is taken on trust there:
- * each pointer is checked by the kernel before it is read (guard.h), each link must point into the bytecode of the frame
- * below it, and the chain must end at the stack's bottom. */
+ * At a tick the VM may be at any instruction. Links below the innermost frame are whole; the
+ * innermost one may be half made, and in C code of the VM anything that L points to may be about to
+ * move. So nothing is taken on trust there: each pointer is checked by the kernel before it is read
+ * (guard.h), each link must point into the bytecode of the frame below it, and the chain must end
+ * at the stack's bottom. */
 
 #include "libsample/handler/walk.h"
 
@@ -112,7 +113,8 @@ static const char *pc_of(const char *cf)
         return cf ? LS_READ(const char *, cf, LS_CF_PC) : NULL;
 }
 
-/* The frame below a Lua-to-Lua call, whose link is the return address. NULL when it does not hold. */
+/* The frame below a Lua-to-Lua call, whose link is the return address. NULL when it does not
+ * hold. */
 static const uint64_t *below_call(struct ls_walk *w, const uint64_t *f, const char *pc, const uint64_t *bottom)
 {
         const uint64_t *below;
@@ -129,9 +131,9 @@ static const uint64_t *below_call(struct ls_walk *w, const uint64_t *f, const ch
         return frame_reads(w, fn) && ls_fn_is_lua(fn) && ls_pt_has_pc(ls_fn_proto(fn), pc) ? below : NULL;
 }
 
-/* One thread's frames, from its base down. A vararg frame is two frames of one function: the upper one is passed over
- * and its pc goes to the lower. The pc of a Lua function that the VM interrupted to call a hook, a finalizer or a handler
- * of errors, is in the C frame that it runs in. */
+/* One thread's frames, from its base down. A vararg frame is two frames of one function: the upper
+ * one is passed over and its pc goes to the lower. The pc of a Lua function that the VM interrupted
+ * to call a hook, a finalizer or a handler of errors, is in the C frame that it runs in. */
 static int walk_thread(struct ls_walk *w, const lua_State *L, const struct ls_top *top)
 {
         const uint64_t *stack = LS_READ(const uint64_t *, L, LS_L_STACK);
@@ -197,8 +199,9 @@ static int walk_thread(struct ls_walk *w, const lua_State *L, const struct ls_to
         return 0;
 }
 
-/* Lua's resume sets up the coroutine's first C frame directly below the resumer's, in assembler: the resumer's
- * lua_State is where its own C frame has it. The return address between them tells this from lua_resume. */
+/* Lua's resume sets up the coroutine's first C frame directly below the resumer's, in assembler:
+ * the resumer's lua_State is where its own C frame has it. The return address between them tells
+ * this from lua_resume. */
 LS_HANDLER const lua_State *ls_walk_resumer(const lua_State *L, struct ls_guard *g, int *ret_by_c)
 {
         const char *global = LS_READ(const char *, L, LS_L_GLREF), *cf = ls_cframe_of(L), *prev;
@@ -219,7 +222,8 @@ LS_HANDLER const lua_State *ls_walk_resumer(const lua_State *L, struct ls_guard 
         return NULL;
 }
 
-/* The top of a thread that is in a C function, or has resumed another: its base is saved, and its pc with it. */
+/* The top of a thread that is in a C function, or has resumed another: its base is saved, and its
+ * pc with it. */
 static void saved_top(struct ls_walk *w, const lua_State *L, struct ls_top *ret)
 {
         const uint64_t *stack = LS_READ(const uint64_t *, L, LS_L_STACK), *base = LS_READ(const uint64_t *, L, LS_L_BASE);
@@ -292,7 +296,8 @@ static int fit(struct ls_walk *w, const lua_State *L, const uint64_t *base, cons
                 return NO;
         if (ls_fn_is_lua(fn))
                 return pc && ls_pt_has_pc(ls_fn_proto(fn), pc) ? STRONG : WEAK;
-        /* A function of C keeps the return address as its link; its own bytecode is one instruction. */
+        /* A function of C keeps the return address as its link; its own bytecode is one
+         * instruction. */
         return pc && (LS_GET(base[-1]) == (uintptr_t)pc || LS_READ(const char *, fn, LS_FN_PC) + 4 == pc) ? STRONG : WEAK;
 }
 
@@ -312,8 +317,8 @@ static int link_holds(struct ls_walk *w, const lua_State *L, const uint64_t *bas
                (below <= stack + 1 || (ls_guard_reads(&w->guard, below - 1, 8) && is_func(LS_GET(below[-1]))));
 }
 
-/* The frame of a C function that a Lua function returns to: its result may stand where its function was, its link is still
- * there. NULL when it does not hold. */
+/* The frame of a C function that a Lua function returns to: its result may stand where its function
+ * was, its link is still there. NULL when it does not hold. */
 static const uint64_t *returned_to(struct ls_walk *w, const lua_State *L, const uint64_t *base)
 {
         const uint64_t *stack = LS_READ(const uint64_t *, L, LS_L_STACK), *end = LS_READ(const uint64_t *, L, LS_L_MAXSTACK);
@@ -329,8 +334,8 @@ static const uint64_t *returned_to(struct ls_walk *w, const lua_State *L, const 
 #define SEARCH_WORDS 96                 /* of the C stack below the C frame */
 #define SEARCH_MOST  24                 /* candidates of each kind */
 
-/* A helper in C that the interpreter called without saving its registers first: they are still in registers that calls
- * preserve, or were pushed. Looks for a base and a pc that belong together. */
+/* A helper in C that the interpreter called without saving its registers first: they are still in
+ * registers that calls preserve, or were pushed. Looks for a base and a pc that belong together. */
 __attribute__((no_sanitize_address))    /* other functions' frames */
 static int search(struct ls_walk *w, const lua_State *L, const struct ls_regs *r, const char *cf, struct ls_top *ret)
 {
@@ -409,8 +414,8 @@ static int try_moved(struct ls_walk *w, const lua_State *L, uintptr_t word, cons
         return 0;
 }
 
-/* The stack was given a new place, which takes long for a large one, and the base is still that in the old. The old place, or
- * how far the new one is from it, is in a register or was pushed. */
+/* The stack was given a new place, which takes long for a large one, and the base is still that in
+ * the old. The old place, or how far the new one is from it, is in a register or was pushed. */
 __attribute__((no_sanitize_address))    /* other functions' frames */
 static int moved(struct ls_walk *w, const lua_State *L, const struct ls_regs *r, const char *cf, const char *pc,
                  struct ls_top *ret)
@@ -479,8 +484,8 @@ static const char *only_return(struct ls_walk *w, const char *pt)
         return found;
 }
 
-/* C calls a Lua function, or it returns to C: the interpreter has the first instruction, or has given up the last one. Code that
- * C calls back, as table.sort does, has many ticks there. */
+/* C calls a Lua function, or it returns to C: the interpreter has the first instruction, or has
+ * given up the last one. Code that C calls back, as table.sort does, has many ticks there. */
 static const char *at_border(struct ls_walk *w, const struct ls_top *top, const uint64_t *saved, int in_c,
                              const struct ls_regs *r)
 {
@@ -496,15 +501,16 @@ static const char *at_border(struct ls_walk *w, const struct ls_top *top, const 
         return in_c || r->bx < 1u << 24 ? only_return(w, pt) : NULL;
 }
 
-/* In the VM's assembler the stack pointer is at the C frame (or one word below, in a subroutine), BASE is in rdx and PC in
- * rbx. In a C function and most helpers both were saved. */
+/* In the VM's assembler the stack pointer is at the C frame (or one word below, in a subroutine),
+ * BASE is in rdx and PC in rbx. In a C function and most helpers both were saved. */
 LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_t *jit_base, int in_c,
                             const struct ls_regs *r, struct ls_top *ret)
 {
         const uint64_t *saved = LS_READ(const uint64_t *, L, LS_L_BASE), *dx = (const uint64_t *)r->dx;
         const char *cf = ls_cframe_of(L), *bx = (const char *)r->bx;
         const char *newest_pc = ls_guard_reads_wild(&w->guard, cf, LS_CF_SIZE) ? LS_READ(const char *, cf, LS_CF_PC) : NULL;
-        /* The VM itself makes protected calls, as while it compiles a loop: their C frame has no pc. */
+        /* The VM itself makes protected calls, as while it compiles a loop: their C frame has no
+         * pc. */
         const char *saved_pc = pc_of(live_cframe(w, cf, LS_READ(const uint64_t *, L, LS_L_STACK), saved - 1));
 
         *ret = (struct ls_top){ .in_asm = cf == (const char *)r->sp || cf - 8 == (const char *)r->sp };
@@ -530,7 +536,8 @@ LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_
 
                 if (choose(w, L, pairs, 4, ret))
                         return;
-                /* a helper in C that pushed nothing looks like a subroutine; and at a return BASE is already another's */
+                /* a helper in C that pushed nothing looks like a subroutine; and at a return BASE
+                 * is already another's */
                 if (!in_c && (link_holds(w, L, (const uint64_t *)r->bp) || !link_holds(w, L, dx)) &&
                     (search(w, L, r, cf, ret) || scan_down(w, L, r, ret))) {
                         ret->in_asm = 0;

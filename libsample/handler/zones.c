@@ -33,7 +33,8 @@ static int reads(struct ls_guard *g, const void *p, size_t n)
         return !g || ls_guard_reads(g, p, n);
 }
 
-/* A number as Lua prints it, for those that a zone is likely to be: whole ones; others with six digits after the point. */
+/* A number as Lua prints it, for those that a zone is likely to be: whole ones; others with six
+ * digits after the point. */
 static uint32_t number_text(double number, char *buf)
 {
         char digits[24], *p = buf;

@@ -13,7 +13,8 @@
 #define LS_ZONE_OWNERS 16384            /* zones whose owner is noted; deeper ones count for every coroutine */
 
 struct ls_vm_zones {                    /* of a VM; pages */
-        const char *names;              /* table of zones, kept alive by the registry: our second stack, or without */
+        const char *names;              /* table of zones, kept alive by the registry: our second
+                                         * stack, or without */
                                         /* the FFI the module's table itself; NULL = none yet */
         int tracked;                    /* 1 = own is filled */
         int32_t own[LS_ZONE_OWNERS];    /* [0]: how many; then by index in names: who pushed it */

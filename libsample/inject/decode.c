@@ -81,14 +81,16 @@ struct prefixes {
         int operand16, rex_w, vex;
 };
 
-/* Reads prefixes and the opcode: the letter of its operands; *ret_map 1, 2 or 3 (38/3a) and *ret_opcode. */
+/* Reads prefixes and the opcode: the letter of its operands; *ret_map 1, 2 or 3 (38/3a) and
+ * *ret_opcode. */
 static char read_opcode(struct reader *r, struct prefixes *p, int *ret_map, unsigned *ret_opcode)
 {
         unsigned byte, map;
 
         for (;;) {
                 byte = next(r);
-                if (one_byte[byte] == 'x') {            /* REX counts only right before the opcode */
+                if (one_byte[byte] == 'x') {            /* REX counts only right before the
+                                                         * opcode */
                         p->rex_w = (byte & 8) != 0;
                         if (one_byte[r->at < r->n ? r->code[r->at] : 0x40] == 'x')
                                 return '-';

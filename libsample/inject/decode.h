@@ -1,4 +1,5 @@
-/* Length and branches of x86-64 instructions, for patch.c: enough to move the first instructions of a function. */
+/* Length and branches of x86-64 instructions, for patch.c: enough to move the first instructions of
+ * a function. */
 #ifndef LS_DECODE_H
 #define LS_DECODE_H
 
@@ -23,7 +24,8 @@ struct ls_insn {
         uint8_t rip_at;         /* offset of a 32-bit displacement from rip, 0 = none */
 };
 
-/* Decodes the instruction at code, of which n bytes may be read. 0, or -ENOSYS for one that it does not know. */
+/* Decodes the instruction at code, of which n bytes may be read. 0, or -ENOSYS for one that it does
+ * not know. */
 int ls_decode(const uint8_t *code, size_t n, struct ls_insn *ret);
 
 /* Where the branch or call at code goes. */

@@ -1,5 +1,5 @@
-/* See elf_file.h. Every offset and count is compared with the file's size before it is used; loops are bounded by
- * constants, so that a hostile file costs little time. */
+/* See elf_file.h. Every offset and count is compared with the file's size before it is used; loops
+ * are bounded by constants, so that a hostile file costs little time. */
 
 #include "libsample/inject/elf_file.h"
 
@@ -237,7 +237,8 @@ int ls_elf_inspect(int fd, uint64_t size, struct ls_elf_facts *ret)
         return 0;
 }
 
-struct scan { const char *text; char *block; uint64_t left; };  /* left: bytes that may still be read */
+struct scan { const char *text; char *block; uint64_t left; };  /* left: bytes that may still be
+                                                                 * read */
 
 static int in_range(const struct elf *elf, struct scan *s, uint64_t offset, uint64_t n)
 {
@@ -248,7 +249,8 @@ static int in_range(const struct elf *elf, struct scan *s, uint64_t offset, uint
                 return 0;
         if (n > elf->size - offset)
                 n = elf->size - offset;
-        while (!found && n && s->left) {        /* the last len - 1 bytes of a block are kept: text may cross */
+        while (!found && n && s->left) {        /* the last len - 1 bytes of a block are kept: text
+                                                 * may cross */
                 size_t room = SCAN_BLOCK - kept;
                 ssize_t got;
 
@@ -270,7 +272,8 @@ static int in_range(const struct elf *elf, struct scan *s, uint64_t offset, uint
         return found;
 }
 
-/* Constants lie in what is loaded to be read only, or with the code where a linker has not parted them. */
+/* Constants lie in what is loaded to be read only, or with the code where a linker has not parted
+ * them. */
 static int in_segments(const struct elf *elf, struct scan *s, uint32_t executable)
 {
         for (unsigned i = 0; i < elf->nphdrs; i++) {

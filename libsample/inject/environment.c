@@ -147,9 +147,9 @@ void ls_env_done(struct ls_env *env)
         *env = (struct ls_env){ 0 };
 }
 
-/* Takes library out of an LD_PRELOAD entry together with the separator that came with it. Returns 1 when the entry
- * has to go: it was ours alone, or it repeats with our library added what stands in an entry before it (is_second).
- * *ret_found = 1 when library was in it. */
+/* Takes library out of an LD_PRELOAD entry together with the separator that came with it. Returns 1
+ * when the entry has to go: it was ours alone, or it repeats with our library added what stands in
+ * an entry before it (is_second). *ret_found = 1 when library was in it. */
 static int strip_preload(char *entry, const char *library, int is_second, int *ret_found)
 {
         size_t len = strlen(library), total = strlen(entry), cut;
@@ -206,7 +206,8 @@ int ls_env_remove_agent(char **env, const char *library, char memory[LS_ENV_MEMO
                 return found;
         for (size_t i = kept; i < n; i++)
                 env[i] = NULL;
-        /* Programs that look for the auxiliary vector behind the environment's NULL find an entry to skip. */
+        /* Programs that look for the auxiliary vector behind the environment's NULL find an entry
+         * to skip. */
         if (n - kept == 2)
                 env[n - 1] = AUX_IGNORE;
         return 1;

@@ -1,5 +1,5 @@
-/* How an executable is found and what the kernel and the loader will make of it. See inspect.h. Reads with pread only:
- * a file that shrinks meanwhile gives an error, not SIGBUS. */
+/* How an executable is found and what the kernel and the loader will make of it. See inspect.h.
+ * Reads with pread only: a file that shrinks meanwhile gives an error, not SIGBUS. */
 
 #include "libsample/inject/inspect.h"
 
@@ -121,7 +121,8 @@ static enum ls_image_kind kind_of_elf(int fd, const struct stat *st, unsigned fl
         return LS_IMAGE_OK;
 }
 
-/* Cuts the next word out of a "#!" line or env's argument: *line moves behind it. NULL at the end. */
+/* Cuts the next word out of a "#!" line or env's argument: *line moves behind it. NULL at the
+ * end. */
 static char *next_word(char **line)
 {
         char *word = *line + strspn(*line, " \t"), *end = word + strcspn(word, " \t");
@@ -133,8 +134,9 @@ static char *next_word(char **line)
         return word;
 }
 
-/* The program that `env ARGUMENT` runs, NULL when that cannot be told. Options of env without an argument and
- * settings of variables are skipped; -S splits, without it the whole argument is one word. */
+/* The program that `env ARGUMENT` runs, NULL when that cannot be told. Options of env without an
+ * argument and settings of variables are skipped; -S splits, without it the whole argument is one
+ * word. */
 static char *env_program(char *argument)
 {
         char *word;
@@ -169,8 +171,8 @@ static int is_env(const char *path)
         return strcmp(base ? base + 1 : path, "env") == 0;
 }
 
-/* Reads a "#!" line of fd: 1 and the interpreter with its one argument ("" = none), 0 if it is no script, -ENOEXEC for
- * a line that the kernel refuses. */
+/* Reads a "#!" line of fd: 1 and the interpreter with its one argument ("" = none), 0 if it is no
+ * script, -ENOEXEC for a line that the kernel refuses. */
 static int read_script(int fd, char line[LINE_MAX_LEN + 1], char **ret_interpreter, char **ret_argument)
 {
         ssize_t n = pread(fd, line, LINE_MAX_LEN, 0);
@@ -194,8 +196,8 @@ static int read_script(int fd, char line[LINE_MAX_LEN + 1], char **ret_interpret
         return 1;
 }
 
-/* What comes after image->path, open as fd: 1 = image->path was replaced by an interpreter, look at that; 0 = the
- * chain ends here and kind is set. */
+/* What comes after image->path, open as fd: 1 = image->path was replaced by an interpreter, look at
+ * that; 0 = the chain ends here and kind is set. */
 static int follow(int fd, const struct stat *st, const char *search_path, unsigned flags, struct ls_image *image)
 {
         char line[LINE_MAX_LEN + 1], magic[4] = "", *interpreter, *argument, *program;
@@ -272,7 +274,8 @@ void ls_image_inspect_fd(int fd, const char *search_path, unsigned flags, struct
         if (fd < 0 || ls_fcntl(fd, F_GETFD, 0) < 0)
                 ret->kind = LS_IMAGE_MISSING;
         else
-                inspect_chain(search_path, flags, ret);         /* opened anew: an O_PATH descriptor cannot be read */
+                inspect_chain(search_path, flags, ret);         /* opened anew: an O_PATH descriptor
+                                                                 * cannot be read */
         errno = saved;
 }
 

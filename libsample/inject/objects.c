@@ -1,4 +1,5 @@
-/* See objects.h. The tables of a loaded object are as trustworthy as its code; only the notes are bounded. */
+/* See objects.h. The tables of a loaded object are as trustworthy as its code; only the notes are
+ * bounded. */
 
 #include "libsample/inject/objects.h"
 
@@ -14,7 +15,8 @@ struct each {
         struct ls_object object;
 };
 
-/* The loader has no name for the main program. Read once: it does not change, but chroot may hide /proc later. */
+/* The loader has no name for the main program. Read once: it does not change, but chroot may hide
+ * /proc later. */
 static const char *main_path(void)
 {
         static char path[PATH_MAX];

@@ -67,8 +67,9 @@ static size_t overwritten(const uint8_t *entry, size_t size, const char **ret_wh
         return n;
 }
 
-/* NULL unless a branch in the function leads into the n bytes that will move, or its start is not understood. Where
- * size is a guess the function ends with the first instruction that does not go on and that no branch skips. */
+/* NULL unless a branch in the function leads into the n bytes that will move, or its start is not
+ * understood. Where size is a guess the function ends with the first instruction that does not go
+ * on and that no branch skips. */
 static const char *check_branches(const uint8_t *entry, size_t size, int guess, size_t n)
 {
         const uint8_t *furthest = entry;
@@ -137,7 +138,8 @@ static const char *make_trampoline(const uint8_t *entry, size_t n, uint8_t *to)
         return NULL;
 }
 
-/* Memory within reach of all the targets. Below them first: what lies above a program is its heap's room to grow. */
+/* Memory within reach of all the targets. Below them first: what lies above a program is its heap's
+ * room to grow. */
 static uint8_t *map_near(uintptr_t low, uintptr_t high, size_t size, int prot)
 {
         static const struct { int64_t step, limit; } ways[] = {
@@ -171,8 +173,8 @@ void *ls_patch_reserve(uintptr_t target, size_t size)
         return map_near(target, target, size, PROT_NONE);
 }
 
-/* Stores n bytes, JUMP_LEN at most, over those at entry in one store where 8 or 16 aligned bytes hold them: a thread
- * that calls the function meanwhile runs the old or the new instructions. */
+/* Stores n bytes, JUMP_LEN at most, over those at entry in one store where 8 or 16 aligned bytes
+ * hold them: a thread that calls the function meanwhile runs the old or the new instructions. */
 static int store(uint8_t *entry, const uint8_t *code, size_t n, int single_threaded)
 {
         uint8_t *word8 = (uint8_t *)((uintptr_t)entry & ~(uintptr_t)7);
@@ -239,8 +241,9 @@ const char *(*ls_patch_hold)(const struct ls_patch *patches, size_t n);
 const char *(*ls_patch_call)(void);
 void (*ls_patch_let_go)(void);
 
-/* A thread that comes to the function waits there, by a jump to itself, and none gets behind its entry any more: so each thread
- * has to be looked at once only. A first instruction of one byte has no room for it. */
+/* A thread that comes to the function waits there, by a jump to itself, and none gets behind its
+ * entry any more: so each thread has to be looked at once only. A first instruction of one byte has
+ * no room for it. */
 static void close_entry(struct ls_patch *patch)
 {
         static const uint8_t loop[] = { 0xeb, 0xfe };

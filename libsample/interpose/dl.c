@@ -1,6 +1,7 @@
-/* Loading of objects: a newly loaded LuaJIT gets its entries patched before the program can call it. What dlopen finds
- * depends on who calls it (RPATH, RUNPATH, $ORIGIN): then the call is passed on with the caller's return address, and
- * the search for LuaJIT waits for the next dlopen or dlsym, which a program needs to reach what it loaded. */
+/* Loading of objects: a newly loaded LuaJIT gets its entries patched before the program can call
+ * it. What dlopen finds depends on who calls it (RPATH, RUNPATH, $ORIGIN): then the call is passed
+ * on with the caller's return address, and the search for LuaJIT waits for the next dlopen or
+ * dlsym, which a program needs to reach what it loaded. */
 #include "libsample/libc/real.h"
 
 #include <string.h>

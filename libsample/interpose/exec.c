@@ -1,7 +1,7 @@
-/* The exec family. When the recorded process itself execs, ticks are stopped, the agent goes into the environment of
- * the new image again, and the recording goes on there. When a child execs, or a process that holds the agent but has no
- * Lua, the new image gets the agent with the way to the registry. May run in a child of vfork or in a signal handler: no
- * malloc. */
+/* The exec family. When the recorded process itself execs, ticks are stopped, the agent goes into
+ * the environment of the new image again, and the recording goes on there. When a child execs, or a
+ * process that holds the agent but has no Lua, the new image gets the agent with the way to the
+ * registry. May run in a child of vfork or in a signal handler: no malloc. */
 #include "libsample/libc/real.h"
 
 #include <errno.h>
@@ -29,7 +29,8 @@ struct exec_call {
         char *const *argv;
         int fd;                 /* fexecve, execveat */
         int flags;              /* execveat */
-        int search;             /* file is looked up in PATH, and run by /bin/sh when it is neither ELF nor "#!" */
+        int search;             /* file is looked up in PATH, and run by /bin/sh when it is neither
+                                 * ELF nor "#!" */
 };
 
 static int run_execve(const struct exec_call *call, char *const envp[])
@@ -130,7 +131,8 @@ static int exec_in_place(const struct exec_call *call, char *const envp[], struc
                          call->search ? LS_INSPECT_SHELL : 0, &scratch->image);
         if (!ls_image_preloadable(&scratch->image))
                 say_why_not(&scratch->image);
-        /* Ticks of a recorder that does not answer may meet the new image: the signal stays ignored until it has a handler. */
+        /* Ticks of a recorder that does not answer may meet the new image: the signal stays ignored
+         * until it has a handler. */
         may_come = ls_engine_before_exec() < 0;
         where.after_exec = may_come || ls_signals_ignored() ? 'i' : 'e';
         ls_env_memory_format(&where, memory);
@@ -147,7 +149,8 @@ static int exec_in_place(const struct exec_call *call, char *const envp[], struc
         return -1;
 }
 
-/* 1 when the child of this image is to hold the agent: children are followed, and the recorder is there. */
+/* 1 when the child of this image is to hold the agent: children are followed, and the recorder is
+ * there. */
 static int child_wants_agent(const struct ls_image *image)
 {
         char registry[64];
@@ -191,8 +194,8 @@ char *const *ls_env_of_child(const char *file, const char *search_path, unsigned
         return made->env ? made->env : env;
 }
 
-/* In a child of vfork the memory is the parent's, and what exec takes from it stays there: the same thread's next use of
- * this frees it. */
+/* In a child of vfork the memory is the parent's, and what exec takes from it stays there: the same
+ * thread's next use of this frees it. */
 static int exec_in_child(const struct exec_call *call, char *const envp[], struct scratch *scratch)
 {
         static __thread struct ls_env left __attribute__((tls_model("initial-exec")));
@@ -208,7 +211,8 @@ static int exec_in_child(const struct exec_call *call, char *const envp[], struc
                 ls_note_child(getpid(), file, search_path);
                 ls_note_shell(getpid(), call->argv);
         }
-        munmap(scratch, sizeof *scratch);       /* file was in it; a child of vfork would leave it to its parent */
+        munmap(scratch, sizeof *scratch);       /* file was in it; a child of vfork would leave it
+                                                 * to its parent */
         ignored = ls_agent.shm ? ls_signals_before_exec(&replaced) : 0;
         r = call->run(call, env);
         error = errno;
@@ -291,7 +295,8 @@ LS_EXPORT int execveat(int dirfd, const char *path, char *const argv[], char *co
         return exec_any(&call, envp);
 }
 
-/* Arguments of execl and its like, first then those of ap up to NULL, as a vector on the caller's stack. */
+/* Arguments of execl and its like, first then those of ap up to NULL, as a vector on the caller's
+ * stack. */
 #define COLLECT(argv, first)                                                            \
         va_list ap;                                                                     \
         size_t n = 1;                                                                   \

@@ -1,5 +1,6 @@
-/* Finds the Lua runtime among what is loaded, resolves its API (ls_lua), and stands between the program and those of
- * the runtime's functions that create and close VMs and start the profiler. Called by start/preload.c and interpose/dl.c. */
+/* Finds the Lua runtime among what is loaded, resolves its API (ls_lua), and stands between the
+ * program and those of the runtime's functions that create and close VMs and start the profiler.
+ * Called by start/preload.c and interpose/dl.c. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -169,13 +170,15 @@ void ls_vm_library_resolve(const struct ls_object *object)
 
 static void take_over(const struct ls_object *object, int single_threaded)
 {
-        /* what a process is attached for is sampled only: its VMs are not changed, nor what it loads */
+        /* what a process is attached for is sampled only: its VMs are not changed, nor what it
+         * loads */
         int n = ls_agent.attached ? ATTACHED_PATCHES : NPATCHES;
 
         for (int i = 0; i < n; i++) {
                 void *target = ls_object_symbol(object, patches[i].name, &patches[i].size);
 
-                if (target != patches[i].target)        /* another library than in the recording before */
+                if (target != patches[i].target)        /* another library than in the recording
+                                                         * before */
                         patches[i].slot = NULL;
                 patches[i].target = target;
         }

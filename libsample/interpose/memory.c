@@ -1,5 +1,6 @@
-/* munmap and mremap: counted, so that the handler need not ask the kernel at each tick for pages that it has read before
- * (handler/guard.h). LuaJIT's allocator gives memory back by these two alone. */
+/* munmap and mremap: counted, so that the handler need not ask the kernel at each tick for pages
+ * that it has read before (handler/guard.h). LuaJIT's allocator gives memory back by these two
+ * alone. */
 #include "libsample/libc/real.h"
 
 #include <stdarg.h>

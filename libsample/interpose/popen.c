@@ -1,6 +1,7 @@
-/* popen, and what closes its streams. libc starts the shell itself, with the environment that the program has, and the environment
- * is no place for the agent's way into that shell: other threads read it. So popen is made of a pipe, posix_spawn and fdopen, as
- * libc's is; its streams are kept in a list, where pclose and fclose find whom to wait for. */
+/* popen, and what closes its streams. libc starts the shell itself, with the environment that the
+ * program has, and the environment is no place for the agent's way into that shell: other threads
+ * read it. So popen is made of a pipe, posix_spawn and fdopen, as libc's is; its streams are kept
+ * in a list, where pclose and fclose find whom to wait for. */
 #include "libsample/libc/real.h"
 
 #include <errno.h>
@@ -63,7 +64,8 @@ static int wait_for(pid_t pid)
         return r < 0 ? -1 : status;
 }
 
-/* What is left to write is sent while the stream is in the list, so that no other child holds the pipe open meanwhile. */
+/* What is left to write is sent while the stream is in the list, so that no other child holds the
+ * pipe open meanwhile. */
 static int close_stream(FILE *file, int (*close_other)(FILE *))
 {
         int written = 0, is_open, status;
@@ -111,7 +113,8 @@ static int parse_mode(const char *type, struct mode *ret)
         return ret->reads + ret->writes == 1 ? 0 : -1;
 }
 
-/* The child's end of the pipe is to be its descriptor fd. Where it has this number already it would be closed with exec. */
+/* The child's end of the pipe is to be its descriptor fd. Where it has this number already it would
+ * be closed with exec. */
 static int open_pipe(const struct mode *mode, int fd, int *ret_mine, int *ret_its)
 {
         int ends[2], moved;
@@ -131,7 +134,8 @@ static int open_pipe(const struct mode *mode, int fd, int *ret_mine, int *ret_it
         return -1;
 }
 
-/* With the lock held. its: becomes the child's descriptor fd; earlier streams are not for it. Returns 0 or an errno. */
+/* With the lock held. its: becomes the child's descriptor fd; earlier streams are not for it.
+ * Returns 0 or an errno. */
 static int start_shell(const char *command, int its, int fd, const sigset_t *mask, char *const envp[], pid_t *ret_pid)
 {
         char *argv[] = { (char *)(uintptr_t)"sh", (char *)(uintptr_t)"-c", (char *)(uintptr_t)command, NULL };
@@ -181,7 +185,8 @@ LS_EXPORT FILE *popen(const char *command, const char *type)
 
         if (command && ls_agent.shm)
                 ls_note_command(getpid(), command);
-        if (!ls_preload.registry.pid)           /* there is nothing to pass on, in no call of this process */
+        if (!ls_preload.registry.pid)           /* there is nothing to pass on, in no call of this
+                                                 * process */
                 return ls_libc()->popen(command, type);
         if (parse_mode(type, &mode)) {
                 errno = EINVAL;

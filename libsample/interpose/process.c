@@ -1,6 +1,7 @@
-/* What makes a process a recorded one: the memory that the recorder shares with it. The program itself finds its own at
- * start; a child, made by fork or started by exec, takes a seat in the recorder's registry when it has or is to have a Lua VM,
- * and is left alone otherwise. Called by preload.c, interpose/library.c and thread.c. */
+/* What makes a process a recorded one: the memory that the recorder shares with it. The program
+ * itself finds its own at start; a child, made by fork or started by exec, takes a seat in the
+ * recorder's registry when it has or is to have a Lua VM, and is left alone otherwise. Called by
+ * preload.c, interpose/library.c and thread.c. */
 #include "libsample/libc/real.h"
 
 #include <errno.h>
@@ -28,11 +29,14 @@
 
 struct ls_agent ls_agent;
 
-static struct ls_registry *registry;    /* NULL = children are not followed, or it cannot be mapped */
+static struct ls_registry *registry;    /* NULL = children are not followed, or it cannot be
+                                         * mapped */
 static pid_t refused;                   /* the process that found no memory: it asks no more */
-static int forgotten;                   /* in a forked child: what the parent's threads and locks were is forgotten */
+static int forgotten;                   /* in a forked child: what the parent's threads and locks
+                                         * were is forgotten */
 
-/* The word that tells this process from its forked children, raw clone included: the kernel zeroes its page there. */
+/* The word that tells this process from its forked children, raw clone included: the kernel zeroes
+ * its page there. */
 volatile uint64_t *ls_process_make_generation(void)
 {
         uint64_t *page = mmap(ls_pages_place(PAGE), PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -63,7 +67,8 @@ void ls_process_child_comes(int n)
                 atomic_fetch_add(&registry->coming, n);
 }
 
-/* comes: this process may yet be recorded, and the recorder should wait for it; 0 = it is by now, or will not be. */
+/* comes: this process may yet be recorded, and the recorder should wait for it; 0 = it is by now,
+ * or will not be. */
 static void note_comer(int comes)
 {
         uint64_t pid = (uint64_t)(uint32_t)getpid(), old, oldest = UINT64_MAX;
@@ -91,7 +96,8 @@ void ls_process_child_is_here(void)
         ls_process_child_comes(-1);
 }
 
-/* The recorder waits a moment for children when the program ends: one that was forked just before may not have run yet. */
+/* The recorder waits a moment for children when the program ends: one that was forked just before
+ * may not have run yet. */
 static void before_fork(void)
 {
         ls_process_child_comes(1);
@@ -193,7 +199,8 @@ int ls_process_may_join(void)
         return ls_preload.registry.pid && refused != getpid() && (!ls_agent.shm || !*ls_agent.generation);
 }
 
-/* The traces that its VMs have compiled are those of the parent: the recorder knows them already. */
+/* The traces that its VMs have compiled are those of the parent: the recorder knows them
+ * already. */
 static void name_parent(const struct ls_shm *old, struct ls_shm *shm)
 {
         if (!old)

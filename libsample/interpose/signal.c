@@ -1,6 +1,7 @@
-/* Signal dispositions. The tick's signal has two: the agent's, which the kernel has, and the program's, which the
- * program sees. SIGPROF and ITIMER_PROF belong to the program, except while the engine starts LuaJIT's profiler. Sets
- * of signals that the program waits for do not hold the tick's. */
+/* Signal dispositions. The tick's signal has two: the agent's, which the kernel has, and the
+ * program's, which the program sees. SIGPROF and ITIMER_PROF belong to the program, except while
+ * the engine starts LuaJIT's profiler. Sets of signals that the program waits for do not hold the
+ * tick's. */
 #include "libsample/libc/real.h"
 
 #include <errno.h>
@@ -91,7 +92,8 @@ void ls_signals_foreign(int sig, siginfo_t *info, void *context)
         }
 }
 
-/* An action as the kernel would give it back: with libc's restorer, and without what cannot be blocked. */
+/* An action as the kernel would give it back: with libc's restorer, and without what cannot be
+ * blocked. */
 static struct sigaction as_kept_by_kernel(struct sigaction act)
 {
         struct sigaction now;
@@ -105,8 +107,8 @@ static struct sigaction as_kept_by_kernel(struct sigaction act)
         return act;
 }
 
-/* sigaction of the tick's signal. In a child of vfork the memory is the parent's and must not change, but the
- * child's dispositions are its own. */
+/* sigaction of the tick's signal. In a child of vfork the memory is the parent's and must not
+ * change, but the child's dispositions are its own. */
 static int tick_sigaction(const struct sigaction *act, struct sigaction *old)
 {
         struct sigaction wanted = { 0 }, was;
@@ -138,7 +140,8 @@ LS_EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *
 #define AT_MINSIGSTKSZ 51
 #endif
 
-/* Bytes that the tick's handler takes of a signal stack beside the kernel's frame, with room for a handler of the program's. */
+/* Bytes that the tick's handler takes of a signal stack beside the kernel's frame, with room for a
+ * handler of the program's. */
 #define HANDLER_BYTES 8192u
 
 /* A signal stack that is too small for a tick must not be used for one. */

@@ -1,5 +1,6 @@
-/* posix_spawn, which starts a child in libc's own code: its exec is not seen, so the parent puts the agent into its
- * environment; and what tells the recorder of children that run LuaJIT and cannot be followed. */
+/* posix_spawn, which starts a child in libc's own code: its exec is not seen, so the parent puts
+ * the agent into its environment; and what tells the recorder of children that run LuaJIT and
+ * cannot be followed. */
 #include "libsample/libc/real.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* system: libc starts the shell itself, with the environment that the program has, so the agent has to get into that shell's
- * environment on another way. It is what POSIX says it is, made of posix_spawn, with the environment that is meant for the
- * child. */
+/* system: libc starts the shell itself, with the environment that the program has, so the agent has
+ * to get into that shell's environment on another way. It is what POSIX says it is, made of
+ * posix_spawn, with the environment that is meant for the child. */
 #include "libsample/libc/real.h"
 
 #include <errno.h>
@@ -12,7 +12,8 @@
 #include "libsample/interpose/interpose.h"
 #include "libsample/old_libc.h"
 
-/* Callers of system at this moment: the first ignores SIGINT and SIGQUIT, the last has the program's actions again. */
+/* Callers of system at this moment: the first ignores SIGINT and SIGQUIT, the last has the
+ * program's actions again. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned waiting;
 static struct sigaction interrupt_was, quit_was;
@@ -94,7 +95,8 @@ static int wait_for(const struct waiting *w)
         return r == w->pid ? status : -1;
 }
 
-/* What pthread_cleanup_push calls is in libpthread before glibc 2.34, and a thread without that library cannot be cancelled. */
+/* What pthread_cleanup_push calls is in libpthread before glibc 2.34, and a thread without that
+ * library cannot be cancelled. */
 LS_OLD_AND_WEAK(__pthread_register_cancel, "2.3.3")
 LS_OLD_AND_WEAK(__pthread_unregister_cancel, "2.3.3")
 LS_OLD_AND_WEAK(__pthread_unwind_next, "2.3.3")

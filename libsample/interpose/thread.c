@@ -1,4 +1,5 @@
-/* pthread_create and thrd_create: a new thread gets a ring and ticks before its first instruction of the program's. */
+/* pthread_create and thrd_create: a new thread gets a ring and ticks before its first instruction
+ * of the program's. */
 #include "libsample/libc/real.h"
 
 #include <errno.h>
@@ -46,7 +47,8 @@ static int begin_c11(void *arg)
 static struct beginning *make(struct beginning b)
 {
         int saved = errno;
-        /* A forked child that goes on with its parent's runtime is recorded from the first thread on. */
+        /* A forked child that goes on with its parent's runtime is recorded from the first thread
+         * on. */
         struct beginning *p = ls_agent_live() || (ls_lua.path && ls_process_join()) ? ls_pages_new(sizeof *p) : NULL;
 
         if (p)

@@ -91,7 +91,8 @@ void ls_engine_vm_created(lua_State *L)
                 goto out;
         }
         ls_vms_send(t, vm);
-        ls_vms_publish(vm, ls_vm_identity(L));         /* now the handler finds it: all else is ready */
+        ls_vms_publish(vm, ls_vm_identity(L));         /* now the handler finds it: all else is
+                                                        * ready */
         if (ls_vm_facts.ok)
                 ls_module_install(L);
         atomic_fetch_add(&ls_agent.shm->nvms, 1);

@@ -1,6 +1,7 @@
-/* Calls that a signal handler makes return early although it has SA_RESTART: the tick must not. Where the call takes a
- * signal mask the tick's signal is put into it; around the others it is blocked. Ticks are not lost by that: the one
- * that is pending comes when the call returns, and its weight is CPU time. */
+/* Calls that a signal handler makes return early although it has SA_RESTART: the tick must not.
+ * Where the call takes a signal mask the tick's signal is put into it; around the others it is
+ * blocked. Ticks are not lost by that: the one that is pending comes when the call returns, and its
+ * weight is CPU time. */
 
 #include "libsample/interpose/wait.h"
 
@@ -43,8 +44,8 @@ LS_EXPORT int setsockopt(int fd, int level, int name, const void *value, socklen
         return ls_libc()->setsockopt(fd, level, name, value, len);
 }
 
-/* The mask for the call: asked with the tick's signal, or the current one where asked is NULL. Returns asked itself
- * when there is nothing to add. */
+/* The mask for the call: asked with the tick's signal, or the current one where asked is NULL.
+ * Returns asked itself when there is nothing to add. */
 static const sigset_t *mask_with_tick(const sigset_t *asked, sigset_t *room)
 {
         if (!ls_wait_needed())

@@ -1,4 +1,5 @@
-/* Keeps the tick's signal away from a call that would return EINTR for it. For the files of interpose/. */
+/* Keeps the tick's signal away from a call that would return EINTR for it. For the files of
+ * interpose/. */
 #ifndef LS_LIBSAMPLE_INTERPOSE_WAIT_H
 #define LS_LIBSAMPLE_INTERPOSE_WAIT_H
 
@@ -13,8 +14,9 @@ struct ls_wait {
         int blocked;            /* 1 = ls_wait_end unblocks the signal */
 };
 
-/* 1 when this thread is ticked. That holds for each timer: the perf event counts in user code only, but its
- * signal may come a few microseconds later, when the thread is in its call already (21 of 2500 polls at 250 us). */
+/* 1 when this thread is ticked. That holds for each timer: the perf event counts in user code only,
+ * but its signal may come a few microseconds later, when the thread is in its call already (21 of
+ * 2500 polls at 250 us). */
 static inline int ls_wait_needed(void)
 {
         const struct ls_shm *shm = ls_agent.shm;

@@ -1,6 +1,7 @@
-/* Watches the JIT compiler of a VM through LuaJIT's events "record" (a bytecode is about to be recorded) and "trace"
- * (start, stop, abort, flush). LuaJIT has one handler for each event: these are ours, and a program's own, which it
- * gives to jit.attach, is kept here and called from ours. Normal context, on the VM's thread. See jit.h. */
+/* Watches the JIT compiler of a VM through LuaJIT's events "record" (a bytecode is about to be
+ * recorded) and "trace" (start, stop, abort, flush). LuaJIT has one handler for each event: these
+ * are ours, and a program's own, which it gives to jit.attach, is kept here and called from ours.
+ * Normal context, on the VM's thread. See jit.h. */
 #include "libsample/jit/jit.h"
 
 #include <pthread.h>
@@ -21,10 +22,12 @@
 
 static const char *const event_names[LS_JIT_NEVENTS] = { [LS_JIT_RECORD] = "record", [LS_JIT_TRACE] = "trace" };
 
-/* Addresses of these are keys in the registry: of the VM's watch, and of the program's own handlers. */
+/* Addresses of these are keys in the registry: of the VM's watch, and of the program's own
+ * handlers. */
 static const char jit_key, handler_keys[LS_JIT_NEVENTS];
 
-static struct ls_jit *unused;           /* closed ones: a finalizer that lua_close runs may still raise an event */
+static struct ls_jit *unused;           /* closed ones: a finalizer that lua_close runs may still
+                                         * raise an event */
 static pthread_mutex_t unused_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct ls_jit_listener ls_jit_listener;
@@ -83,7 +86,8 @@ static uint64_t key_of(const char *fn, const char *pt)
         return ffid == LS_FFID_C ? LS_READ(uint64_t, fn, LS_FN_ADDR) | LS_JIT_C : ffid | LS_JIT_BUILTIN;
 }
 
-/* Of events at one reference only those count that lead to the last one: calls that were inlined, and itself. */
+/* Of events at one reference only those count that lead to the last one: calls that were inlined,
+ * and itself. */
 static void record(struct ls_jit *jit, lua_State *L)
 {
         const char *state = state_of(jit), *at = state + jit->at.pc;
@@ -115,7 +119,8 @@ static void record(struct ls_jit *jit, lua_State *L)
         raw->depth = depth;
 }
 
-/* Ticks that came in our handler are the compiler's, of the line that is compiled: the next tick may find another. */
+/* Ticks that came in our handler are the compiler's, of the line that is compiled: the next tick
+ * may find another. */
 static void take_ticks(struct ls_thread *t, lua_State *L)
 {
         struct ls_sampler *s = t->sampler;
@@ -161,8 +166,9 @@ static int on_record(lua_State *L)
         return chain(L, LS_JIT_RECORD);
 }
 
-/* Arguments: number, function, position, and for a side trace its parent and exit. A trace that goes on behind a call
- * which could not be compiled has the trace before it, and exit -1: it leaves none. */
+/* Arguments: number, function, position, and for a side trace its parent and exit. A trace that
+ * goes on behind a call which could not be compiled has the trace before it, and exit -1: it leaves
+ * none. */
 static void on_start(struct ls_jit *jit, lua_State *L)
 {
         forget_recording(jit);
@@ -197,7 +203,8 @@ static void on_stop(struct ls_jit *jit, lua_State *L)
                 ls_jit_add(jit, number, id, trace);
                 take_ticks(t, L);
                 ls_thread_leave(t);
-        } else if (trace) {     /* compiled by a thread that is not sampled: the number is used again all the same */
+        } else if (trace) {     /* compiled by a thread that is not sampled: the number is used
+                                 * again all the same */
                 ls_jit_add(jit, number, 0, trace);
         }
         forget_recording(jit);
@@ -276,7 +283,8 @@ static void detach(struct ls_jit *jit, lua_State *L)
         }
 }
 
-/* jit.attach(fn, event): for an event of ours the program's function goes behind it. Errors are the original's. */
+/* jit.attach(fn, event): for an event of ours the program's function goes behind it. Errors are the
+ * original's. */
 int ls_jit_on_attach(lua_State *L)
 {
         struct ls_jit *jit = watch_of(L);

@@ -16,7 +16,8 @@ struct ls_jit_facts {
 };
 extern struct ls_jit_facts ls_jit_facts;
 
-/* Who else is told what LuaJIT tells of its compiler, in a VM that counts its bytecodes: set by exact/probe.c. */
+/* Who else is told what LuaJIT tells of its compiler, in a VM that counts its bytecodes: set by
+ * exact/probe.c. */
 struct ls_exact;
 struct ls_jit_listener {
         void (*trace)(struct ls_exact *exact, lua_State *L, const char *what);

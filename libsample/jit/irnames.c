@@ -1,5 +1,6 @@
-/* The names of the instructions of LuaJIT's intermediate code: their numbers differ between builds, and only
- * jit/vmdef.lua, which comes with each, tells them. Called by probe.c, in the probe's VM. */
+/* The names of the instructions of LuaJIT's intermediate code: their numbers differ between builds,
+ * and only jit/vmdef.lua, which comes with each, tells them. Called by probe.c, in the probe's
+ * VM. */
 
 #include "libsample/jit/irnames.h"
 

@@ -1,5 +1,6 @@
-/* Finds out where this build of LuaJIT keeps its JIT state and its traces, in the probe's VM: compiles a known loop,
- * and compares what is read raw with the arguments of LuaJIT's events and with what jit.util says. See jit.h. */
+/* Finds out where this build of LuaJIT keeps its JIT state and its traces, in the probe's VM:
+ * compiles a known loop, and compares what is read raw with the arguments of LuaJIT's events and
+ * with what jit.util says. See jit.h. */
 #include "libsample/jit/jit.h"
 
 #include <stdio.h>
@@ -15,8 +16,9 @@
 
 struct ls_jit_facts ls_jit_facts = { .why = "no VM was looked at yet" };
 
-/* The loop has an inlined call, an allocation, and a branch that becomes a side trace. What is compiled depends on
- * counters that functions share by chance: then it is tried again with the functions at another place. Protected. */
+/* The loop has an inlined call, an allocation, and a branch that becomes a side trace. What is
+ * compiled depends on counters that functions share by chance: then it is tried again with the
+ * functions at another place. Protected. */
 static const char probe_source[] =
         "local record, trace, compare, compare_snap, compare_ir, address, begin, finish = ...\n"
         "local jit = jit or require('jit')\n"
@@ -101,7 +103,8 @@ static uint32_t number_at(lua_State *L, int index)
         return (uint32_t)(int64_t)ls_lua.lua_tonumber(L, index);
 }
 
-/* The words pc, fn, pt in the JIT state, which begins with a trace, an address and the lua_State. */
+/* The words pc, fn, pt in the JIT state, which begins with a trace, an address and the
+ * lua_State. */
 static void find_state(const lua_State *L, const char *pc, const char *fn, const char *pt, uint32_t number)
 {
         enum { BEFORE = LS_TR_SIZE + 8 + 8 };
@@ -166,9 +169,9 @@ static int may_point(const char *p)
         return p && !((uintptr_t)p & 7) && !((uintptr_t)p >> 47);
 }
 
-/* A trace of the probe's VM by its number, when the words at the place are the array of traces, where the search for
- * a free one begins and how many fit, and lead to one with this code. What only looks like an address may be one of a
- * sanitizer's own. */
+/* A trace of the probe's VM by its number, when the words at the place are the array of traces,
+ * where the search for a free one begins and how many fit, and lead to one with this code. What
+ * only looks like an address may be one of a sanitizer's own. */
 __attribute__((noinline, no_sanitize_address))
 static const char *trace_at(const char *place, uint32_t number, uint64_t mcode)
 {
@@ -203,7 +206,8 @@ static void find_traces(uint32_t number, uint64_t mcode)
                 failed("the array of traces is not in the JIT state");
 }
 
-/* Exit stubs are only needed for the ticks on the way out of a trace: without them these are less exact. */
+/* Exit stubs are only needed for the ticks on the way out of a trace: without them these are less
+ * exact. */
 static void find_stubs(uint64_t stub)
 {
         const char *state = probe.global + ls_jit_facts.at.state;
@@ -278,7 +282,8 @@ static void compare_trace(lua_State *L, const char *t)
                 failed("the start of a trace is not where it was expected");
 }
 
-/* compare(tr, nins, nexit, link, linktype, mcode, address, loop, stub, nk): returns 1 for a side trace. */
+/* compare(tr, nins, nexit, link, linktype, mcode, address, loop, stub, nk): returns 1 for a side
+ * trace. */
 static int compare(lua_State *L)
 {
         uint32_t number = number_at(L, 1);
@@ -295,8 +300,8 @@ static int compare(lua_State *L)
         return 1;
 }
 
-/* compare_snap(tr, sn, ref, nslots, nentries): besides, the bytecode of a root trace's first is in the function that
- * the trace starts in. */
+/* compare_snap(tr, sn, ref, nslots, nentries): besides, the bytecode of a root trace's first is in
+ * the function that the trace starts in. */
 static int compare_snap(lua_State *L)
 {
         const char *t = probe.why ? NULL : trace_of(number_at(L, 1)), *snap, *map, *pt;
@@ -362,7 +367,8 @@ static void look_for_base(const char *t)
                         probe.not_base[i] = 1;
 }
 
-/* In place of the VM's allocator while compiled code runs that allocates: it is called from there. */
+/* In place of the VM's allocator while compiled code runs that allocates: it is called from
+ * there. */
 static void *alloc(void *data, void *p, size_t old, size_t new)
 {
         const char *L = LS_READ(const char *, probe.global, ls_vm_facts.main_offset), *frame, *back, *t;
@@ -429,7 +435,8 @@ static int have_api(void)
                ls_lua.lua_gettop && ls_lua.lua_type && ls_lua.lua_pushnil;
 }
 
-/* Runs the chunk, which returns why it gave up, and what keeps its traces alive: this stays on the stack. */
+/* Runs the chunk, which returns why it gave up, and what keeps its traces alive: this stays on the
+ * stack. */
 static void run(lua_State *L)
 {
         static int (*const functions[])(lua_State *) = { on_record, on_trace, compare, compare_snap, compare_ir,

@@ -1,5 +1,5 @@
-/* Finds the functions behind the interposed ones, in the tables of the loaded objects: dlsym is one of them, and before
- * glibc 2.34 in a library that not every program has. See real.h. */
+/* Finds the functions behind the interposed ones, in the tables of the loaded objects: dlsym is one
+ * of them, and before glibc 2.34 in a library that not every program has. See real.h. */
 
 #include "libsample/libc/real.h"
 
@@ -43,8 +43,9 @@ static void *no_pointer(void)
         return NULL;
 }
 
-/* Entries that no object has yet: before glibc 2.34 threads, semaphores and dlopen are in libraries of their own, which a
- * program may load later. Each looks again when it is called: the code at 16 * N is that of the entry N. */
+/* Entries that no object has yet: before glibc 2.34 threads, semaphores and dlopen are in libraries
+ * of their own, which a program may load later. Each looks again when it is called: the code at 16
+ * * N is that of the entry N. */
 extern const char ls_libc_late[];
 __attribute__((used)) void *ls_libc_find_late(unsigned i);
 _Static_assert(ENTRIES < LS_INTERPOSED_MOST && LS_INTERPOSED_MOST == 128, "room for all");
@@ -92,11 +93,13 @@ static void *late(size_t i)
 
 struct search {
         uintptr_t own;                  /* base of the agent */
-        int behind;                     /* what comes now is behind the agent in the order of lookup */
+        int behind;                     /* what comes now is behind the agent in the order of
+                                         * lookup */
         void *first[ENTRIES], *next[ENTRIES];
 };
 
-/* An agent that was loaded late (start/attach.c) is the last, and interposes nothing: there the C library's own are meant. */
+/* An agent that was loaded late (start/attach.c) is the last, and interposes nothing: there the C
+ * library's own are meant. */
 static int look_in(const struct ls_object *object, void *data)
 {
         struct search *s = data;

@@ -27,8 +27,8 @@
 
 #define LS_SYS_CLOSE_RANGE 436          /* older kernel headers have no name for it */
 
-/* What libc exports and its headers declare only for some programs: other names of a function, and the ones that check
- * the buffer's size (_FORTIFY_SOURCE). */
+/* What libc exports and its headers declare only for some programs: other names of a function, and
+ * the ones that check the buffer's size (_FORTIFY_SOURCE). */
 sighandler_t bsd_signal(int sig, sighandler_t handler);
 sighandler_t __sysv_signal(int sig, sighandler_t handler);
 int __sigaction(int sig, const struct sigaction *act, struct sigaction *old);
@@ -53,8 +53,8 @@ struct ls_libc {
 extern struct ls_libc ls_libc_table;
 extern int ls_libc_resolved;
 
-/* Fills ls_libc_table and ls_real. The constructor calls it; before that, an interposed function that a library's
- * constructor calls does. Not in signal handlers. */
+/* Fills ls_libc_table and ls_real. The constructor calls it; before that, an interposed function
+ * that a library's constructor calls does. Not in signal handlers. */
 void ls_libc_resolve(void);
 
 static inline const struct ls_libc *ls_libc(void)

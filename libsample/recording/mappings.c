@@ -1,5 +1,5 @@
-/* Tells the recorder what is loaded where, so that it can give C functions their names. Called at start and after
- * objects were loaded. */
+/* Tells the recorder what is loaded where, so that it can give C functions their names. Called at
+ * start and after objects were loaded. */
 
 #include "libsample/recording/mappings.h"
 

@@ -9,7 +9,8 @@
 struct ls_preload {
         char library[4096];             /* as it stood in LD_PRELOAD */
         struct ls_env_memory where;     /* the memory of this process; pid 0 = it has none */
-        struct ls_env_memory registry;  /* where children find theirs; pid 0 = they are not followed */
+        struct ls_env_memory registry;  /* where children find theirs; pid 0 = they are not
+                                         * followed */
 };
 extern struct ls_preload ls_preload;
 

@@ -1,4 +1,5 @@
-/* The recorder's memory: see share.h. What is in it was written by others, so it is checked before it is used. */
+/* The recorder's memory: see share.h. What is in it was written by others, so it is checked before
+ * it is used. */
 
 #include "libsample/recording/share.h"
 
@@ -46,7 +47,8 @@ static int header_ok(const struct ls_shm *shm, uint64_t size, uint64_t generatio
                shm->scope <= LS_SCOPE_NONE;
 }
 
-/* The descriptor, -1 = it cannot be had, or may shrink: that would kill the program with SIGBUS. *ret_size: of the file. */
+/* The descriptor, -1 = it cannot be had, or may shrink: that would kill the program with SIGBUS.
+ * *ret_size: of the file. */
 static int open_memory(const struct ls_env_memory *memory, uint64_t *ret_size)
 {
         char path[64];
@@ -68,8 +70,9 @@ static int read_header(int fd, uint64_t size, uint64_t generation, uint32_t owne
         return pread(fd, ret, sizeof *ret, 0) == (ssize_t)sizeof *ret && header_ok(ret, size, generation, owner);
 }
 
-/* In a program that has called mlockall(MCL_FUTURE) all of a new mapping would be in memory, and stay there. So it is made without
- * access, and is no longer locked when it gets that. Whether it is says madvise, which refuses locked ones. */
+/* In a program that has called mlockall(MCL_FUTURE) all of a new mapping would be in memory, and
+ * stay there. So it is made without access, and is no longer locked when it gets that. Whether it
+ * is says madvise, which refuses locked ones. */
 static void *map_unlocked(void *hint, size_t n, int flags, int fd)
 {
         void *p = mmap(hint, n, PROT_NONE, flags, fd, 0);
@@ -126,8 +129,8 @@ static size_t end_of(const struct ls_shm *shm, uint32_t rings)
         return (size_t)ls_ring_offset(shm->ring_size, shm->ring_stride, rings);
 }
 
-/* Address space may be limited (ulimit -v), and is the program's: what is mapped grows into the place that was chosen for
- * all. */
+/* Address space may be limited (ulimit -v), and is the program's: what is mapped grows into the
+ * place that was chosen for all. */
 struct ls_shm *ls_share_map(const struct ls_env_memory *memory, uint32_t owner, size_t *ret_mapped)
 {
         struct ls_shm header, *shm = NULL;

@@ -1,5 +1,5 @@
-/* Rings and ticks for the threads of the program. See thread.h. A thread gets a ring when it begins (interpose/thread.c) or
- * makes a VM, and ticks once there is a VM in the process. */
+/* Rings and ticks for the threads of the program. See thread.h. A thread gets a ring when it begins
+ * (interpose/thread.c) or makes a VM, and ticks once there is a VM in the process. */
 
 #include "libsample/recording/threads.h"
 
@@ -33,15 +33,18 @@
 #include "libsample/recording/threads_lost.h"
 #include "libsample/recording/tick_action.h"
 
-/* How long to wait for the recorder's helper to be done with a signal; it needs a microsecond unless it is stopped. */
+/* How long to wait for the recorder's helper to be done with a signal; it needs a microsecond
+ * unless it is stopped. */
 #define SENDING_SPINS 10000
 #define ANSWER_NS UINT64_C(500000000)   /* for the recorder to stop the ticks, on a busy machine */
 
 _Atomic(struct ls_thread *) ls_threads[LS_THREADS_MOST];
-static atomic_int tids[LS_THREADS_MOST];        /* by ring; a handler finds its own by it, and looks at nothing that others free */
+static atomic_int tids[LS_THREADS_MOST];        /* by ring; a handler finds its own by it, and looks
+                                                 * at nothing that others free */
 pthread_mutex_t ls_threads_lock = PTHREAD_MUTEX_INITIALIZER;
 static int arming;                      /* there is a VM: threads get ticks */
-static unsigned stops;                  /* threads that are about to exec: none gets ticks meanwhile */
+static unsigned stops;                  /* threads that are about to exec: none gets ticks
+                                         * meanwhile */
 static uint32_t next_thread_id;
 
 static pthread_key_t at_thread_end;
@@ -69,7 +72,8 @@ static void thread_ends(void *value)
                 ls_thread_end();
 }
 
-/* With the lock held. Threads may come with a library that is loaded late: then there was none for the first. */
+/* With the lock held. Threads may come with a library that is loaded late: then there was none for
+ * the first. */
 static void make_key(void)
 {
         if (!have_key)
@@ -89,8 +93,8 @@ static void first_stack(struct ls_thread *t)
         t->stack_low = t->stack_high > limit.rlim_cur ? t->stack_high - limit.rlim_cur : 1;
 }
 
-/* The C library keeps its data of a thread at the top of the thread's stack. It is not asked: its answer is allocated.
- * size: bytes, 0 = not known. */
+/* The C library keeps its data of a thread at the top of the thread's stack. It is not asked: its
+ * answer is allocated. size: bytes, 0 = not known. */
 static void other_stack(struct ls_thread *t, size_t size, uintptr_t here)
 {
         uintptr_t high = (uintptr_t)pthread_self();
@@ -184,7 +188,8 @@ static struct ls_ring *claim(int tid, unsigned *ret_index)
                         ls_ring_call_recorder();
                 return ring;
         }
-        ls_ring_call_recorder();        /* rings of threads that have ended are free when it has seen that */
+        ls_ring_call_recorder();        /* rings of threads that have ended are free when it has
+                                         * seen that */
         return NULL;
 }
 
@@ -230,7 +235,8 @@ void ls_thread_arm(struct ls_thread *t)
         wake_recorder();
 }
 
-static int own_blocks;                  /* with the lock held: the calling thread blocked ticks before it took the lock */
+static int own_blocks;                  /* with the lock held: the calling thread blocked ticks
+                                         * before it took the lock */
 
 static _Atomic uint64_t parts_ns;       /* what threads have left of less than a tick */
 
@@ -239,7 +245,8 @@ void ls_threads_in_child(void)
         atomic_store(&parts_ns, ls_now_ns() % ls_agent.shm->interval_ns);
 }
 
-/* What is left of less than a tick: nothing of a thread that lived long, and most of those that live for a tick or less. */
+/* What is left of less than a tick: nothing of a thread that lived long, and most of those that
+ * live for a tick or less. */
 static void count_parts(struct ls_thread *t, uint64_t ns)
 {
         uint64_t interval = ls_agent.shm->interval_ns, before = atomic_fetch_add(&parts_ns, ns);
@@ -249,7 +256,8 @@ static void count_parts(struct ls_thread *t, uint64_t ns)
         ls_lose(LS_LOSS_THREAD_ENDED, ticks);
 }
 
-/* CPU time since the last tick: it had no tick of its own, so it is counted as one that met no safe point, or was blocked. */
+/* CPU time since the last tick: it had no tick of its own, so it is counted as one that met no safe
+ * point, or was blocked. */
 static void count_rest(struct ls_thread *t)
 {
         struct ls_sampler *s = t->sampler;
@@ -363,7 +371,8 @@ void ls_thread_begin(size_t stack_size)
                 t = ls_thread_make(tid);
         if (!t) {
                 ls_unlock(&ls_threads_lock, &mask);
-                if (!ls_agent.attached)         /* else it comes again, and is counted by attach/threads.c */
+                if (!ls_agent.attached)         /* else it comes again, and is counted by
+                                                 * attach/threads.c */
                         atomic_fetch_add(&ls_agent.shm->nthreads_unrecorded, 1);
                 errno = saved;
                 return;
@@ -402,7 +411,8 @@ void ls_threads_arm_all(void)
         sigset_t mask;
 
         ls_lock(&ls_threads_lock, &mask);
-        arming = ls_tick_action_is_installed();       /* the thread may come late: the attachment that it armed for has ended */
+        arming = ls_tick_action_is_installed();       /* the thread may come late: the attachment
+                                                       * that it armed for has ended */
         arm_all();
         ls_unlock(&ls_threads_lock, &mask);
 }
@@ -411,7 +421,8 @@ int ls_thread_flush(struct ls_thread *t)
 {
         struct ls_ticks ticks;
 
-        if (t->busy || t->sampler->inside)      /* a handler of the program's has interrupted ours */
+        if (t->busy || t->sampler->inside)      /* a handler of the program's has interrupted
+                                                 * ours */
                 return 0;
         ls_thread_enter(t);
         ls_sample_flush_outside(t, NULL);
@@ -511,7 +522,8 @@ void ls_threads_go_on(void)
         ls_unlock(&ls_threads_lock, &mask);
 }
 
-static struct ls_thread *forked;        /* in a forked child: what the thread that forked had in the parent */
+static struct ls_thread *forked;        /* in a forked child: what the thread that forked had in the
+                                         * parent */
 
 static int is_idle(const struct ls_thread *t)
 {
@@ -533,7 +545,8 @@ int ls_threads_after_fork_child(void)
                 atomic_store(&ls_vm_readers[i], NULL);
         }
         ls_threads_restart();
-        /* one that was attached to records no children, and its threads keep what an attachment that has ended gave them */
+        /* one that was attached to records no children, and its threads keep what an attachment
+         * that has ended gave them */
         forked = ls_agent.attached ? NULL : ls_thread_own;
         ls_thread_own = NULL;
         return !forked || is_idle(forked);
@@ -549,7 +562,8 @@ int ls_threads_leave_parent(void)
         return idle;
 }
 
-/* The thread that forked is the child's first one, on the stack that it had: VMs know it by its number. */
+/* The thread that forked is the child's first one, on the stack that it had: VMs know it by its
+ * number. */
 static int is_forked(struct ls_thread *t)
 {
         if (!forked || t->tid != getpid())

@@ -1,4 +1,5 @@
-/* CPU time of a thread that has had no tick: why. Called by threads.c when the thread's ticks end. Normal context. */
+/* CPU time of a thread that has had no tick: why. Called by threads.c when the thread's ticks end.
+ * Normal context. */
 
 #include "libsample/recording/threads_lost.h"
 

@@ -45,7 +45,8 @@
 
 LS_EXPORT void *luasample_attach(struct ls_attach *page);
 
-static struct ls_shm *old_memory;       /* of the attachment before: zeros, an address that may be used again */
+static struct ls_shm *old_memory;       /* of the attachment before: zeros, an address that may be
+                                         * used again */
 static size_t old_size;
 
 static void pause_ns(long ns)
@@ -141,7 +142,8 @@ static void look_for_vms(void)
                 atomic_store(&ls_agent.shm->agent_state, LS_AGENT_REFUSED);
         } else {
                 ls_find_vms(found);
-                if (atomic_load(&ls_agent.shm->nvms))   /* a thread may have made one before there was a handler */
+                if (atomic_load(&ls_agent.shm->nvms))   /* a thread may have made one before there
+                                                         * was a handler */
                         ls_threads_arm_all();
         }
         atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_thread_cpu_ns() - start);
@@ -248,7 +250,8 @@ static void end(void)
         ls_tick_action_give_up();
         ls_attach_exec_end();
         ls_vm_library_leave();
-        ls_threads_stop();              /* CPU-time timers are the process's own, and tick until now */
+        ls_threads_stop();              /* CPU-time timers are the process's own, and tick until
+                                         * now */
         ls_signals_end();
         wait_for_calls();               /* of VMs that were made or closed meanwhile */
         ls_attach_threads_end();

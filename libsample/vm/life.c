@@ -30,7 +30,8 @@ const char *ls_engine_attach(void)
         sigset_t mask;
 
         ls_vms_lock(&mask);
-        ls_runtime_forget();            /* another LuaJIT may have taken the place of the one before */
+        ls_runtime_forget();            /* another LuaJIT may have taken the place of the one
+                                         * before */
         for (uint32_t i = 0; i < atomic_load(&ls_vms_used); i++) {      /* those of the process that forked this one */
                 atomic_store(&ls_vms[i].global, NULL);
                 atomic_store(&ls_vms[i].taken, 0);
@@ -136,7 +137,8 @@ struct ls_vm *ls_engine_vm_closing(lua_State *L, uint32_t *ret_vm_id)
                 vm->labels = NULL;
         }
         if (vm->engine == LS_ENGINE_HOOK || !t)
-                ls_vms_withdraw(vm);           /* else its finalizers, which run in lua_close, are time of this VM */
+                ls_vms_withdraw(vm);           /* else its finalizers, which run in lua_close, are
+                                                * time of this VM */
         return vm;
 }
 

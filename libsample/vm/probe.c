@@ -42,7 +42,8 @@ static const char more_ops_source[] = "local a, b = ... local c = a local d = b.
 struct probe {
         const lua_State *main;
         const char *global;
-        uint8_t maybe_cur_L[GLOBAL_WORDS];      /* 1 = held the running thread at each check so far */
+        uint8_t maybe_cur_L[GLOBAL_WORDS];      /* 1 = held the running thread at each check so
+                                                 * far */
         unsigned checks, returns;
         uint8_t set_behind[GLOBAL_WORDS];       /* 1 = the word after it was not 0 at some check */
         int jit_base_seen;

@@ -22,7 +22,8 @@ static atomic_uint starts_refused;
 static atomic_uint claimed;
 
 static struct {
-        struct ls_vm *vm;               /* ours is for this VM, also while the program's runs; NULL = not wanted */
+        struct ls_vm *vm;               /* ours is for this VM, also while the program's runs; NULL
+                                         * = not wanted */
         lua_State *L;
         const char *global;
         uint32_t thread_id;             /* of the thread that started it */

@@ -23,8 +23,10 @@ struct ls_view {
  * (record/watch/now.c): how the LuaJIT that is loaded beside the agent lays out its VMs. */
 struct ls_probe_answer {
         uint32_t size;
-        int32_t error;                  /* 0, or why there is nothing: -ENOENT no LuaJIT, -EPROTO a check failed */
-        uint64_t base;                  /* where that LuaJIT is loaded: addresses in facts are relative to it */
+        int32_t error;                  /* 0, or why there is nothing: -ENOENT no LuaJIT, -EPROTO a
+                                         * check failed */
+        uint64_t base;                  /* where that LuaJIT is loaded: addresses in facts are
+                                         * relative to it */
         struct ls_vm_facts facts;
         char builtins[256][40];
         char why[120];                  /* the check that failed */

@@ -63,8 +63,8 @@ static uint64_t symbol_beside(const struct ls_subject *t, const char *name, cons
         return m ? ls_module_symbol(m, name) : 0;
 }
 
-/* Functions of the C library; before 2.34 some are in libraries of its own, which are known by what they alone have: others
- * may have functions of these names, as the agent does. */
+/* Functions of the C library; before 2.34 some are in libraries of its own, which are known by what
+ * they alone have: others may have functions of these names, as the agent does. */
 static int find_functions(struct ls_subject *t)
 {
         static const struct { const char *name, *beside; size_t at; } functions[] = {
@@ -155,8 +155,9 @@ static int wait_for_files(struct ls_subject *t)
         return say(t, -ETIMEDOUT, "the thread made in it does not begin");
 }
 
-/* Descriptors are what the process says: any file of anybody's, of which it needs no right to name it. A memory file that it
- * has just made is the kernel's own (no tmpfs has its device), has no name, is the process's and empty. */
+/* Descriptors are what the process says: any file of anybody's, of which it needs no right to name
+ * it. A memory file that it has just made is the kernel's own (no tmpfs has its device), has no
+ * name, is the process's and empty. */
 static int is_new_memory_file(const struct ls_subject *t, int seen)
 {
         int own = memfd_create("luasample", MFD_CLOEXEC), is;
@@ -169,7 +170,8 @@ static int is_new_memory_file(const struct ls_subject *t, int seen)
         return is;
 }
 
-/* A memory file of the process, opened here: the same file. -EBADF: it is another than the agent's thread makes. */
+/* A memory file of the process, opened here: the same file. -EBADF: it is another than the agent's
+ * thread makes. */
 static int open_its(const struct ls_subject *t, int fd)
 {
         char name[16];

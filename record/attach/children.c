@@ -1,5 +1,5 @@
-/* See children.h. A number that stands in the memory is a claim: it counts when that process has the memory mapped, and
- * is no other user's, who was passed it. */
+/* See children.h. A number that stands in the memory is a claim: it counts when that process has
+ * the memory mapped, and is no other user's, who was passed it. */
 #include "record/attach/children.h"
 
 #include <ctype.h>
@@ -19,7 +19,8 @@ static int is_one(pid_t pid, pid_t parent, uid_t uid, int memory_fd)
         return ls_member_has(pid, memory_fd) && ls_member_is_child(pid, parent, uid);
 }
 
-/* The process that knows itself by this number in its namespace, and has the memory of its parent. 0 = it is gone. */
+/* The process that knows itself by this number in its namespace, and has the memory of its parent.
+ * 0 = it is gone. */
 static pid_t find(pid_t parent, uid_t uid, const struct ls_memory *m, pid_t inner)
 {
         struct dirent *e;

@@ -14,7 +14,8 @@
 struct ls_attach_child {
         pid_t pid, parent;
         uid_t uid;                      /* its parent's */
-        int memory_fd;                  /* its parent's, which it has too until it runs another program */
+        int memory_fd;                  /* its parent's, which it has too until it runs another
+                                         * program */
         uint64_t due_ns;
 };
 

@@ -1,7 +1,8 @@
-/* See hold.h. Where the agent has closed the entries no thread gets behind one any more: each is looked at once, by itself,
- * and stopped only if it runs. An entry whose first instruction is one byte cannot be closed: then all that run are stopped at one
- * time, until the agent has stored its jumps. A thread that is blocked in the kernel is left alone in any case, since where it
- * will go on is known; with such an entry one that wakes up within the us of the last look is not seen. */
+/* See hold.h. Where the agent has closed the entries no thread gets behind one any more: each is
+ * looked at once, by itself, and stopped only if it runs. An entry whose first instruction is one
+ * byte cannot be closed: then all that run are stopped at one time, until the agent has stored its
+ * jumps. A thread that is blocked in the kernel is left alone in any case, since where it will go
+ * on is known; with such an entry one that wakes up within the us of the last look is not seen. */
 #include "record/attach/hold.h"
 
 #include <dirent.h>
@@ -59,7 +60,8 @@ static int all_closed(const struct ranges *ranges)
         return 1;
 }
 
-/* Returns 1 when thread i was seen outside or has ended, 0 = not yet, or -errno. It does not stand then, but may be asked to. */
+/* Returns 1 when thread i was seen outside or has ended, 0 = not yet, or -errno. It does not stand
+ * then, but may be asked to. */
 static int look_at_one(struct ls_stop *s, unsigned i, const struct ranges *ranges, uint64_t *ret_longest_ns)
 {
         struct ls_stopped *t = &s->threads[i];
@@ -77,8 +79,9 @@ static int look_at_one(struct ls_stop *s, unsigned i, const struct ranges *range
         return !err;
 }
 
-/* Until each has been seen outside. All are asked at once, since each stops when it gets a processor, and goes on as soon
- * as it was seen. Returns 0; -EAGAIN: one stays inside; or -errno. */
+/* Until each has been seen outside. All are asked at once, since each stops when it gets a
+ * processor, and goes on as soon as it was seen. Returns 0; -EAGAIN: one stays inside; or
+ * -errno. */
 static int look_at_each(struct ls_stop *s, const struct ranges *ranges, uint64_t *ret_longest_ns)
 {
         const struct timespec moment = { 0, 1000000 };
@@ -201,8 +204,9 @@ static void open_in(pid_t pid, int memory_fd, const struct ranges *ranges)
                 close(fd);
 }
 
-/* A child that a thread has made in the meantime by a bare system call, around the C library's fork and its handlers, would wait at
- * a closed entry for ever: there is no agent in it. It is made between two looks at the latest, unless that takes long. */
+/* A child that a thread has made in the meantime by a bare system call, around the C library's fork
+ * and its handlers, would wait at a closed entry for ever: there is no agent in it. It is made
+ * between two looks at the latest, unless that takes long. */
 static void open_in_children(pid_t pid, int memory_fd, const struct ranges *ranges, unsigned depth)
 {
         DIR *dir = ls_proc_tasks(pid);

@@ -1,10 +1,11 @@
 /* See inject.h.
  *
- * A thread may be stopped at any instruction, holding any lock, so it calls no function of the program's: it makes system
- * calls only, of which none touches what the stopped one was doing, and no single steps, which would need its SIGTRAP. Its
- * registers and signal mask are put back, and a system call that the stop has interrupted begins again: the kernel does that
- * for most; for those that end with EINTR after any stop the instruction is set back to the system call. At each moment its
- * registers lead back to where it was, should we be killed: see way.h. */
+ * A thread may be stopped at any instruction, holding any lock, so it calls no function of the
+ * program's: it makes system calls only, of which none touches what the stopped one was doing, and
+ * no single steps, which would need its SIGTRAP. Its registers and signal mask are put back, and a
+ * system call that the stop has interrupted begins again: the kernel does that for most; for those
+ * that end with EINTR after any stop the instruction is set back to the system call. At each moment
+ * its registers lead back to where it was, should we be killed: see way.h. */
 #include "record/attach/inject.h"
 
 #include <errno.h>
@@ -51,8 +52,10 @@ struct victim {
         struct ls_inject *in;
         pid_t tid, inner_tid;           /* here, and as the program knows it */
         uint64_t asleep_ns;             /* how long it slept when it was stopped */
-        int signal;                     /* it was about to get this one: it gets it when it goes on; 0 = none */
-        int stopped;                    /* the program was stopped meanwhile, as by SIGSTOP: it stays so */
+        int signal;                     /* it was about to get this one: it gets it when it goes on;
+                                         * 0 = none */
+        int stopped;                    /* the program was stopped meanwhile, as by SIGSTOP: it
+                                         * stays so */
         int in_way;                     /* its registers lead through the way */
         struct user_regs_struct saved;
         uint64_t mask;
@@ -90,7 +93,8 @@ static int is_again(int64_t result)
         return result <= -512 && result >= -516;
 }
 
-/* Has the thread go on until it has made a system call. Returns 0 with its result, or -errno: -EAGAIN: it is to get a signal. */
+/* Has the thread go on until it has made a system call. Returns 0 with its result, or -errno:
+ * -EAGAIN: it is to get a signal. */
 static int run_to_exit(struct victim *v, int64_t *ret)
 {
         struct user_regs_struct regs;
@@ -114,7 +118,8 @@ static int run_to_exit(struct victim *v, int64_t *ret)
                         if (!inside && !is_again(*ret))
                                 return 0;
                 } else if (WSTOPSIG(status) == SIGSTOP) {
-                        signal = SIGSTOP;       /* no mask keeps it away: the kernel stops all threads, and this one again soon */
+                        signal = SIGSTOP;       /* no mask keeps it away: the kernel stops all
+                                                 * threads, and this one again soon */
                 } else {
                         v->signal = WSTOPSIG(status);
                         return -EAGAIN;
@@ -122,7 +127,8 @@ static int run_to_exit(struct victim *v, int64_t *ret)
         }
 }
 
-/* A filter that traps a system call leaves its number in the place of its result, and a signal behind it. */
+/* A filter that traps a system call leaves its number in the place of its result, and a signal
+ * behind it. */
 static int is_trapped(struct victim *v)
 {
         int64_t next;
@@ -130,8 +136,8 @@ static int is_trapped(struct victim *v)
         return run_to_exit(v, &next) == -EAGAIN && v->signal == SIGSYS;
 }
 
-/* Signals that our code could only get by its own fault, or by a filter of system calls, are not blocked: the kernel resets the
- * disposition of a fault that is. */
+/* Signals that our code could only get by its own fault, or by a filter of system calls, are not
+ * blocked: the kernel resets the disposition of a fault that is. */
 static uint64_t mask_of_all(void)
 {
         static const int faults[] = { SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGSYS };
@@ -142,7 +148,8 @@ static uint64_t mask_of_all(void)
         return all;
 }
 
-/* Has the thread make a system call at this place of the way, with rbx = data. Returns 0 with its result, or -errno. */
+/* Has the thread make a system call at this place of the way, with rbx = data. Returns 0 with its
+ * result, or -errno. */
 static int call_kernel(struct victim *v, uint64_t at, uint64_t data, long nr, const uint64_t args[6], int64_t *ret)
 {
         struct user_regs_struct r = v->saved;
@@ -171,8 +178,8 @@ static int call_kernel(struct victim *v, uint64_t at, uint64_t data, long nr, co
         return err;
 }
 
-/* Thread data for the first thread: what the C library gives each for its own use, what it copies from a parent and compares
- * with, and zeros. */
+/* Thread data for the first thread: what the C library gives each for its own use, what it copies
+ * from a parent and compares with, and zeros. */
 static int make_tcb(const struct victim *v, uint64_t tcb)
 {
         const struct ls_modules *ms = v->in->modules;
@@ -182,7 +189,8 @@ static int make_tcb(const struct victim *v, uint64_t tcb)
         memset(head, 0, sizeof(head));
         memcpy(head + 4, v->own + 0x20, sizeof(head) - 0x20);
         head[0] = head[2] = tcb;        /* itself */
-        head[1] = tcb + 0x3000;         /* an empty vector of dynamic thread data; its length stands before it */
+        head[1] = tcb + 0x3000;         /* an empty vector of dynamic thread data; its length stands
+                                         * before it */
         head[3] = 1;                    /* more than one thread */
         if (ls_remote_read(ms, v->data->image, image, v->data->size) < 0 ||
             ls_remote_write(ms, tcb + (uint64_t)v->data->offset, image, v->data->size) < 0)
@@ -203,14 +211,15 @@ static unsigned find_tid(const struct victim *v)
         return 0;
 }
 
-/* The first thread waits for this, while the program runs on. carrier: its id, as it knows itself. */
+/* The first thread waits for this, while the program runs on. carrier: its id, as it knows
+ * itself. */
 static int carrier_is_there(const struct ls_inject *in)
 {
         return in->carrier && ls_proc_has_task(in->pid, in->carrier);
 }
 
-/* Our thread leaves when it has waited too long, and takes the region along: what lies there then is
- * the program's. */
+/* Our thread leaves when it has waited too long, and takes the region along: what lies there then
+ * is the program's. */
 static int write_there(const struct ls_inject *in, uint64_t at, const void *from, size_t n)
 {
         return carrier_is_there(in) ? ls_remote_write(in->modules, at, from, n) : -ESRCH;
@@ -285,8 +294,9 @@ static void unmap_region(struct victim *v)
                 v->region = 0;
 }
 
-/* The thread is stopped. What it was comes back in an order in which it is whole after each step: the kernel, which begins an
- * interrupted system call again, looks at that only when it looks for signals. */
+/* The thread is stopped. What it was comes back in an order in which it is whole after each step:
+ * the kernel, which begins an interrupted system call again, looks at that only when it looks for
+ * signals. */
 static void give_back(struct victim *v)
 {
         if (!v->in_way)
@@ -334,8 +344,8 @@ static int begin_thread(struct victim *v)
         return tid;
 }
 
-/* The thread is stopped. Its registers and its signal mask are as before when this returns. Returns the id of our thread as it
- * knows itself, or -errno. */
+/* The thread is stopped. Its registers and its signal mask are as before when this returns. Returns
+ * the id of our thread as it knows itself, or -errno. */
 static int use(struct victim *v)
 {
         struct iovec iov = { &v->saved, sizeof(v->saved) };
@@ -371,7 +381,8 @@ static uint64_t queued_ns(int schedstat)
         return wait;
 }
 
-/* It did not stop in time: it is in the kernel for long, and will when it comes out, or it has begun another program. */
+/* It did not stop in time: it is in the kernel for long, and will when it comes out, or it has
+ * begun another program. */
 static int stop_later(struct victim *v, int err)
 {
         if (err != -EAGAIN && err != -ECHILD)
@@ -434,8 +445,8 @@ static int try_thread(struct ls_inject *in, pid_t tid, const struct ls_thread_da
         return err;
 }
 
-/* One recorder at a time: the place in its code is for one. The kernel gives all the same file, and ends the lock with the one
- * that has it. */
+/* One recorder at a time: the place in its code is for one. The kernel gives all the same file, and
+ * ends the lock with the one that has it. */
 static int lock(const struct ls_inject *in)
 {
         const struct timespec moment = { 0, 5000000 };
@@ -464,7 +475,8 @@ static int try_threads(struct ls_inject *in, const struct ls_thread_data *data)
                         return -ESRCH;
                 for (unsigned i = 0; i < n && err == -EAGAIN; i++) {
                         err = try_thread(in, tids[i], data);
-                        if (err == -ESRCH)      /* it ended meanwhile, as the agent's of the time before may */
+                        if (err == -ESRCH)      /* it ended meanwhile, as the agent's of the time
+                                                 * before may */
                                 err = -EAGAIN;
                 }
         }

@@ -53,7 +53,8 @@ static int add_numbers(struct list *l, const char *text)
         return err;
 }
 
-/* The last part of the path that the process was made from, without what the kernel adds when it was replaced. */
+/* The last part of the path that the process was made from, without what the kernel adds when it
+ * was replaced. */
 static void program_of(pid_t pid, char *to, size_t size)
 {
         char exe[PATH_MAX], *slash;

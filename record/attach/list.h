@@ -8,7 +8,8 @@
 
 #define LS_ATTACH_MOST 256u             /* processes of one recording */
 
-/* Returns how many, or -errno after a line. No process is twice among them; luasample itself never is. */
+/* Returns how many, or -errno after a line. No process is twice among them; luasample itself never
+ * is. */
 int ls_attach_list(const struct ls_record_options *o, pid_t ret[LS_ATTACH_MOST]);
 
 #endif

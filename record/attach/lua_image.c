@@ -36,8 +36,8 @@ static int parse(const char *line, struct mapped *m)
         return 0;
 }
 
-/* The mapped file itself, whatever has its name now; where that needs a right that we have not, by its name. Seen, not opened:
- * who opens it has the process's rights. */
+/* The mapped file itself, whatever has its name now; where that needs a right that we have not, by
+ * its name. Seen, not opened: who opens it has the process's rights. */
 static int see_mapped(pid_t pid, const struct mapped *m)
 {
         char path[PATH_MAX + 64];
@@ -64,8 +64,8 @@ static int is_luajit(const struct ls_object *o)
         return is_lua(o) && o->symbols[ls_object_symbol("luaJIT_setmode")];
 }
 
-/* What the object with this mapping is: of a process that runs as it is in memory, of another as it is in its file. file: that,
- * by O_PATH. Returns 0 or -errno. */
+/* What the object with this mapping is: of a process that runs as it is in memory, of another as it
+ * is in its file. file: that, by O_PATH. Returns 0 or -errno. */
 static int ask(struct ls_worker *w, int memory, int file, uint64_t start, struct ls_object *ret)
 {
         struct ls_object in_file;
@@ -168,7 +168,8 @@ static int wait_for(pid_t child)
         return -ETIME;
 }
 
-/* With whose rights code of the file may run. A core's says nothing that could be believed of who it was. */
+/* With whose rights code of the file may run. A core's says nothing that could be believed of who
+ * it was. */
 static int choose_rights(const struct ls_lua_image *image, pid_t pid, int trust, struct ls_rights *ret)
 {
         struct stat st;
@@ -190,7 +191,8 @@ static int choose_rights(const struct ls_lua_image *image, pid_t pid, int trust,
         return ret->uid == 0 && geteuid() == 0 && !same_namespace(pid) ? -EXDEV : 0;
 }
 
-/* A program needs the loader and the libraries that are in its own root; to go there its /proc is needed as well. */
+/* A program needs the loader and the libraries that are in its own root; to go there its /proc is
+ * needed as well. */
 static int open_root(const struct ls_lua_image *image, pid_t pid, const struct ls_rights *r)
 {
         int fd = pid && image->is_program ? ls_rights_open_root(pid, r) : -1;

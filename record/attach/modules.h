@@ -1,6 +1,7 @@
-/* The objects that are loaded in another process, and their symbols, read from its memory: so they are found whatever its
- * file system is, and when their files were replaced meanwhile. A worker with the process's rights reads them, once, when it
- * is opened. Called by the other files of attach/. What is said of them is hostile: addresses are used in that process alone. */
+/* The objects that are loaded in another process, and their symbols, read from its memory: so they
+ * are found whatever its file system is, and when their files were replaced meanwhile. A worker
+ * with the process's rights reads them, once, when it is opened. Called by the other files of
+ * attach/. What is said of them is hostile: addresses are used in that process alone. */
 #ifndef LS_RECORD_ATTACH_MODULES_H
 #define LS_RECORD_ATTACH_MODULES_H
 
@@ -23,8 +24,8 @@ struct ls_modules {
         struct ls_module *m;
 };
 
-/* Opens the process. workers: NULL = this process reads itself (tests). Returns 0 or -errno: -EBADMSG, what is in its memory
- * could not be read in the time, or by a worker. */
+/* Opens the process. workers: NULL = this process reads itself (tests). Returns 0 or -errno:
+ * -EBADMSG, what is in its memory could not be read in the time, or by a worker. */
 int ls_modules_open(struct ls_modules *ms, pid_t pid, struct ls_workers *workers);
 void ls_modules_close(struct ls_modules *ms);
 

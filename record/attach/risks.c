@@ -131,7 +131,8 @@ static int sandbox(struct risk *r)
         }
 }
 
-/* What mlockall(MCL_CURRENT) leaves, and pages that were locked one by one do not: a locked stack. */
+/* What mlockall(MCL_CURRENT) leaves, and pages that were locked one by one do not: a locked
+ * stack. */
 static int has_locked_stack(const struct ls_subject *t)
 {
         int within = 0, locked = 0;

@@ -97,8 +97,8 @@ static int list_threads(struct ls_stop *s)
         return 0;
 }
 
-/* Interrupts those from first on that run, then waits until they stand. Returns how many, or -errno. Those that have ended meanwhile
- * are taken out; all others have not. */
+/* Interrupts those from first on that run, then waits until they stand. Returns how many, or
+ * -errno. Those that have ended meanwhile are taken out; all others have not. */
 static int stop_these(struct ls_stop *s, unsigned first)
 {
         uint8_t asked[LS_STOP_MOST] = { 0 };
@@ -208,7 +208,8 @@ void ls_stop_end_one(struct ls_stop *s, unsigned i)
         ls_stop_one_end(s->pid, &s->threads[i]);
 }
 
-static struct { pid_t pid, tid; } late[LATE_MOST];      /* threads that were to stop and have not yet; 0 = free */
+static struct { pid_t pid, tid; } late[LATE_MOST];      /* threads that were to stop and have not
+                                                         * yet; 0 = free */
 
 void ls_stop_note_late(pid_t pid, pid_t tid)
 {
@@ -226,7 +227,8 @@ void ls_stop_let_go(void)
                 int status;
                 pid_t r = late[i].tid ? waitpid(late[i].tid, &status, __WALL | WNOHANG) : 0;
 
-                if (r < 0 && late[i].tid != late[i].pid) {      /* one that has begun another program is its first thread */
+                if (r < 0 && late[i].tid != late[i].pid) {      /* one that has begun another
+                                                                 * program is its first thread */
                         late[i].tid = late[i].pid;
                         r = waitpid(late[i].tid, &status, __WALL | WNOHANG);
                 }

@@ -1,4 +1,5 @@
-/* See stub.h. Registers of the first thread at its start: rbx = struct ls_attach, rsp = end of its stack. */
+/* See stub.h. Registers of the first thread at its start: rbx = struct ls_attach, rsp = end of its
+ * stack. */
 #include "record/attach/stub.h"
 
 #include <stddef.h>
@@ -101,7 +102,8 @@ __asm__(OFFSETS(SET)
         "1:     movl    $2, %ecx\n"
         "2:     movl    $20, ls_at_looks(%rbx)\n"
         "       movq    $50000000, ls_at_pause+8(%rbx)\n"
-        "       movl    $0, ls_at_go(%rbx)\n"           /* until the recorder has read it, or some time has passed */
+        "       movl    $0, ls_at_go(%rbx)\n"           /* until the recorder has read it, or some
+                                                         * time has passed */
         "       movl    %ecx, ls_at_state(%rbx)\n"
         "1:     cmpl    $0, ls_at_go(%rbx)\n"
         "       jne     9f\n"
@@ -119,7 +121,8 @@ __asm__(OFFSETS(SET)
         "       movl    $3, %eax\n"
         "       movl    ls_at_fd_memory(%rbx), %edi\n"
         "       syscall\n"
-        "1:     movq    ls_at_carrier_tid(%rbx), %rax\n"       /* the first thread is on its way out of the region */
+        "1:     movq    ls_at_carrier_tid(%rbx), %rax\n"       /* the first thread is on its way out
+                                                                * of the region */
         "       cmpl    $0, (%rax)\n"
         "       je      2f\n"
         "       movl    $35, %eax\n"
@@ -131,6 +134,7 @@ __asm__(OFFSETS(SET)
         "       movq    ls_at_region_size(%rbx), %rsi\n"
         "       movq    ls_at_munmap(%rbx), %rax\n"
         "       popq    %rbx\n"
-        "       jmpq    *%rax\n"                       /* and from there back to the C library: the thread ends with 0 */
+        "       jmpq    *%rax\n"                       /* and from there back to the C library: the
+                                                        * thread ends with 0 */
         "ls_attach_stub_end:\n"
         ".previous\n");

@@ -1,5 +1,5 @@
-/* Looks at a process before it is attached to: each reason for which it cannot be is said by name, with what to do. See
- * attach.h. */
+/* Looks at a process before it is attached to: each reason for which it cannot be is said by name,
+ * with what to do. See attach.h. */
 #include "record/attach/subject.h"
 
 #include <ctype.h>
@@ -179,8 +179,8 @@ static int knows_library(const struct ls_subject *t)
         return libc && ls_module_symbol(libc, "syscall") && libc->object.thread.offset;
 }
 
-/* The program itself among what is loaded: by the name that the kernel has for it. Returns 0 or -errno; *ret NULL = it is not
- * there as linkers make them. */
+/* The program itself among what is loaded: by the name that the kernel has for it. Returns 0 or
+ * -errno; *ret NULL = it is not there as linkers make them. */
 static int find_program(const struct ls_subject *t, const struct ls_module **ret)
 {
         char name[PATH_MAX];
@@ -318,7 +318,8 @@ static int is_same_build(const struct ls_object *a, const struct ls_object *b)
         return a->id_len && a->id_len == b->id_len && !memcmp(a->id, b->id, a->id_len);
 }
 
-/* Agents that are in the process already: one at work ends it, one of ours that has left is used again. */
+/* Agents that are in the process already: one at work ends it, one of ours that has left is used
+ * again. */
 static int check_agents(struct ls_subject *t, const char *agent_path)
 {
         const struct ls_modules *ms = &t->modules;

@@ -10,7 +10,8 @@ struct ls_subject {
         pid_t living;                   /* a thread of it: the first, unless that has ended */
         pid_t inner_pid;                /* as it knows itself, in its pid namespace */
         char name[64];                  /* its comm, fit to print */
-        unsigned uid;                   /* whose it is; its files in /proc are root's when it has closed itself */
+        unsigned uid;                   /* whose it is; its files in /proc are root's when it has
+                                         * closed itself */
         struct ls_workers *workers;     /* read what is in it */
         struct ls_modules modules;
         uint64_t entry;                 /* of an agent of ours that is there already, 0 = none */
@@ -24,8 +25,8 @@ struct ls_subject {
 #define LS_SUBJECT_ALL   2u             /* each reason is said, not the first alone */
 #define LS_SUBJECT_OWN   4u             /* the program itself asks for it: risks are its own */
 
-/* Looks at the process and says in a line why it cannot be attached to. workers: read what is in it. memory: bytes
- * that are to be shared with it. Returns 0 or -errno. */
+/* Looks at the process and says in a line why it cannot be attached to. workers: read what is in
+ * it. memory: bytes that are to be shared with it. Returns 0 or -errno. */
 int ls_subject_open(struct ls_subject *t, pid_t pid, struct ls_workers *workers, const char *agent_path, uint64_t memory,
                     unsigned how);
 void ls_subject_done(struct ls_subject *t);

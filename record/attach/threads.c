@@ -19,8 +19,8 @@
 #define SEVERAL_AT 0x18u                /* in a TCB: int, 1 = there are several threads */
 #define SEVERAL_GLOBAL 236u             /* version of the C library since which it is in one place for all */
 
-/* System calls that signal(7) lists as interrupted by stops. limit: which argument is a time limit; what means none: -1 as an
- * int, or a null pointer; 0 = never with one that would begin anew. */
+/* System calls that signal(7) lists as interrupted by stops. limit: which argument is a time limit;
+ * what means none: -1 as an int, or a null pointer; 0 = never with one that would begin anew. */
 static const struct { long nr; int limit, is_pointer; } with_eintr[] = {
         { SYS_epoll_wait, 4, 0 }, { SYS_epoll_pwait, 4, 0 }, { SYS_epoll_pwait2, 4, 1 }, { SYS_semop, 0, 0 },
         { SYS_semtimedop, 4, 1 }, { SYS_rt_sigtimedwait, 3, 1 }, { SYS_io_getevents, 5, 1 }, { SYS_io_uring_enter, 0, 0 },
@@ -36,7 +36,8 @@ static int ends_with_eintr(long nr)
         return 0;
 }
 
-/* When the thread last had a processor, on the scheduler's clock in ms; 0 = the kernel does not tell. */
+/* When the thread last had a processor, on the scheduler's clock in ms; 0 = the kernel does not
+ * tell. */
 static double last_ran_ms(pid_t pid, pid_t tid)
 {
         char text[1024], *p;
@@ -52,8 +53,9 @@ static double own_clock_ms(void)
         return last_ran_ms(getpid(), (pid_t)syscall(SYS_gettid));
 }
 
-/* Each processor has such a clock, which leaves out what interrupts and, in a virtual machine, others took of it: they are seconds
- * apart after a day. So it is read where the thread ran last. 0 = we may not go there. */
+/* Each processor has such a clock, which leaves out what interrupts and, in a virtual machine,
+ * others took of it: they are seconds apart after a day. So it is read where the thread ran last. 0
+ * = we may not go there. */
 static double clock_of_ms(int cpu)
 {
         cpu_set_t before, there;
@@ -70,7 +72,8 @@ static double clock_of_ms(int cpu)
         return now;
 }
 
-/* Number of the processor that the thread ran on last: the 39th value of stat, of which the 3rd is at state. */
+/* Number of the processor that the thread ran on last: the 39th value of stat, of which the 3rd is
+ * at state. */
 static int cpu_of(const char *state)
 {
         for (int i = 3; i < 39 && state; i++)
@@ -83,7 +86,8 @@ uint64_t ls_thread_asleep_ns(pid_t pid, pid_t tid)
         double since = last_ran_ms(pid, tid), now;
         char text[512], *state;
 
-        /* one that waits for a processor has been woken, perhaps by the stop before this one: its sleep is to begin */
+        /* one that waits for a processor has been woken, perhaps by the stop before this one: its
+         * sleep is to begin */
         if (ls_proc_read(pid, tid, "stat", text, sizeof(text)) <= 0 || !(state = strrchr(text, ')')) || strncmp(state, ") S", 3))
                 return 0;
         now = clock_of_ms(cpu_of(state + 2));
@@ -119,8 +123,9 @@ static int has_limit_ms(long nr)
         return nr == SYS_epoll_wait || nr == SYS_epoll_pwait;
 }
 
-/* How a stop disturbs a thread in this state: 0 it sleeps, and its system call goes on; 1 it runs, and loses the time; 2 its system
- * call is begun again, 3 with its time limit anew. line: of /proc/PID/task/TID/syscall. */
+/* How a stop disturbs a thread in this state: 0 it sleeps, and its system call goes on; 1 it runs,
+ * and loses the time; 2 its system call is begun again, 3 with its time limit anew. line: of
+ * /proc/PID/task/TID/syscall. */
 static int ease_of(const char *line)
 {
         uint64_t a[6] = { 0 };

@@ -16,7 +16,8 @@
 struct data {                           /* behind the code; its offsets are used by it */
         uint64_t signature;
         uint64_t mask;                  /* of the program's thread */
-        uint64_t own_mask;              /* of ours: all signals but the two with which the C library reaches each thread */
+        uint64_t own_mask;              /* of ours: all signals but the two with which the C library
+                                         * reaches each thread */
         uint64_t region_size;
         uint64_t flags, rax, rbx, rcx, rdx, rsi, rdi, r8, r9, r10, r11, rip;
 };
@@ -57,7 +58,8 @@ __asm__(".section .rodata\n"
         "       pushq   ls_way_at_flags(%rip)\n"
         "       popfq\n"
         "       leaq    128(%rsp), %rsp\n"
-        "       movl    $14, %eax\n"                    /* rt_sigprocmask; no instruction from here on changes flags */
+        "       movl    $14, %eax\n"                    /* rt_sigprocmask; no instruction from here
+                                                         * on changes flags */
         "       movl    $2, %edi\n"                     /* SIG_SETMASK */
         "       leaq    ls_way_at_mask(%rip), %rsi\n"
         "       movl    $0, %edx\n"
@@ -109,7 +111,8 @@ __asm__(".section .rodata\n"
         "       xorl    %edi, %edi\n"
         "       syscall\n"
         "       ud2\n"
-        /* until the word at r12 is not 0, or some 3 s: looks that become rarer, as many of them on a busy machine. eax = word */
+        /* until the word at r12 is not 0, or some 3 s: looks that become rarer, as many of them on
+         * a busy machine. eax = word */
         "6:     movl    $400, %ebp\n"
         "       pushq   $100000\n"                     /* struct timespec */
         "       pushq   $0\n"
@@ -166,7 +169,8 @@ static uint64_t free_place(const struct ls_modules *ms, uint64_t from)
         return 0;
 }
 
-/* Objects that are never unmapped: the C library, its loader and, where they are apart, its threads. */
+/* Objects that are never unmapped: the C library, its loader and, where they are apart, its
+ * threads. */
 int ls_way_find(struct ls_way *w, const struct ls_modules *modules)
 {
         static const char *const symbols[] = { "gnu_get_libc_version", "__tls_get_addr", "pthread_create" };
@@ -181,7 +185,8 @@ int ls_way_find(struct ls_way *w, const struct ls_modules *modules)
         return w->at ? 0 : -ENOSPC;
 }
 
-/* What the kernel does with a system call that the stop has interrupted; it does so itself for a thread that goes on as traced. */
+/* What the kernel does with a system call that the stop has interrupted; it does so itself for a
+ * thread that goes on as traced. */
 static void begin_call_again(struct data *d, const struct user_regs_struct *saved)
 {
         int64_t result = (int64_t)saved->rax;
@@ -211,7 +216,8 @@ int ls_way_write(struct ls_way *w, pid_t tid, const struct user_regs_struct *sav
         memcpy(bytes + code, &d, sizeof(d));
         if (ls_remote_write(w->modules, w->at, bytes, code + sizeof(d)) < 0)
                 return -ESTALE;
-        /* as the thread itself sees it: it may have begun another program since its objects were looked at */
+        /* as the thread itself sees it: it may have begun another program since its objects were
+         * looked at */
         errno = 0;
         there = (uint64_t)ptrace(PTRACE_PEEKDATA, tid, (void *)(w->at + code), NULL);
         return errno || there != SIGNATURE ? -ESTALE : 0;

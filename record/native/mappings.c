@@ -57,7 +57,8 @@ static int grow(void **array, uint32_t n, uint32_t *cap, size_t size, uint32_t m
         return 0;
 }
 
-/* The agent and the kernel may know a file by different names. They are the program's: its worker looks. */
+/* The agent and the kernel may know a file by different names. They are the program's: its worker
+ * looks. */
 static int is_same_path(const struct ls_mappings *m, const char *a, const char *b)
 {
         return !strcmp(a, b) || ls_worker_same(m->worker, m->pid, a, b);
@@ -145,8 +146,9 @@ static int in_memory(const struct ls_mappings *m, uint64_t addr)
 struct map_line { struct ls_rec_mapping rec; char path[PATH_MAX]; };    /* a line of /proc/PID/maps */
 
 
-/* 1 when the line and the range have addresses in common, and the same bytes of the same file there. The kernel splits
- * what the agent calls one segment where a page's protection was changed. */
+/* 1 when the line and the range have addresses in common, and the same bytes of the same file
+ * there. The kernel splits what the agent calls one segment where a page's protection was
+ * changed. */
 static int overlaps(const struct ls_mappings *m, const struct map_line *line, const struct ls_map_range *r)
 {
         if (r->start >= line->rec.end || line->rec.start >= r->end)
@@ -302,7 +304,8 @@ void ls_map_shared_done(struct ls_map_shared *s)
         memset(s, 0, sizeof(*s));
 }
 
-/* A file that is mapped again elsewhere, after exec or dlclose, keeps its id: its functions are the same ones. */
+/* A file that is mapped again elsewhere, after exec or dlclose, keeps its id: its functions are the
+ * same ones. */
 static uint32_t range_trace_id(struct ls_mappings *m, struct ls_map_range *r)
 {
         uint32_t i = (uint32_t)(r - m->ranges), end = i > SAME_FILE_MAX ? i - SAME_FILE_MAX : 0;

@@ -1,5 +1,5 @@
-/* Where functions of the recorded program are: addresses to files, and at the end to names. Called by translate/translate.c and
- * native.c. */
+/* Where functions of the recorded program are: addresses to files, and at the end to names. Called
+ * by translate/translate.c and native.c. */
 #ifndef LS_RECORD_NATIVE_MAPPINGS_H
 #define LS_RECORD_NATIVE_MAPPINGS_H
 
@@ -27,7 +27,8 @@ struct ls_map_function {                /* a C or native function that may still
         uint8_t named;                  /* the program has a good name for it */
 };
 
-/* Files that are in the trace, of all processes: what several have mapped, wherever, is one, and so are its functions. */
+/* Files that are in the trace, of all processes: what several have mapped, wherever, is one, and so
+ * are its functions. */
 struct ls_map_shared {
         struct ls_map_file {
                 char *path;
@@ -46,7 +47,8 @@ struct ls_mappings {
         uint32_t n_functions, cap_functions;
         uint8_t *native_known;          /* by function id of the trace: 1 = is in functions */
         uint32_t n_native_known;
-        struct ls_map_memory { uint64_t start, end; } *memory;  /* of no file, as of the last look; sorted */
+        struct ls_map_memory { uint64_t start, end; } *memory;  /* of no file, as of the last look;
+                                                                 * sorted */
         uint32_t n_memory, cap_memory;
         struct ls_trace_writer *writer;
         struct ls_worker *worker;       /* reads the files */
@@ -55,7 +57,8 @@ struct ls_mappings {
         int pid;                        /* whose /proc/PID/maps helps out; 0 = none */
         const char *maps;               /* this file in its place; NULL = none */
         uint64_t maps_read_ns;
-        /* Told of each change: what lies from start to end is something else now, or nothing. May be NULL. */
+        /* Told of each change: what lies from start to end is something else now, or nothing. May
+         * be NULL. */
         void (*changed)(void *ctx, uint64_t start, uint64_t end);
         void *changed_ctx;
 };
@@ -68,20 +71,23 @@ void ls_map_shared_done(struct ls_map_shared *s);
 /* A MAPPING record, lengths checked by the caller. Returns 0, -EINVAL or -ENOMEM. */
 int ls_mappings_add(struct ls_mappings *m, const struct ls_rec_mapping *rec, const char *path, const uint8_t *build_id);
 
-/* The range that holds addr: its index, -ENOEXEC = memory of no file, or -ENOENT. An unknown address makes it look at
- * what the process has mapped now, at most once a second. The index stays valid; a pointer to the range does not. */
+/* The range that holds addr: its index, -ENOEXEC = memory of no file, or -ENOENT. An unknown
+ * address makes it look at what the process has mapped now, at most once a second. The index stays
+ * valid; a pointer to the range does not. */
 int ls_mappings_find(struct ls_mappings *m, uint64_t addr);
 
 /* Interns the native function that starts at this offset of a range's file, and remembers it for
  * ls_mappings_name_functions. Returns its id in the trace. */
 uint32_t ls_mappings_native(struct ls_mappings *m, uint32_t range, uint64_t file_offset);
 
-/* Fills the mapping and offset of the C function at addr, as far as they are known, interns it, and remembers it for
- * ls_mappings_name_functions. Returns its id in the trace; *ret_slot is for ls_mappings_named (UINT32_MAX = none). */
+/* Fills the mapping and offset of the C function at addr, as far as they are known, interns it, and
+ * remembers it for ls_mappings_name_functions. Returns its id in the trace; *ret_slot is for
+ * ls_mappings_named (UINT32_MAX = none). */
 uint32_t ls_mappings_function(struct ls_mappings *m, uint64_t addr, uint32_t *ret_slot);
 void ls_mappings_named(struct ls_mappings *m, uint32_t slot);
 
-/* Looks up symbols of those without a name and puts them into the trace. Reads the files; when the recording ends. */
+/* Looks up symbols of those without a name and puts them into the trace. Reads the files; when the
+ * recording ends. */
 void ls_mappings_name_functions(struct ls_mappings *m);
 
 #endif

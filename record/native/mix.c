@@ -1,8 +1,9 @@
-/* One stack from two: native frames around the Lua frames that they belong to. Declared in native.h; called by
- * translate/translate.c.
+/* One stack from two: native frames around the Lua frames that they belong to. Declared in
+ * native.h; called by translate/translate.c.
  *
- * Native frames come innermost first. Where one of them is LuaJIT's interpreter or compiled code, it stands for the Lua
- * frames of its C frame; the record says how many Lua frames there are before those of each C frame. */
+ * Native frames come innermost first. Where one of them is LuaJIT's interpreter or compiled code,
+ * it stands for the Lua frames of its C frame; the record says how many Lua frames there are before
+ * those of each C frame. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@ struct mix {
         const uint8_t *cframes;                 /* struct ls_native_cframe, unaligned */
         uint32_t n_cframes, next_cframe;
         uint32_t jit;                           /* 0 = none, or done */
-        uint64_t native;                        /* function of the native frame just added, 0 = the last was another */
+        uint64_t native;                        /* function of the native frame just added, 0 = the
+                                                 * last was another */
         size_t n;                               /* locations so far */
 };
 
@@ -101,7 +103,8 @@ static int grow(void **array, size_t *room, size_t n, size_t size)
         return 0;
 }
 
-/* Ids of the stack whose locations are in p->mixed; what equals the ring's stack before has its ids already. */
+/* Ids of the stack whose locations are in p->mixed; what equals the ring's stack before has its ids
+ * already. */
 static int intern(struct ls_native_process *p, struct ls_native_ring *ring, uint32_t n, uint32_t *ret_stack)
 {
         size_t room = ring->room, room2 = ring->room;

@@ -16,7 +16,8 @@
 struct module { char *path; uint8_t build_id[32]; uint8_t build_id_len; struct ls_worker_file file; };
 
 struct ls_native_modules {
-        struct module *list[MODULES_MAX];       /* number 0 = index 0 and so on; a range has number + 1 */
+        struct module *list[MODULES_MAX];       /* number 0 = index 0 and so on; a range has number
+                                                 * + 1 */
         uint32_t n;
 };
 
@@ -136,7 +137,8 @@ void ls_native_ring_done(struct ls_native_ring *ring)
         memset(ring, 0, sizeof(*ring));
 }
 
-/* New bytes below, the kept ones of the stack before above them. Returns 0, or -errno with the ring emptied. */
+/* New bytes below, the kept ones of the stack before above them. Returns 0, or -errno with the ring
+ * emptied. */
 static int put_together(struct ls_native_ring *ring, const uint8_t *bytes, uint32_t n, uint32_t keep)
 {
         size_t len = (size_t)n + keep, old = ring->len;

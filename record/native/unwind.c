@@ -41,7 +41,8 @@ struct walk {                           /* one sample's */
         const struct ls_unwind_input *in;
         uint64_t reg[LS_NREGS];
         uint32_t known;
-        int exact;                      /* reg[IP] is the instruction itself, not one to return to */
+        int exact;                      /* reg[IP] is the instruction itself, not one to return
+                                         * to */
 };
 
 struct ls_unwinder *ls_unwinder_new(const struct ls_unwind_owner *owner)
@@ -131,7 +132,8 @@ static struct site *ask(struct ls_unwinder *u, uint64_t pc)
                 found.kind = SITE_ROW;
         else
                 found.kind = SITE_NO_ROW;
-        s = slot_of(u->sites, u->cap, pc);      /* only now: find may have called ls_unwind_forget */
+        s = slot_of(u->sites, u->cap, pc);      /* only now: find may have called
+                                                 * ls_unwind_forget */
         if (s->kind == SITE_FREE) {
                 make_room(u);
                 s = slot_of(u->sites, u->cap, pc);
@@ -179,7 +181,8 @@ static uint64_t next_cframe(const struct walk *w, uint64_t sp)
         return found;
 }
 
-/* 1 when the word at addr is the address after a call in C code: in a function with a table, not LuaJIT's own. */
+/* 1 when the word at addr is the address after a call in C code: in a function with a table, not
+ * LuaJIT's own. */
 static int returns_to_c(struct walk *w, uint64_t addr)
 {
         uint64_t ip;
@@ -213,16 +216,17 @@ static int leave_cframe(struct walk *w, uint64_t cframe)
                         return err;
                 set(w, saved[i].reg, value);
         }
-        /* r12 and r13 are as they were: LuaJIT does not use them on this path, and a callee has put them back. */
+        /* r12 and r13 are as they were: LuaJIT does not use them on this path, and a callee has put
+         * them back. */
         w->known &= LS_CFI_CALLEE_SAVED | 1u << LS_REG_IP;
         set(w, LS_REG_RSP, cframe + CFRAME_SIZE);
         w->exact = 0;
         return 0;
 }
 
-/* rsp is not always the C frame in the interpreter's code: before it has linked its frame, in its leaf functions and
- * where compiled code exits it is another, and the table knows of none. Returns the C frame, or 0 for a leaf that C code
- * has called. */
+/* rsp is not always the C frame in the interpreter's code: before it has linked its frame, in its
+ * leaf functions and where compiled code exits it is another, and the table knows of none. Returns
+ * the C frame, or 0 for a leaf that C code has called. */
 static uint64_t lua_vm_cframe(struct walk *w)
 {
         uint64_t sp = w->reg[LS_REG_RSP], cframe = next_cframe(w, sp);
@@ -232,7 +236,8 @@ static uint64_t lua_vm_cframe(struct walk *w)
         return returns_to_c(w, sp) ? 0 : cframe;
 }
 
-/* While a function returns, its table still tells where registers were that it has popped already. */
+/* While a function returns, its table still tells where registers were that it has popped
+ * already. */
 static int read_saved(const struct walk *w, uint64_t cfa, const struct ls_cfi_row *row, unsigned i, uint64_t *ret)
 {
         uint64_t addr = cfa + (uint64_t)(int64_t)row->at[i];
@@ -271,7 +276,8 @@ static int step_simple(struct walk *w, const struct ls_cfi_row *row)
         return 0;
 }
 
-/* One register of a row with expressions. Returns 1 when it has a value, 0 when it is lost, or -errno. */
+/* One register of a row with expressions. Returns 1 when it has a value, 0 when it is lost, or
+ * -errno. */
 static int complex_register(const struct ls_cfi_exprs *e, const struct ls_cfi_values *v, unsigned reg, uint64_t *ret)
 {
         const struct ls_cfi_expr *x = &e->reg[reg];
@@ -301,7 +307,8 @@ static int step_complex(struct walk *w, const struct ls_cfi_row *row)
         if (err < 0)
                 return err;
         for (unsigned r = 0; r < LS_NREGS; r++) {
-                /* After a signal all registers are those of the interrupted code; else a callee may use some. */
+                /* After a signal all registers are those of the interrupted code; else a callee may
+                 * use some. */
                 if (!(row->flags & LS_CFI_SIGNAL) && r != LS_REG_IP && !(LS_CFI_CALLEE_SAVED >> r & 1))
                         continue;
                 err = complex_register(e, &v, r, &reg[r]);
@@ -318,8 +325,8 @@ static int step_complex(struct walk *w, const struct ls_cfi_row *row)
         return 0;
 }
 
-/* A function without a table: [rsp] when that is a return address, as in a leaf of assembler, else the frame that rbp
- * points to, if it does. */
+/* A function without a table: [rsp] when that is a return address, as in a leaf of assembler, else
+ * the frame that rbp points to, if it does. */
 static int step_guess(struct walk *w, int first)
 {
         uint64_t sp = w->reg[LS_REG_RSP], fp = w->reg[LS_REG_RBP], ip, next;
@@ -358,8 +365,8 @@ static int step_lua_vm(struct walk *w, struct ls_native_frame *frame)
         return 0;
 }
 
-/* From one frame to its caller. Fills the frame's flags and cframe. Returns 0, 1 at the end of the stack, -ENODATA
- * (truncated), -ENOENT (no table), -EFAULT (unmapped) or -EINVAL. */
+/* From one frame to its caller. Fills the frame's flags and cframe. Returns 0, 1 at the end of the
+ * stack, -ENODATA (truncated), -ENOENT (no table), -EFAULT (unmapped) or -EINVAL. */
 static int step(struct walk *w, struct site *s, struct ls_native_frame *frame, int first)
 {
         const struct ls_cfi_row row = s->row;   /* s may move when other sites come */

@@ -1,4 +1,5 @@
-/* What `luasample record` was asked to do. Filled by record/options.c, read by the rest of record/. */
+/* What `luasample record` was asked to do. Filled by record/options.c, read by the rest of
+ * record/. */
 #ifndef LS_RECORD_PROCESS_ASKED_H
 #define LS_RECORD_PROCESS_ASKED_H
 
@@ -11,8 +12,9 @@
 #define LS_MAX_INTERVAL_NS 3600000000000ull
 #define LS_DEFAULT_INTERVAL_NS 1000000ull
 #define LS_DEFAULT_RING (2u << 20)              /* with the trace buffers, 4 MiB for one thread */
-/* With native stacks below the default interval: at 100 us, 0.3 s of a program that compiles all the time. At 1 ms the pages
- * that are new to the program would be half of a tick's cost for seconds. */
+/* With native stacks below the default interval: at 100 us, 0.3 s of a program that compiles all
+ * the time. At 1 ms the pages that are new to the program would be half of a tick's cost for
+ * seconds. */
 #define LS_NATIVE_RING (8u << 20)
 #define LS_SMALL_RING (512u << 10)              /* for each thread after the first, or a quarter of the first one's */
 #define LS_MIN_RING (64u << 10)
@@ -38,7 +40,8 @@
 struct ls_record_options {
         uint64_t interval_ns;
         uint64_t duration_ns;           /* 0 = until the program ends */
-        uint64_t delay_ns;              /* before the first sample; LS_DELAY_FOREVER = until somebody asks for them */
+        uint64_t delay_ns;              /* before the first sample; LS_DELAY_FOREVER = until
+                                         * somebody asks for them */
         uint64_t switch_bytes, switch_ns; /* of a file of the trace; 0 = no limit */
         uint64_t ring_ns;               /* keep only so much; 0 = all */
         uint32_t ring_cpu;              /* percent of one CPU; 0 = do not look */
@@ -53,15 +56,18 @@ struct ls_record_options {
         uint8_t engine;                 /* enum ls_engine_kind */
         uint8_t jit_leaf;               /* enum ls_jit_leaf */
         int timer;                      /* enum ls_timer, -1 = the best that works */
-        uint32_t events;                /* LS_RECORD_*; CPU or WALL is among them, or all of them are EXACT */
+        uint32_t events;                /* LS_RECORD_*; CPU or WALL is among them, or all of them
+                                         * are EXACT */
         int quiet, no_args, no_source;
         int no_children;                /* follow none */
         int no_wait;                    /* end with the program, also when children go on */
         int force;                      /* attach where that is a risk to the program */
         int own;                        /* the program itself has begun us */
         uint8_t bare_tick;              /* see shm.h */
-        const char *attach_pids, *attach_name, *attach_cgroup;  /* processes that run already; NULL = none are meant by it */
-        const char **command;           /* the program and its arguments, NULL-terminated, never empty */
+        const char *attach_pids, *attach_name, *attach_cgroup;  /* processes that run already; NULL
+                                                                 * = none are meant by it */
+        const char **command;           /* the program and its arguments, NULL-terminated, never
+                                         * empty */
         poptContext popt;               /* owns the strings */
         char *strings[32];              /* values that popt gave away */
         unsigned n_strings;

@@ -69,7 +69,8 @@ static void tell(struct ls_children *c, pid_t pid)
         c->notice(c->ctx, text);
 }
 
-/* What it ran is the program's word: so are its number and the path, which the program's own worker looks at. */
+/* What it ran is the program's word: so are its number and the path, which the program's own worker
+ * looks at. */
 static void look_at_slot(struct ls_children *c, pid_t pid, const char *path, struct ls_worker *w)
 {
         char joined[PATH_MAX];
@@ -123,7 +124,8 @@ static void look_at_process(struct ls_children *c, pid_t pid)
                 tell(c, pid);
 }
 
-/* Appends the children of pid's main thread to pids. Threads that start processes are left to the agent. */
+/* Appends the children of pid's main thread to pids. Threads that start processes are left to the
+ * agent. */
 static unsigned add_children(pid_t pid, pid_t *pids, unsigned n)
 {
         FILE *f = ls_proc_file(pid, pid, "children");

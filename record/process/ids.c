@@ -8,7 +8,8 @@
 /* Lost definitions leave holes; a ring of the largest size holds fewer than this. */
 #define HOLE_MAX 262144u
 
-/* Bytes of a process's tables: at the start, for each definition (dense ids take less than a third), and at the most. */
+/* Bytes of a process's tables: at the start, for each definition (dense ids take less than a
+ * third), and at the most. */
 #define BYTES_FREE (32u << 20)
 #define BYTES_EACH 256u
 #define BYTES_MOST (256u << 20)

@@ -28,7 +28,8 @@ static void __attribute__((noreturn)) become_program(const struct ls_launch *l, 
 
         if (read_all_intr(go, &c, 1) != 1)
                 _exit(0);               /* cancelled, or the recorder is gone: nothing has run */
-        /* Yama lets only those above a process read it; the watcher is beside it. Without Yama this says EINVAL. */
+        /* Yama lets only those above a process read it; the watcher is beside it. Without Yama this
+         * says EINVAL. */
         if (l->watcher > 0)
                 prctl(PR_SET_PTRACER, (unsigned long)l->watcher, 0, 0, 0);
         sigaction(SIGCHLD, &l->saved->sigchld, NULL);

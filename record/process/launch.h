@@ -1,4 +1,5 @@
-/* Starts the program under the recorder: with the agent preloaded, and otherwise as if a shell had started it. */
+/* Starts the program under the recorder: with the agent preloaded, and otherwise as if a shell had
+ * started it. */
 #ifndef LS_RECORD_PROCESS_LAUNCH_H
 #define LS_RECORD_PROCESS_LAUNCH_H
 
@@ -23,7 +24,8 @@ struct ls_launch {
         int error_fd;                   /* errno of exec, or end of file when it worked */
 };
 
-/* Forks; the child waits before exec, so that the caller can prepare what needs its pid. Returns 0 or -errno. */
+/* Forks; the child waits before exec, so that the caller can prepare what needs its pid. Returns 0
+ * or -errno. */
 int ls_launch_fork(struct ls_launch *l);
 /* Lets the child exec. Returns 0, or the -errno of exec: then the child is gone and reaped. */
 int ls_launch_exec(struct ls_launch *l);

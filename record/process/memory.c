@@ -81,7 +81,8 @@ size_t ls_memory_size(const struct ls_record_options *o)
         return m.size;
 }
 
-/* Takes fd. Sealed: a program that shrank it would make the recorder die of SIGBUS. What cannot be sealed is left as it is. */
+/* Takes fd. Sealed: a program that shrank it would make the recorder die of SIGBUS. What cannot be
+ * sealed is left as it is. */
 static int share_file(int fd, size_t size, void **ret_map)
 {
         int err;
@@ -106,7 +107,8 @@ int ls_memory_share(size_t size, void **ret_map)
         return share_file(ls_fd_above_stdio(fd < 0 ? -errno : fd), size, ret_map);
 }
 
-/* A sparse file, of which only what is counted takes room. Without one nothing is counted, and the summary says so. */
+/* A sparse file, of which only what is counted takes room. Without one nothing is counted, and the
+ * summary says so. */
 static int share_exact(const struct ls_record_options *o)
 {
         int fd = exact_want(o) ? memfd_create("luasample-counts", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
@@ -128,7 +130,8 @@ static void begin(struct ls_memory *m, const struct ls_record_options *o, void *
         m->shm = map;
         m->exact_fd = share_exact(o);
         fill(m, o);
-        /* The memory is sparse: a ring that no thread has used costs nothing, and has no size yet. */
+        /* The memory is sparse: a ring that no thread has used costs nothing, and has no size
+         * yet. */
         ls_memory_ring(m, 0)->size = m->ring_size;
 }
 

@@ -19,19 +19,23 @@ enum ls_ring_role {
 };
 
 struct ls_memory {
-        int exact_fd;                   /* the memory of exact counts (wire/exact.h), which we do not map; -1 = none is wanted */
+        int exact_fd;                   /* the memory of exact counts (wire/exact.h), which we do
+                                         * not map; -1 = none is wanted */
         int fd;                         /* close-on-exec; the agent opens it as /proc/PID/fd/FD */
         struct ls_shm *shm;
         size_t size;
-        uint32_t ring_size;             /* of ring 0. Our own copies: what is in the memory may be overwritten */
+        uint32_t ring_size;             /* of ring 0. Our own copies: what is in the memory may be
+                                         * overwritten */
         uint32_t small_size;            /* of each other, but that of suspended coroutines */
         uint32_t ring_count;            /* all of them */
-        struct { uint32_t first, n; } of[LS_NROLES];    /* the rings of a role; n = 0: such ones are not wanted */
-        uint64_t ring_stride;           /* from ring to ring, the first excepted: see ls_ring_offset */
+        struct { uint32_t first, n; } of[LS_NROLES];    /* the rings of a role; n = 0: such ones are
+                                                         * not wanted */
+        uint64_t ring_stride;           /* from ring to ring, the first excepted: see
+                                         * ls_ring_offset */
         size_t watchers_size;
         int watchers_fd;                /* the file that holds them; only where there are some */
-        char *watchers;                 /* the watcher's rings, which the program never sees; NULL = none. As far apart, the
-                                         * larger one last */
+        char *watchers;                 /* the watcher's rings, which the program never sees; NULL =
+                                         * none. As far apart, the larger one last */
 };
 
 /* A sealed memory file of size bytes, mapped. Returns its descriptor or -errno. */
@@ -45,7 +49,8 @@ int ls_memory_init(struct ls_memory *m, const struct ls_record_options *o);
 /* The same in a file that the process to be recorded has made (memfd_create with sealing
  * allowed): takes fd. */
 int ls_memory_init_in(struct ls_memory *m, const struct ls_record_options *o, int fd);
-/* The same memory in another process: m has its sizes, fd and watchers_fd are files that it is in, and stay the caller's. */
+/* The same memory in another process: m has its sizes, fd and watchers_fd are files that it is in,
+ * and stay the caller's. */
 int ls_memory_map(struct ls_memory *m, int fd, int watchers_fd);
 void ls_memory_done(struct ls_memory *m);
 

@@ -1,4 +1,5 @@
-/* A program that began its own recorder (libsample/api/own.c) waits for it at a socket: see parent.h. */
+/* A program that began its own recorder (libsample/api/own.c) waits for it at a socket: see
+ * parent.h. */
 #include "record/process/parent.h"
 
 #include <errno.h>

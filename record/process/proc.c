@@ -1,4 +1,5 @@
-/* Files of /proc that the kernel has of a process and its threads. Called by all of the recorder. */
+/* Files of /proc that the kernel has of a process and its threads. Called by all of the
+ * recorder. */
 #include "record/process/proc.h"
 
 #include <errno.h>

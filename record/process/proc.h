@@ -1,5 +1,5 @@
-/* Files of /proc that the kernel has of a process and its threads. Used by all of the recorder; its watcher and its workers,
- * processes of their own, have what they need themselves. */
+/* Files of /proc that the kernel has of a process and its threads. Used by all of the recorder; its
+ * watcher and its workers, processes of their own, have what they need themselves. */
 #ifndef LS_RECORD_PROCESS_PROC_H
 #define LS_RECORD_PROCESS_PROC_H
 
@@ -28,12 +28,14 @@ int ls_proc_open(pid_t pid, pid_t tid, const char *name, int flags);
 /* To be read by lines, NULL with errno. To be closed with fclose. */
 FILE *ls_proc_file(pid_t pid, pid_t tid, const char *name);
 
-/* What one read gives, ended with a 0. Returns its length without that, or -errno; then buf is "". */
+/* What one read gives, ended with a 0. Returns its length without that, or -errno; then buf is
+ * "". */
 ssize_t ls_proc_read(pid_t pid, pid_t tid, const char *name, char *buf, size_t size);
 /* Where a link points to, likewise. */
 ssize_t ls_proc_link(pid_t pid, const char *name, char *buf, size_t size);
 
-/* The threads of a process: NULL with errno, to be closed with closedir. The next one's id, 0 = there are no more; takes NULL. */
+/* The threads of a process: NULL with errno, to be closed with closedir. The next one's id, 0 =
+ * there are no more; takes NULL. */
 DIR *ls_proc_tasks(pid_t pid);
 pid_t ls_proc_next(DIR *tasks);
 /* Whether the process has this thread. */

@@ -19,7 +19,8 @@ pid_t ls_sentinel_start(void)
 
         if (pid != 0)
                 return pid < 0 ? -errno : pid;
-        /* Async-signal-safe calls only: the recorder may have threads. Its signals are all blocked already. */
+        /* Async-signal-safe calls only: the recorder may have threads. Its signals are all blocked
+         * already. */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close_range(0, ~0u, 0);
         while (getppid() == parent)

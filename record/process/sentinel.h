@@ -1,6 +1,7 @@
-/* Tells signals that a process sent to the whole process group from those sent to the recorder alone: the program has
- * had the former. The kernel does not say which it was, so a process of ours waits in the group with all signals blocked:
- * what is pending there went to all. Called by signals.c. */
+/* Tells signals that a process sent to the whole process group from those sent to the recorder
+ * alone: the program has had the former. The kernel does not say which it was, so a process of ours
+ * waits in the group with all signals blocked: what is pending there went to all. Called by
+ * signals.c. */
 #ifndef LS_RECORD_PROCESS_SENTINEL_H
 #define LS_RECORD_PROCESS_SENTINEL_H
 

@@ -1,5 +1,5 @@
-/* The helper timer: a thread of the recorder that wakes once an interval and sends the tick's signal to each thread of
- * the program that runs at that moment. */
+/* The helper timer: a thread of the recorder that wakes once an interval and sends the tick's
+ * signal to each thread of the program that runs at that moment. */
 #include "record/tick/helper.h"
 
 #include "record/tick/request.h"
@@ -16,8 +16,8 @@ void ls_tick_grid_begin(struct ls_ticker *t)
         prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
 }
 
-/* Within its interval each tick comes at another time: what the program does in step with it, or with turns of the processor
- * that our own thread ends, would always be met at the same place. */
+/* Within its interval each tick comes at another time: what the program does in step with it, or
+ * with turns of the processor that our own thread ends, would always be met at the same place. */
 static void shift(struct ls_ticker *t)
 {
         t->random ^= t->random << 13;   /* Marsaglia's xorshift; never 0 */

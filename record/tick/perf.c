@@ -1,14 +1,16 @@
-/* The perf timer: for each thread a software event of the kernel that counts its CPU time and sends the tick's signal.
- * It is opened here, outside the program, so that the program has no descriptor of it and it ends with the recorder.
+/* The perf timer: for each thread a software event of the kernel that counts its CPU time and sends
+ * the tick's signal. It is opened here, outside the program, so that the program has no descriptor
+ * of it and it ends with the recorder.
  *
- * An unprivileged event may not look at the kernel: a tick that falls due in there is skipped. A thread that is mostly in
- * the kernel would get one in seven, so a look each 40 ms compares the ticks with its CPU time, and while they are too
- * few we send what is missing, as the helper timer does. While no thread of the program runs the looks become fewer.
+ * An unprivileged event may not look at the kernel: a tick that falls due in there is skipped. A
+ * thread that is mostly in the kernel would get one in seven, so a look each 40 ms compares the
+ * ticks with its CPU time, and while they are too few we send what is missing, as the helper timer
+ * does. While no thread of the program runs the looks become fewer.
  *
- * Each time the thread gets or leaves a processor the kernel sets the timer of its event, or takes it back. In a virtual
- * machine both leave the machine, some 10 us: a server that leaves it for each request, to sleep or for its client, paid 10 % of
- * its CPU time. There the event of a thread that leaves its processor twice as often as it is ticked is turned off, and we
- * send all ticks. */
+ * Each time the thread gets or leaves a processor the kernel sets the timer of its event, or takes
+ * it back. In a virtual machine both leave the machine, some 10 us: a server that leaves it for
+ * each request, to sleep or for its client, paid 10 % of its CPU time. There the event of a thread
+ * that leaves its processor twice as often as it is ticked is turned off, and we send all ticks. */
 #include "record/tick/perf.h"
 
 #include <cpuid.h>
@@ -50,7 +52,8 @@ static int open_event(pid_t tid, uint64_t period_ns)
         attr.exclude_hv = 1;
         attr.remove_on_exec = 1;
         fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
-        if (fd < 0 && errno == EINVAL) {        /* before Linux 5.13; the handshake before exec is enough */
+        if (fd < 0 && errno == EINVAL) {        /* before Linux 5.13; the handshake before exec is
+                                                 * enough */
                 attr.remove_on_exec = 0;
                 fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
         }
@@ -135,8 +138,8 @@ static void set_off(struct ls_tick_thread *h, int off)
                 ls_tick_grid_begin(h->ticker);
 }
 
-/* Compares the ticks of the event with the CPU time of the window, and begins the next one. Returns 1 when the thread has
- * run. */
+/* Compares the ticks of the event with the CPU time of the window, and begins the next one. Returns
+ * 1 when the thread has run. */
 static int judge(const struct ls_ticker *t, struct ls_tick_thread *h, uint64_t now)
 {
         uint32_t handled = ls_tick_handled(h) - h->window_handled;
@@ -144,7 +147,8 @@ static int judge(const struct ls_ticker *t, struct ls_tick_thread *h, uint64_t n
         uint64_t due = cpu / t->interval_ns, came = handled > own ? handled - own : 0;
 
         times -= h->window_times;
-        /* On a busy machine a thread that never sleeps loses its processor once a ms or so: the event's ticks are the better. */
+        /* On a busy machine a thread that never sleeps loses its processor once a ms or so: the
+         * event's ticks are the better. */
         if (h->off)
                 set_off(h, due >= 2 && times >= due + due / 2);
         else if (t->is_virtual && due >= 4 && times > 2 * due)

@@ -1,4 +1,5 @@
-/* What this machine permits: see probes.h. Each probe tries the thing itself; files of /proc only explain. */
+/* What this machine permits: see probes.h. Each probe tries the thing itself; files of /proc only
+ * explain. */
 #include "record/tick/probes.h"
 
 #include <errno.h>
@@ -227,7 +228,8 @@ static void probe_limits(pid_t child, struct ls_probe_result *r)
         }
 }
 
-/* Nanoseconds to read a thread's CPU clock: the least of some rounds, since others may get the processor in one. */
+/* Nanoseconds to read a thread's CPU clock: the least of some rounds, since others may get the
+ * processor in one. */
 static double clock_cost(void)
 {
         double least = 0;

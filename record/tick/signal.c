@@ -1,9 +1,10 @@
-/* Tick signals that the recorder itself sends: looks whether the program's thread is on a processor at that moment (or
- * waits for one), and sends it one if so. A thread that sleeps in the kernel is not signalled, so its poll and nanosleep
- * are not interrupted. Used by helper.c for each tick and by perf.c where the kernel sends too few.
+/* Tick signals that the recorder itself sends: looks whether the program's thread is on a processor
+ * at that moment (or waits for one), and sends it one if so. A thread that sleeps in the kernel is
+ * not signalled, so its poll and nanosleep are not interrupted. Used by helper.c for each tick and
+ * by perf.c where the kernel sends too few.
  *
- * The CPU clock of another process would be the other way to see it, but the kernel brings that up to date only at its
- * own tick. */
+ * The CPU clock of another process would be the other way to see it, but the kernel brings that up
+ * to date only at its own tick. */
 #include "record/tick/signal.h"
 
 #include <errno.h>
@@ -34,7 +35,8 @@ static ssize_t read_start(int fd, char buf[128])
         return n;
 }
 
-/* The system call that the thread is in, or "running": 1 us. Needs the right to trace the thread. */
+/* The system call that the thread is in, or "running": 1 us. Needs the right to trace the
+ * thread. */
 static int running_by_syscall(int fd)
 {
         char buf[128];
@@ -148,7 +150,8 @@ static void send_tick(struct ls_tick_thread *h, uint64_t now)
         uint64_t times;
 
         h->handled = ls_tick_handled(h);
-        /* The look cannot tell a thread that runs from one that waits for its turn; by these the agent can. */
+        /* The look cannot tell a thread that runs from one that waits for its turn; by these the
+         * agent can. */
         atomic_store(&h->ring->sent_cpu_ns, ls_tick_clock(h, &times));
         atomic_store(&h->ring->sent_ns, ls_clock_ns(CLOCK_MONOTONIC));
         announce(h, 1);

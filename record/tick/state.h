@@ -1,4 +1,5 @@
-/* A ticker and the threads that it ticks. Its thread alone uses them: ticker.c and its sources, perf.c and helper.c. */
+/* A ticker and the threads that it ticks. Its thread alone uses them: ticker.c and its sources,
+ * perf.c and helper.c. */
 #ifndef LS_RECORD_TICK_STATE_H
 #define LS_RECORD_TICK_STATE_H
 
@@ -33,7 +34,8 @@ struct ls_ticker_totals {
 struct ls_tick_thread {                 /* a thread of the program that is ticked, by its ring */
         struct ls_ticker *ticker;
         struct ls_ring *ring;
-        pid_t tid, inner_tid;           /* here, and as the program knows it: in another pid namespace they differ */
+        pid_t tid, inner_tid;           /* here, and as the program knows it: in another pid
+                                         * namespace they differ */
         uint32_t claim;                 /* the ring's when it was armed */
         int armed;                      /* the source ticks it */
         /* signals that we send */
@@ -46,10 +48,12 @@ struct ls_tick_thread {                 /* a thread of the program that is ticke
         int event_fd;
         int cpu_fd;                     /* the thread's schedstat */
         uint64_t armed_ns;              /* when it was armed */
-        int starved;                    /* the event brings too few ticks: we send what is missing */
+        int starved;                    /* the event brings too few ticks: we send what is
+                                         * missing */
         int off;                        /* the event is off, since it costs too much: we send all */
         uint64_t sent;                  /* signals sent */
-        uint64_t window_ns, window_cpu_ns, window_sent; /* start of the time that is judged; clock, CPU, signals sent */
+        uint64_t window_ns, window_cpu_ns, window_sent; /* start of the time that is judged; clock,
+                                                         * CPU, signals sent */
         uint64_t window_times;          /* how often it had got a processor */
         uint32_t window_handled, last_handled;
 };
@@ -67,9 +71,11 @@ struct ls_ticker {
         struct ls_ticker_totals totals;
         unsigned n_armed;
         int is_virtual;                 /* this is a virtual machine */
-        uint64_t next_ns;               /* ticks that we send: the next interval, CLOCK_MONOTONIC; 0 = none was sent yet */
+        uint64_t next_ns;               /* ticks that we send: the next interval, CLOCK_MONOTONIC; 0
+                                         * = none was sent yet */
         uint64_t shift_ns, random;      /* when in it */
-        uint64_t calm_ns;               /* perf: time between two looks at threads that do not run */
+        uint64_t calm_ns;               /* perf: time between two looks at threads that do not
+                                         * run */
         unsigned n, used;               /* rings; of these, that have had a thread */
         struct ls_tick_thread threads[];        /* by ring */
 };

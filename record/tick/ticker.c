@@ -1,6 +1,7 @@
-/* Ticks for the program: see ticker.h. Before it execs the agent must be sure that no tick is under way. With helper
- * there is a handshake: we set sending, then look at armed once more; the agent clears armed, then waits for sending
- * to be 0. With perf the kernel removes the event in exec, and the agent has the signal ignored meanwhile. */
+/* Ticks for the program: see ticker.h. Before it execs the agent must be sure that no tick is under
+ * way. With helper there is a handshake: we set sending, then look at armed once more; the agent
+ * clears armed, then waits for sending to be 0. With perf the kernel removes the event in exec, and
+ * the agent has the signal ignored meanwhile. */
 #include "record/tick/ticker.h"
 
 #include "record/process/descriptors.h"
@@ -68,8 +69,8 @@ int ls_ticker_follow(struct ls_ticker *t)
                         disarm(t, h);
                 if (tid <= 0 || h->armed)
                         continue;
-                /* The agent, about to exec, clears armed and then waits for this: no event may be opened after that, which
-                 * would tick the new image before its handler is there. */
+                /* The agent, about to exec, clears armed and then waits for this: no event may be
+                 * opened after that, which would tick the new image before its handler is there. */
                 atomic_store(&h->ring->sending, 1);
                 if (ls_tick_wanted(h->ring, &claim) == tid) {
                         h->inner_tid = tid;
@@ -86,11 +87,12 @@ int ls_ticker_follow(struct ls_ticker *t)
 
 #define SLICE_NS 100000ull              /* the least that the kernel takes; a tick needs a tenth of it */
 
-/* On a busy machine this thread should not wait for its turn: from Linux 6.12 on a thread that says that it runs but shortly
- * goes before those that do not. Older kernels do not look at it. */
+/* On a busy machine this thread should not wait for its turn: from Linux 6.12 on a thread that says
+ * that it runs but shortly goes before those that do not. Older kernels do not look at it. */
 static void run_shortly(void)
 {
-        struct {                        /* the kernel's struct sched_attr, which not every libc has */
+        struct {                        /* the kernel's struct sched_attr, which not every libc
+                                         * has */
                 uint32_t size, policy;
                 uint64_t flags;
                 int32_t nice;
@@ -105,7 +107,8 @@ static void run_shortly(void)
         syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
-/* The agent can wake this thread, and not the one that empties the rings, which waits for other things too. */
+/* The agent can wake this thread, and not the one that empties the rings, which waits for other
+ * things too. */
 static void pass_on(const struct ls_ticker *t)
 {
         const uint64_t one = 1;

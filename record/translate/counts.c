@@ -1,7 +1,8 @@
-/* Values of counters become rows: at first one an interval of each counter, and half as many each time that it has filled
- * DENSE rows, so that a recording of days keeps a curve of each and no disk is filled. The value that holds at the end is
- * always there: what was passed over, or came through no ring, is in the table of the memory. All that is in there was
- * written by the program, and may be anything. */
+/* Values of counters become rows: at first one an interval of each counter, and half as many each
+ * time that it has filled DENSE rows, so that a recording of days keeps a curve of each and no disk
+ * is filled. The value that holds at the end is always there: what was passed over, or came through
+ * no ring, is in the table of the memory. All that is in there was written by the program, and may
+ * be anything. */
 #include "record/translate/counts.h"
 
 #include <errno.h>

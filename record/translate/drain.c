@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An open record whose writer claims to be at work is given up after this time, if its thread also took so many
- * ticks since (a stopped thread takes none): it left the write by longjmp and forgot in_write. */
+/* An open record whose writer claims to be at work is given up after this time, if its thread also
+ * took so many ticks since (a stopped thread takes none): it left the write by longjmp and forgot
+ * in_write. */
 #define STUCK_NS 1000000000ull
 #define STUCK_SIGNALS 100
 
@@ -134,12 +135,13 @@ static void drain_ring(struct ls_drain *d, unsigned i, int writer_gone, uint64_t
 
 void ls_drain_run(struct ls_drain *d, int writer_gone, uint64_t now_ns)
 {
-        /* The watcher's before the agent's: the translator puts both in order of time. The thread of a
-         * suspended coroutine is that which ran it. */
+        /* The watcher's before the agent's: the translator puts both in order of time. The thread
+         * of a suspended coroutine is that which ran it. */
         static const enum ls_ring_role order[LS_NROLES] = {
                 LS_ROLE_BLOCKED, LS_ROLE_AGENT, LS_ROLE_SUSPENDED
         };
-        unsigned used = ls_memory_rings(d->memory);     /* once: a thread has all of its rings or none */
+        unsigned used = ls_memory_rings(d->memory);     /* once: a thread has all of its rings or
+                                                         * none */
 
         d->fill = 0;
         for (unsigned k = 0; k < LS_NROLES; k++) {

@@ -25,19 +25,22 @@ struct ls_jit_entry {
         uint32_t jit_id;
         uint32_t vm;                    /* the writer's id */
         uint32_t function;              /* the writer's id, 0 = no sample yet */
-        uint32_t generation;            /* 1, 2, ... when the program has replaced itself and counts from 1 again */
+        uint32_t generation;            /* 1, 2, ... when the program has replaced itself and counts
+                                         * from 1 again */
         uint64_t hash;                  /* of the definition, 0 = none came */
         struct ls_jit_places places;    /* once it is in the file */
         int failed;
 };
 
-/* The traces of one process, or of one image of it. A forked child has those of its parent that there were: nothing is copied,
- * it looks where its parent does. */
+/* The traces of one process, or of one image of it. A forked child has those of its parent that
+ * there were: nothing is copied, it looks where its parent does. */
 struct ls_jit_layer {
-        unsigned users;                 /* processes that have it on top, and layers that have it below */
+        unsigned users;                 /* processes that have it on top, and layers that have it
+                                         * below */
         uint32_t ordinal;               /* of the process */
         struct ls_jit_entry *entries;   /* by the agent's id */
-        struct ls_jit_entry *kept;      /* of these, those with a definition that is not in the file; oldest first */
+        struct ls_jit_entry *kept;      /* of these, those with a definition that is not in the
+                                         * file; oldest first */
         struct ls_jit_names *names;     /* by the writer's id of the VM */
         size_t kept_bytes;
         uint32_t dropped_to;            /* greatest id that was given up */
@@ -280,13 +283,15 @@ static int put_layer(struct ls_jit_keep *k)
         return 0;
 }
 
-/* The program has replaced itself by exec, and its new image numbers from 1 again. Returns the entry for its trace, or NULL. */
+/* The program has replaced itself by exec, and its new image numbers from 1 again. Returns the
+ * entry for its trace, or NULL. */
 static struct ls_jit_entry *renew(struct ls_jit_keep *k, struct ls_jit_entry *old)
 {
         struct ls_jit_entry *e = old;
 
         if (old->layer != k->top || k->top->users > 1) {
-                /* A child that has the old image goes on with it, and with what that had from its own parent. */
+                /* A child that has the old image goes on with it, and with what that had from its
+                 * own parent. */
                 if (k->top->users > 1 && put_layer(k) < 0)
                         return NULL;
                 e = make(k->top, old->jit_id);

@@ -1,7 +1,8 @@
-/* Places in the machine code of a trace that show the same frames become one: the first of them. A program spends its
- * time at thousands of instructions, but on few lines; each place would be a definition of its own in the trace file.
- * The file still has all that the map is made from, and the place is one that the time was spent at, or next to. Called
- * by jit_keep.c, in the recorder. */
+/* Places in the machine code of a trace that show the same frames become one: the first of them. A
+ * program spends its time at thousands of instructions, but on few lines; each place would be a
+ * definition of its own in the trace file. The file still has all that the map is made from, and
+ * the place is one that the time was spent at, or next to. Called by jit_keep.c, in the
+ * recorder. */
 #ifndef LS_RECORD_TRANSLATE_JIT_PLACE_H
 #define LS_RECORD_TRANSLATE_JIT_PLACE_H
 
@@ -9,7 +10,8 @@
 
 struct ls_jit_places {
         struct ls_jit_map *map;         /* NULL = none could be made */
-        uint32_t *first;                /* by offset: the first place with its frames; NULL = each stands for itself */
+        uint32_t *first;                /* by offset: the first place with its frames; NULL = each
+                                         * stands for itself */
         uint32_t n;
 };
 

@@ -1,5 +1,5 @@
-/* Samples from the rings into the trace: stacks that build on the one before, places in compiled code, native stacks.
- * Called by translate.c. */
+/* Samples from the rings into the trace: stacks that build on the one before, places in compiled
+ * code, native stacks. Called by translate.c. */
 #include "record/translate/sample.h"
 
 #include <errno.h>
@@ -30,8 +30,8 @@ static uint32_t lost_location(struct ls_translate *t)
         return pseudo_location(t, "[definition lost]", &t->lost_location);
 }
 
-/* Room for the logical depth; what lies between the old depth and to is filled with one pseudo frame on top of what
- * is known. */
+/* Room for the logical depth; what lies between the old depth and to is filled with one pseudo
+ * frame on top of what is known. */
 static int extend(struct ls_translate *t, struct ls_translate_ring *r, uint32_t from, uint32_t to, uint32_t total,
                   uint32_t location)
 {
@@ -60,7 +60,8 @@ static int extend(struct ls_translate *t, struct ls_translate_ring *r, uint32_t 
         filler = ls_trace_stack(t->cfg.writer, from ? r->stacks[from - 1] : 0, location);
         for (uint32_t i = from; i < to; i++) {
                 r->stacks[i] = filler;
-                if (r->lua)             /* one frame stands for them all; N of one location would be N frames */
+                if (r->lua)             /* one frame stands for them all; N of one location would be
+                                         * N frames */
                         r->lua[i] = (struct ls_native_lua){ 0, i == from ? location : 0 };
         }
         return 0;
@@ -77,7 +78,8 @@ static uint32_t frame_location(struct ls_translate *t, const struct ls_translate
         return ls_trace_location(t->cfg.writer, function, frame->line);
 }
 
-/* The place in the machine code, which the reader turns into lines; it stands above the frames. 0 = none. */
+/* The place in the machine code, which the reader turns into lines; it stands above the frames. 0 =
+ * none. */
 static uint32_t jit_location(struct ls_translate *t, const struct ls_rec_sample *rec)
 {
         uint32_t offset = rec->jit_offset;
@@ -87,8 +89,8 @@ static uint32_t jit_location(struct ls_translate *t, const struct ls_rec_sample 
         return function ? ls_trace_location(t->cfg.writer, function, line) : 0;
 }
 
-/* Takes the frames that follow the record, so that r->stacks is of this sample; work is in proportion to their number.
- * *ret_stack is the Lua stack's id in the trace, 0 = no Lua runs. */
+/* Takes the frames that follow the record, so that r->stacks is of this sample; work is in
+ * proportion to their number. *ret_stack is the Lua stack's id in the trace, 0 = no Lua runs. */
 static int lua_stack(struct ls_translate *t, struct ls_translate_ring *r, const struct ls_rec_sample *rec,
                      uint32_t *ret_stack)
 {
@@ -147,7 +149,8 @@ static int sample_stack(struct ls_translate *t, struct ls_translate_ring *r, con
         return 0;
 }
 
-/* Ticks of a sample, 0 when its figures cannot be: more CPU time than has passed, or a time outside the recording. */
+/* Ticks of a sample, 0 when its figures cannot be: more CPU time than has passed, or a time outside
+ * the recording. */
 static uint64_t sane_ticks(struct ls_translate *t, const struct ls_rec_sample *rec)
 {
         uint64_t sum = 0, most, now;
@@ -240,7 +243,8 @@ void ls_translate_wall_until(struct ls_translate *t, unsigned ring, uint64_t tim
 
                 if (r->wall[n].like == LS_LIKE_THREAD)
                         take_place_of(t, row, &r->last);
-                if (row->time_ns < r->last.time_ns)     /* found out late: rows of a thread are in order of time */
+                if (row->time_ns < r->last.time_ns)     /* found out late: rows of a thread are in
+                                                         * order of time */
                         row->time_ns = r->last.time_ns;
                 ls_trace_sample(t->cfg.writer, row);
                 r->last = *row;
@@ -266,7 +270,8 @@ static int add_wall(struct ls_translate *t, unsigned ring, const struct ls_rec_s
         struct ls_translate_ring *own = &t->rings[ring], *r = &t->rings[own->owner];
         struct ls_translate_wall *w;
 
-        if (own->tid != r->tid && r->tid)       /* of a thread that has ended: it is written with what is known of it */
+        if (own->tid != r->tid && r->tid)       /* of a thread that has ended: it is written with
+                                                 * what is known of it */
                 r = own;
         if (r->n_wall == r->wall_room) {
                 w = reallocarray(r->wall, 2 * r->wall_room + 64, sizeof(*w));
@@ -297,8 +302,9 @@ static int add_wall(struct ls_translate *t, unsigned ring, const struct ls_rec_s
         return 0;
 }
 
-/* The stack of a suspended coroutine is sent once, without time; then what was spent there. Such a row is of the thread that
- * ran the VM last, and need not be in order of time with its others: it is none of its time. */
+/* The stack of a suspended coroutine is sent once, without time; then what was spent there. Such a
+ * row is of the thread that ran the VM last, and need not be in order of time with its others: it
+ * is none of its time. */
 static int add_suspended(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack,
                          uint64_t ticks)
 {

@@ -34,8 +34,8 @@ void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, struct ls_
         s->no_source = no_source;
 }
 
-/* The agent sends the text of a chunk like "=init" once a process: other threads and the watcher, who may come first, name
- * the chunk without it, and a forked child has it no more. */
+/* The agent sends the text of a chunk like "=init" once a process: other threads and the watcher,
+ * who may come first, name the chunk without it, and a forked child has it no more. */
 struct ls_source_known {
         UT_hash_handle hh;
         uint64_t name_hash;             /* key */
@@ -89,8 +89,8 @@ static int has_own_name(const struct ls_source_entry *e)
         return e->name_len && *e->name == '=';
 }
 
-/* The chunk by its name, as another ring or the parent process has it. A second text under one name is another chunk. 0 =
- * it is not known. */
+/* The chunk by its name, as another ring or the parent process has it. A second text under one name
+ * is another chunk. 0 = it is not known. */
 static uint32_t find_known(const struct ls_sources *s, const struct ls_source_entry *e)
 {
         struct ls_source_known *k = has_own_name(e) ? find(s->known, e->name_hash) : NULL;
@@ -162,7 +162,8 @@ static void cut_text(struct ls_sources *s, struct ls_source_entry *e)
         s->text_cut++;
 }
 
-/* Whether this of a source (HAS_*) is in the trace already, from another ring. From now on it is. */
+/* Whether this of a source (HAS_*) is in the trace already, from another ring. From now on it
+ * is. */
 static int is_written(struct ls_sources *s, uint32_t trace_id, uint8_t what)
 {
         int is;
@@ -229,7 +230,8 @@ void ls_sources_finish(struct ls_sources *s, struct ls_source_table *t)
         }
 }
 
-/* The program may have changed its directory since: where it started comes first, then where it is now. */
+/* The program may have changed its directory since: where it started comes first, then where it is
+ * now. */
 static void resolve_file(struct ls_sources *s, const struct ls_source_entry *e, struct ls_source_def *def)
 {
         char name[PATH_MAX], path[PATH_MAX], now[PATH_MAX];

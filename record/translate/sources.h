@@ -1,5 +1,5 @@
-/* Sources of the recorded program: files, found and hashed, and texts of loaded chunks, put together from pieces.
- * Called by translate.c. */
+/* Sources of the recorded program: files, found and hashed, and texts of loaded chunks, put
+ * together from pieces. Called by translate.c. */
 #ifndef LS_RECORD_TRANSLATE_SOURCES_H
 #define LS_RECORD_TRANSLATE_SOURCES_H
 
@@ -43,29 +43,35 @@ struct ls_sources {                     /* of all rings */
         uint64_t text_cut;              /* sources whose text was cut, or did not come */
         uint8_t *has;                   /* by the trace's id: what text of it is in the trace */
         uint32_t n_has;
-        struct ls_source_known *inherited;      /* chunks that the parent process had before it forked this one */
+        struct ls_source_known *inherited;      /* chunks that the parent process had before it
+                                                 * forked this one */
         struct ls_source_known *known;  /* chunks with a name of their own, by that name */
 };
 
 void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, struct ls_worker *worker, struct ls_ids *ids,
                      const char *cwd, int pid, int no_source);
 void ls_sources_done(struct ls_sources *s);
-/* The process was forked by the one that from is of: a chunk whose text came in that one is known by its name. */
+/* The process was forked by the one that from is of: a chunk whose text came in that one is known
+ * by its name. */
 void ls_sources_inherit(struct ls_sources *s, const struct ls_sources *from);
 /* Forgets the ids of a ring. */
 void ls_source_table_done(struct ls_sources *s, struct ls_source_table *t);
 
-/* A SOURCE or TEXT record, copied and with its lengths checked by the caller. Returns 0, or -EINVAL: makes no sense. */
+/* A SOURCE or TEXT record, copied and with its lengths checked by the caller. Returns 0, or
+ * -EINVAL: makes no sense. */
 int ls_sources_define(struct ls_sources *s, struct ls_source_table *t, const struct ls_rec_source *rec, const char *name);
 int ls_sources_text(struct ls_sources *s, struct ls_source_table *t, const struct ls_rec_text *rec, const char *piece);
 
-/* When a ring's thread or the recording ends: texts that were announced and did not all come are counted as cut. */
+/* When a ring's thread or the recording ends: texts that were announced and did not all come are
+ * counted as cut. */
 void ls_sources_finish(struct ls_sources *s, struct ls_source_table *t);
 
-/* 1 when the chunk has a name of its own, so that it came from no file: a ring that has not its text cannot tell. */
+/* 1 when the chunk has a name of its own, so that it came from no file: a ring that has not its
+ * text cannot tell. */
 int ls_sources_is_loaded(const struct ls_source_table *t, uint32_t source_id);
 
-/* The trace's id of the source, which is put there at its first use: by then its text is known. 0 = not defined. */
+/* The trace's id of the source, which is put there at its first use: by then its text is known. 0 =
+ * not defined. */
 uint32_t ls_sources_trace_id(struct ls_sources *s, struct ls_source_table *t, uint32_t source_id);
 
 #endif

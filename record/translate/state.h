@@ -1,4 +1,5 @@
-/* The translation of one process: what the ids in its rings mean. Used by the files of translate/. */
+/* The translation of one process: what the ids in its rings mean. Used by the files of
+ * translate/. */
 #ifndef LS_RECORD_TRANSLATE_STATE_H
 #define LS_RECORD_TRANSLATE_STATE_H
 
@@ -19,15 +20,18 @@ struct ls_translate_config {
         struct ls_trace_writer *writer;
         const struct ls_memory *memory;
         struct ls_map_shared *maps;     /* of all processes, or NULL */
-        struct ls_worker *worker;       /* reads what the program names; outlives the translator. NULL = we do (tests) */
+        struct ls_worker *worker;       /* reads what the program names; outlives the translator.
+                                         * NULL = we do (tests) */
         const char *cwd;                /* the program's at its start; outlives the translator */
         int pid;                        /* the program; 0 = none (tests) */
         int other_namespace;            /* it knows itself and its threads by other ids */
-        uint32_t process;               /* its id in the trace; known before the first record comes */
+        uint32_t process;               /* its id in the trace; known before the first record
+                                         * comes */
         uint32_t ordinal;               /* of the process among those of the session, from 0 */
         uint64_t interval_ns;
         uint64_t start_ns;              /* CLOCK_MONOTONIC: no sample is older */
-        uint64_t (*clock)(void);        /* CLOCK_MONOTONIC now; NULL = what was said before the run holds (tests) */
+        uint64_t (*clock)(void);        /* CLOCK_MONOTONIC now; NULL = what was said before the run
+                                         * holds (tests) */
         int no_source;
         int wall_only;                  /* time on a CPU is wall time, and nothing else */
         int native;                     /* samples have native stacks */
@@ -60,7 +64,8 @@ struct ls_translate_function {
         uint8_t kind, rank;
 };
 
-/* A coroutine of the thread, by the address of its lua_State: agent and watcher number coroutines as each meets them. */
+/* A coroutine of the thread, by the address of its lua_State: agent and watcher number coroutines
+ * as each meets them. */
 struct ls_translate_coroutine {
         uint64_t address;
         uint32_t function, trace_id;
@@ -72,30 +77,40 @@ struct ls_translate_wall {              /* a row of blocked time */
         uint32_t like;                  /* enum ls_like */
 };
 
-/* A ring's thread, and what the ids in its records mean: forgotten when another thread gets the ring. */
+/* A ring's thread, and what the ids in its records mean: forgotten when another thread gets the
+ * ring. */
 struct ls_translate_ring {
         enum ls_ring_role role;
-        unsigned owner;                 /* the agent's ring of the same thread; of suspended coroutines: none */
+        unsigned owner;                 /* the agent's ring of the same thread; of suspended
+                                         * coroutines: none */
         struct ls_source_table sources;
         struct ls_translate_function *functions;
         uint32_t *zones, *labels, *coroutines;   /* the agent's id to the writer's */
         uint32_t n_functions, n_zones, n_labels, n_coroutines;    /* allocated, id 0 included */
-        uint32_t *stacks;               /* the writer's ids of the last sample's stack, by depth from the root */
+        uint32_t *stacks;               /* the writer's ids of the last sample's stack, by depth
+                                         * from the root */
         uint32_t depth, cap;
         struct ls_native_lua *lua;      /* its frames, likewise; only with native stacks */
         struct ls_native_ring native;
         uint32_t thread;                /* the writer's id, 0 = nothing has needed it yet */
-        uint32_t tid, name;             /* of that thread, as it knows itself; name: the writer's string. 0 = not known */
-        uint32_t outer_tid;             /* as it is known here; 0 = the same, or not asked for yet */
+        uint32_t tid, name;             /* of that thread, as it knows itself; name: the writer's
+                                         * string. 0 = not known */
+        uint32_t outer_tid;             /* as it is known here; 0 = the same, or not asked for
+                                         * yet */
         uint32_t claim;                 /* the ring's when that thread came */
         uint32_t n_named;               /* THREAD records of it */
-        /* Rows of the watcher's ring wait in the agent's until those before them in time are there. */
-        struct ls_sample_row own;       /* the last one of a sample with a stack of its own in this ring; stack 0 = none */
+        /* Rows of the watcher's ring wait in the agent's until those before them in time are
+         * there. */
+        struct ls_sample_row own;       /* the last one of a sample with a stack of its own in this
+                                         * ring; stack 0 = none */
         struct ls_sample_row last;      /* the last one written of this thread; likewise */
-        struct ls_translate_coroutine *known;   /* LS_KNOWN_COROUTINES by address, NULL = none yet; the agent's ring has both sides' */
-        uint32_t *generations;          /* by the writer's function id: how many coroutines it was the body of */
+        struct ls_translate_coroutine *known;   /* LS_KNOWN_COROUTINES by address, NULL = none yet;
+                                                 * the agent's ring has both sides' */
+        uint32_t *generations;          /* by the writer's function id: how many coroutines it was
+                                         * the body of */
         uint32_t n_generations;
-        uint32_t *places;               /* the writer's ids of stacks of suspended coroutines, by number */
+        uint32_t *places;               /* the writer's ids of stacks of suspended coroutines, by
+                                         * number */
         uint32_t n_places;
         struct ls_translate_wall *wall;
         uint32_t n_wall, wall_room;
@@ -113,7 +128,8 @@ struct ls_translate {
         uint8_t *vm_rings;              /* by the agent's id: ring of the thread that ran it last */
         uint32_t n_vm_rings;
         struct ls_translate_ring *rings;
-        uint32_t lost_location, cut_location, outside_location; /* of the pseudo functions; 0 = not used yet */
+        uint32_t lost_location, cut_location, outside_location; /* of the pseudo functions; 0 = not
+                                                                 * used yet */
         uint64_t now_ns;                /* set by the session before each run: no sample is newer */
         /* totals */
         uint64_t samples, sample_ticks, rows, kernel_delayed;

@@ -1,4 +1,5 @@
-/* Turns records from the rings into the trace: see translate.h. One function for each kind of record, in a table. */
+/* Turns records from the rings into the trace: see translate.h. One function for each kind of
+ * record, in a table. */
 #include "record/translate/translate.h"
 
 #include <errno.h>
@@ -173,8 +174,9 @@ static int on_zone(struct ls_translate *t, unsigned ring, const void *body, uint
         return 0;
 }
 
-/* A value that changes all the time (a frame's number) would fill the trace: when there are LABELS_MAX sets of labels, new
- * values are one, and what holds with it has room of its own, a little. */
+/* A value that changes all the time (a frame's number) would fill the trace: when there are
+ * LABELS_MAX sets of labels, new values are one, and what holds with it has room of its own, a
+ * little. */
 static uint32_t trace_label(struct ls_translate *t, uint32_t parent, uint32_t key, uint32_t value)
 {
         static const char others[] = "(other values)";
@@ -316,7 +318,8 @@ static int on_notice(struct ls_translate *t, unsigned ring, const void *body, ui
 
 static int on_runtime(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
 {
-        (void)t, (void)ring, (void)body, (void)len;     /* the session takes it from the control page */
+        (void)t, (void)ring, (void)body, (void)len;     /* the session takes it from the control
+                                                         * page */
         return 0;
 }
 

@@ -1,5 +1,6 @@
-/* Turns records from the rings into the trace: the agent's ids into the writer's, stacks into prefix nodes. Every
- * record is checked first; one that makes no sense is counted and left out. Called by drain.c for the session. */
+/* Turns records from the rings into the trace: the agent's ids into the writer's, stacks into
+ * prefix nodes. Every record is checked first; one that makes no sense is counted and left out.
+ * Called by drain.c for the session. */
 #ifndef LS_RECORD_TRANSLATE_TRANSLATE_H
 #define LS_RECORD_TRANSLATE_TRANSLATE_H
 

@@ -114,7 +114,8 @@ static int by_address(const void *a, const void *b)
         return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Which files are mapped, and where: the note has their number and the size of a page, three words of each, then all names. */
+/* Which files are mapped, and where: the note has their number and the size of a page, three words
+ * of each, then all names. */
 static int take_files(struct notes *notes)
 {
         uint64_t n = notes->noted_len < 16 ? 0 : word(notes->noted), page = n ? word(notes->noted + 8) : 0;

@@ -1,5 +1,5 @@
-/* A core file: the memory of a process that has ended, and the registers of its threads. The file is hostile. Called by remote.c
- * and record/stack.c. */
+/* A core file: the memory of a process that has ended, and the registers of its threads. The file
+ * is hostile. Called by remote.c and record/stack.c. */
 #ifndef LS_RECORD_WATCH_CORE_H
 #define LS_RECORD_WATCH_CORE_H
 

@@ -26,7 +26,8 @@
 
 /* What lies beside an object is most often another: so they are read in blocks. */
 static struct kept { uint64_t at, look; char *bytes; } kept[BLOCKS];
-static uint64_t look = 1;               /* number of this one: blocks of those before are of another moment */
+static uint64_t look = 1;               /* number of this one: blocks of those before are of another
+                                         * moment */
 static char apart[HEAD];                /* an object at the edge of a block */
 
 void ls_heap_begin(void)
@@ -61,7 +62,8 @@ static const char *object_at(uint64_t at)
         if (!k->bytes && !(k->bytes = malloc(BLOCK)))
                 return NULL;
         k->look = 0;
-        if (ls_remote_memory(first, k->bytes, BLOCK))   /* a smaller mapping: only what is asked for */
+        if (ls_remote_memory(first, k->bytes, BLOCK))   /* a smaller mapping: only what is asked
+                                                         * for */
                 return ls_remote_memory(at, apart, HEAD) ? NULL : apart;
         k->at = first;
         k->look = look;
@@ -90,8 +92,8 @@ int ls_heap_is_kept(const struct ls_heap *before, const struct ls_heap *now)
 
 int ls_heap_is_dead(const struct ls_heap *heap, uint8_t marked)
 {
-        /* The other white is that of what the last sweep took away; from the flip of colours until the sweep is over it is
-         * that of all that was not reached yet. */
+        /* The other white is that of what the last sweep took away; from the flip of colours until
+         * the sweep is over it is that of all that was not reached yet. */
         return heap->phase != LS_HEAP_SWEEPS && heap->phase != SWEEPS_STRINGS && heap->phase != FLIPS &&
                (marked & WHITES) == (heap->white ^ WHITES);
 }
@@ -113,8 +115,9 @@ static int is_object(const char *o)
         return LS_READ_COPY(uint8_t, o, LS_GC_TYPE) >= TYPE_FIRST && LS_READ_COPY(uint8_t, o, LS_GC_TYPE) <= TYPE_LAST;
 }
 
-/* What lies at lost, which the walk has come to, is no object: it was being made, or was freed. Then one of those before
- * it leads elsewhere now; they are read anew, from further and further back. Returns where to go on, 0 = nowhere. */
+/* What lies at lost, which the walk has come to, is no object: it was being made, or was freed.
+ * Then one of those before it leads elsewhere now; they are read anew, from further and further
+ * back. Returns where to go on, 0 = nowhere. */
 static uint64_t step_back(uint64_t lost)
 {
         w.back = lost == w.lost ? 2 * w.back : 0;
@@ -148,7 +151,8 @@ int ls_heap_coroutines(const struct ls_vm *vm, uint64_t from, uint64_t to, uint6
 {
         const uint64_t main = (uintptr_t)vm->main;
         const uint64_t until_ns = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID) + most_ns;
-        uint64_t mark = 0;              /* where it was at the last power of two of steps: a list that leads there is a ring */
+        uint64_t mark = 0;              /* where it was at the last power of two of steps: a list
+                                         * that leads there is a ring */
         unsigned steps = 0;
 
         w.n = w.repairs = w.fresh = 0;

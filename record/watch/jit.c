@@ -1,5 +1,6 @@
-/* The traces of a VM that is read from outside: in place of handler/jit_find.c. The table of them is the program's, to be read
- * only; one that is not in it yet has no name, and the program's own ticks add it when they meet it. */
+/* The traces of a VM that is read from outside: in place of handler/jit_find.c. The table of them
+ * is the program's, to be read only; one that is not in it yet has no name, and the program's own
+ * ticks add it when they meet it. */
 #include "libsample/handler/jit_find.h"
 #include "libsample/handler/jit_locate.h"
 

@@ -85,7 +85,8 @@ int ls_look_image(struct ls_shm *shm, pid_t pid)
 
 #define RANGES_MOST 8192u
 
-static struct { uintptr_t low, high; } ranges[RANGES_MOST];     /* of the process's memory, when it was opened */
+static struct { uintptr_t low, high; } ranges[RANGES_MOST];     /* of the process's memory, when it
+                                                                 * was opened */
 static unsigned n_ranges;
 
 static void read_ranges(void)
@@ -207,7 +208,8 @@ static int make_tables(struct ls_thread *t)
         return 0;
 }
 
-/* Its name, as its stat file has it: in parentheses, of which it may have some. Returns its length. */
+/* Its name, as its stat file has it: in parentheses, of which it may have some. Returns its
+ * length. */
 static uint32_t read_name(int stat_fd, char name[NAME])
 {
         char text[256];
@@ -227,8 +229,8 @@ static uint32_t read_name(int stat_fd, char name[NAME])
         return (uint32_t)len;
 }
 
-/* Name and tid, from which the recorder knows which thread the ring is of. Many a thread gives itself its name when it was
- * armed already. */
+/* Name and tid, from which the recorder knows which thread the ring is of. Many a thread gives
+ * itself its name when it was armed already. */
 static void send_thread(struct ls_look *l)
 {
         struct ls_thread *t = &l->thread;

@@ -37,7 +37,8 @@ static struct {
         int maps_fd;                    /* our own mappings */
         volatile sig_atomic_t looking;  /* a fault is a read of the other's memory */
         sigjmp_buf out;
-        uint64_t until_ns;              /* CPU time at which the look ends; 0 = it has not taken long yet */
+        uint64_t until_ns;              /* CPU time at which the look ends; 0 = it has not taken
+                                         * long yet */
         int fd;                         /* memory that holds the pages: to be written here, */
         char *copies;                   /* in order, and to be read at their addresses */
         uintptr_t slots[2 * PAGES];     /* pages that are there, by address; 0 = none */
@@ -63,7 +64,8 @@ static void drop_all(void)
         m.n = 0;
 }
 
-/* Returns 1 when the page is there now. Nothing that follows a pointer of the program's can write to it. */
+/* Returns 1 when the page is there now. Nothing that follows a pointer of the program's can write
+ * to it. */
 static int fetch(uintptr_t address)
 {
         uintptr_t *slot = slot_of(address);
@@ -187,7 +189,8 @@ int ls_mirror_look(int (*look)(void *arg), void *arg)
 
 struct range { uintptr_t low, high; };
 
-/* Calls fn for each range of a process's memory; takes its map. Returns 0 or what fn returned, or -errno. */
+/* Calls fn for each range of a process's memory; takes its map. Returns 0 or what fn returned, or
+ * -errno. */
 static int each_range(FILE *f, int (*fn)(void *ctx, const struct range *r), void *ctx)
 {
         char line[512];
@@ -198,7 +201,8 @@ static int each_range(FILE *f, int (*fn)(void *ctx, const struct range *r), void
         while (!r && fgets(line, sizeof line, f)) {
                 unsigned long low, high;
 
-                /* [vsyscall] is in every process; a line that is longer goes on with a part that has no range */
+                /* [vsyscall] is in every process; a line that is longer goes on with a part that
+                 * has no range */
                 if (sscanf(line, "%lx-%lx ", &low, &high) == 2 && high <= UINT64_C(1) << 47)
                         r = fn(ctx, &(struct range){ low, high });
         }

@@ -1,5 +1,5 @@
-/* Stacks of a process as it is now: see now.h. All writable memory is searched for VMs (libsample/vm/search.h); the coroutines are in the VM's
- * list of objects. */
+/* Stacks of a process as it is now: see now.h. All writable memory is searched for VMs
+ * (libsample/vm/search.h); the coroutines are in the VM's list of objects. */
 #include "record/watch/now.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* The stacks of a process as it is now, read from outside and without an agent in it: of its threads, and of the coroutines
- * that nobody runs. In a process of its own (mirror.h says why), which record/stack.c starts and tells when the threads stand
- * still. */
+/* The stacks of a process as it is now, read from outside and without an agent in it: of its
+ * threads, and of the coroutines that nobody runs. In a process of its own (mirror.h says why),
+ * which record/stack.c starts and tells when the threads stand still. */
 #ifndef LS_RECORD_WATCH_NOW_H
 #define LS_RECORD_WATCH_NOW_H
 
@@ -34,9 +34,11 @@ struct ls_now {
         pid_t pid;
         int answer_fd;                  /* holds what luasample_probe has written */
         uint64_t lua_base;              /* where the process has its LuaJIT */
-        struct ls_shm *shm;             /* of record/process/memory.c: thread i of threads[] gets ring i */
+        struct ls_shm *shm;             /* of record/process/memory.c: thread i of threads[] gets
+                                         * ring i */
         /* by the child, before it says that it is ready */
-        int32_t error;                  /* 0 or -errno: -EPROTO why[] says more, -EPERM, -EEXIST see mirror.h */
+        int32_t error;                  /* 0 or -errno: -EPROTO why[] says more, -EPERM, -EEXIST see
+                                         * mirror.h */
         char why[120];
         char version[48];
         uint32_t vms;                   /* VMs that were found */
@@ -51,8 +53,8 @@ struct ls_now {
 
 /* In the child: finds the VMs. Sets error. */
 void ls_now_prepare(struct ls_now *n);
-/* In the child: sends all stacks into the rings. search_ns: for the search for coroutines; budget_ns: for all of it, after which
- * what is left is left out. */
+/* In the child: sends all stacks into the rings. search_ns: for the search for coroutines;
+ * budget_ns: for all of it, after which what is left is left out. */
 void ls_now_look(struct ls_now *n, uint64_t search_ns, uint64_t budget_ns);
 
 #endif

@@ -1,9 +1,9 @@
 /* Stacks of suspended coroutines: see places.h.
  *
- * Thousands of coroutines wait in a few places. To walk a stack in the mirror takes some tens of microseconds, so it is
- * done once for a place. Which coroutine is there its copied bytes tell: a chain of return addresses and functions, whose
- * steps are in the instructions that called. A place is walked anew from time to time, since code may be freed and other
- * code take its addresses. */
+ * Thousands of coroutines wait in a few places. To walk a stack in the mirror takes some tens of
+ * microseconds, so it is done once for a place. Which coroutine is there its copied bytes tell: a
+ * chain of return addresses and functions, whose steps are in the instructions that called. A place
+ * is walked anew from time to time, since code may be freed and other code take its addresses. */
 #include "record/watch/places.h"
 #include "formats/wire/mix.h"
 
@@ -50,7 +50,8 @@ int ls_places_begin(void)
         int full = p.n >= NUMBERS || p.numbers >= NUMBERS;
 
         memset(p.calls, 0, sizeof p.calls);
-        if (full) {                     /* a program that makes functions all the time: numbers are used again */
+        if (full) {                     /* a program that makes functions all the time: numbers are
+                                         * used again */
                 memset(p.places, 0, sizeof p.places);
                 p.n = 0;
                 p.numbers = 1;
@@ -58,7 +59,8 @@ int ls_places_begin(void)
         return full;
 }
 
-/* Operand A of the instruction before pc: how far above its own base a caller has put what it called. */
+/* Operand A of the instruction before pc: how far above its own base a caller has put what it
+ * called. */
 static int step_of(uint64_t pc, uint8_t *ret)
 {
         unsigned i = (unsigned)(pc >> 2) & (CALLS - 1);
@@ -74,7 +76,8 @@ static int step_of(uint64_t pc, uint8_t *ret)
         return 0;
 }
 
-/* A number for the stack, and its first function. Returns 0, or -1: it is not all in the copy, or no stack. */
+/* A number for the stack, and its first function. Returns 0, or -1: it is not all in the copy, or
+ * no stack. */
 static int key_of(const struct ls_live *v, uint64_t *ret_key, uint64_t *ret_body)
 {
         uint64_t bottom = LS_READ_COPY(uint64_t, v->L, LS_L_STACK) + 8, f = LS_READ_COPY(uint64_t, v->L, LS_L_BASE) - 8, h = 1;

@@ -1,16 +1,18 @@
 /* Suspended coroutines: see suspended.h.
  *
- * A look finds all coroutines of a VM in its list of objects, and charges to each that is suspended the time since the
- * look before. So each look is a sample of what waits, the sums are right however seldom it comes, and a wait that is
- * shorter than the time between two looks is met by chance, in proportion. The looks come at times that are no multiple of
- * anything, and as seldom as it takes to use one part in COST_SHARE of a processor. Of a large heap most looks see the
- * newest objects and the coroutines that are known; one that is first met in a walk to the end is charged for most of
- * the time since the last such walk, as it stands for others that came and went meanwhile.
+ * A look finds all coroutines of a VM in its list of objects, and charges to each that is suspended
+ * the time since the look before. So each look is a sample of what waits, the sums are right
+ * however seldom it comes, and a wait that is shorter than the time between two looks is met by
+ * chance, in proportion. The looks come at times that are no multiple of anything, and as seldom as
+ * it takes to use one part in COST_SHARE of a processor. Of a large heap most looks see the newest
+ * objects and the coroutines that are known; one that is first met in a walk to the end is charged
+ * for most of the time since the last such walk, as it stands for others that came and went
+ * meanwhile.
  *
- * The program runs meanwhile, and nothing stops it. A list that changes under our hands does not always lead to its end,
- * which is counted; then the coroutines that are known stay for some looks. What is read of a coroutine is believed when
- * its lua_State and its live stack are the same before and after. While they are as in the look before, the stack need
- * not be walked. */
+ * The program runs meanwhile, and nothing stops it. A list that changes under our hands does not
+ * always lead to its end, which is counted; then the coroutines that are known stay for some looks.
+ * What is read of a coroutine is believed when its lua_State and its live stack are the same before
+ * and after. While they are as in the look before, the stack need not be walked. */
 #include "record/watch/suspended.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The time that coroutines spend in yield, and ready to run where the host marks that: read from outside, in looks at all
- * coroutines of a process. Called by watch.c. */
+/* The time that coroutines spend in yield, and ready to run where the host marks that: read from
+ * outside, in looks at all coroutines of a process. Called by watch.c. */
 #ifndef LS_RECORD_WATCH_SUSPENDED_H
 #define LS_RECORD_WATCH_SUSPENDED_H
 
@@ -7,7 +7,8 @@
 
 #include "formats/wire/shm.h"
 
-/* The image that the process pid runs now, which ls_look_image has read. ring: for what is found, no one else's. */
+/* The image that the process pid runs now, which ls_look_image has read. ring: for what is found,
+ * no one else's. */
 void ls_suspended_begin(struct ls_shm *shm, pid_t pid, struct ls_ring *ring, uint64_t interval_ns);
 /* Sends what is known and not sent. */
 void ls_suspended_end(void);

@@ -85,7 +85,8 @@ static int newest_will_do(const struct seen *v, const struct ls_heap *heap, uint
         return v->ended && now < v->whole_due_ns && now - ls_sus.last_ns < GAP_NS && ls_heap_is_kept(&v->heap, heap);
 }
 
-/* The watcher has a high priority where it may, for short looks: a long one must not take the program's processor. */
+/* The watcher has a high priority where it may, for short looks: a long one must not take the
+ * program's processor. */
 static void hurry(int on)
 {
         static int had;
@@ -97,7 +98,8 @@ static void hurry(int on)
         had = on ? 0 : had;
 }
 
-/* A walk that takes long is made seldom, at its own expense; the looks between have HEAD_NS, and what is known. */
+/* A walk that takes long is made seldom, at its own expense; the looks between have HEAD_NS, and
+ * what is known. */
 static void find(uint32_t slot, uint64_t now)
 {
         const struct ls_vm *vm = &ls_vms[slot];
@@ -108,7 +110,8 @@ static void find(uint32_t slot, uint64_t now)
 
         hurry(!whole);
         for (int i = 0; i < TRIES && !ended && cost < (whole ? WALK_NS / TRIES : HEAD_NS); i++) {
-                if (i) {                /* the newest object may be half made, or blocks are too old */
+                if (i) {                /* the newest object may be half made, or blocks are too
+                                         * old */
                         nanosleep(&(struct timespec){ 0, 50000 }, NULL);
                         ls_heap_begin();
                 }
@@ -123,8 +126,8 @@ static void find(uint32_t slot, uint64_t now)
         }
         hurry(1);
         v->ended = ended;
-        /* One that is met after long may have come at any time since, or stand for others that came and went: between half
-         * and all of it. */
+        /* One that is met after long may have come at any time since, or stand for others that came
+         * and went: between half and all of it. */
         v->fresh_ns = passed;
         if (ended && ls_sus.last_ns)
                 v->fresh_ns = (3 * (now - v->ended_ns) + passed) / 4;

@@ -1,5 +1,5 @@
-/* What suspended.c (looks, and what is sent), suspended_find.c (which coroutines there are) and suspended_stack.c (where
- * they wait) share. */
+/* What suspended.c (looks, and what is sent), suspended_find.c (which coroutines there are) and
+ * suspended_stack.c (where they wait) share. */
 #ifndef LS_RECORD_WATCH_SUSPENDED_PRIVATE_H
 #define LS_RECORD_WATCH_SUSPENDED_PRIVATE_H
 
@@ -18,8 +18,10 @@ enum { SUSPENDED, READY, HOWS };
 
 struct co {
         uint64_t at;                    /* its lua_State */
-        uint64_t hash;                  /* of its live stack in the last look, 0 = it was not suspended */
-        uint64_t still_ns;              /* it has not run since some time between this look and the next one */
+        uint64_t hash;                  /* of its live stack in the last look, 0 = it was not
+                                         * suspended */
+        uint64_t still_ns;              /* it has not run since some time between this look and the
+                                         * next one */
         uint64_t kept_ns[HOWS], kept_since_ns;  /* time there that was not sent */
         uint64_t body;                  /* its first function */
         uint32_t slot;                  /* of its VM */
@@ -35,8 +37,10 @@ struct co {
 struct seen {                           /* a VM */
         const char *global;
         struct ls_heap heap;            /* at the last walk */
-        uint64_t ended_ns;              /* when a walk came to its end last, or the VM was seen first */
-        uint64_t fresh_ns;              /* what those that are met for the first time are charged with in this look */
+        uint64_t ended_ns;              /* when a walk came to its end last, or the VM was seen
+                                         * first */
+        uint64_t fresh_ns;              /* what those that are met for the first time are charged
+                                         * with in this look */
         uint64_t whole_due_ns;          /* when the next walk may take longer than HEAD_NS */
         int ended;                      /* the last walk came to its end */
 };
@@ -52,7 +56,8 @@ struct ls_suspended {
         uint32_t walk;                  /* number of the last one */
         uint32_t n, random;
         int ends;                       /* this is the last look */
-        uint32_t nobody;                /* id for coroutines of which nothing could be read; 0 = not defined */
+        uint32_t nobody;                /* id for coroutines of which nothing could be read; 0 = not
+                                         * defined */
         struct co co[MOST];
         uint32_t index[INDEX];          /* by address: 1 + number in co[] */
         struct seen vms[LS_VMS_MOST];
@@ -66,18 +71,20 @@ static inline void ls_sus_count(enum ls_loss loss, uint64_t n)
         atomic_fetch_add(&ls_sus.shm->lost[loss], n);
 }
 
-/* suspended.c: sends what a coroutine has, in whole ticks; the rest goes to the next one. Returns -1 when it did not fit
- * into the ring: it waits. */
+/* suspended.c: sends what a coroutine has, in whole ticks; the rest goes to the next one. Returns
+ * -1 when it did not fit into the ring: it waits. */
 int ls_sus_send(struct co *co, uint64_t now);
 /* The tables were made anew: ids mean nothing any more. */
 void ls_sus_forget_ids(void);
 
 /* suspended_find.c: all coroutines of all VMs, as far as they can be found. */
 void ls_sus_find(uint64_t now);
-/* Charges time to all that were suspended in the last look, of the VM in that slot or, LS_VMS_MOST, of any. */
+/* Charges time to all that were suspended in the last look, of the VM in that slot or, LS_VMS_MOST,
+ * of any. */
 void ls_sus_charge_seen(uint32_t slot, uint64_t ns);
 
-/* suspended_stack.c: looks at each that is known, charges it, then reads the stacks that are not known. */
+/* suspended_stack.c: looks at each that is known, charges it, then reads the stacks that are not
+ * known. */
 void ls_sus_look_at_all(uint64_t passed, uint64_t now);
 
 #endif

@@ -67,7 +67,8 @@ static int is_ready(const struct co *co)
         return 0;
 }
 
-/* Which part of the stack is read. Returns 0 when the lua_State cannot be that of a suspended coroutine. */
+/* Which part of the stack is read. Returns 0 when the lua_State cannot be that of a suspended
+ * coroutine. */
 static int find_live(const struct co *co, struct ls_live *v)
 {
         uint64_t stack = LS_READ_COPY(uint64_t, v->L, LS_L_STACK), top = LS_READ_COPY(uint64_t, v->L, LS_L_TOP);
@@ -135,7 +136,8 @@ static void judge(struct co *co, const struct ls_live *v, uint64_t passed, uint6
         co->fresh = 0;
 }
 
-/* Bytes for coroutine i: from what the walk through the objects has read, else room for what read_wanted brings. */
+/* Bytes for coroutine i: from what the walk through the objects has read, else room for what
+ * read_wanted brings. */
 static const char *want(unsigned i, uint64_t at, char *room, uint64_t n)
 {
         const char *have = ls_heap_have(at, n);
@@ -207,7 +209,8 @@ static void read_one(struct co *co, uint64_t now)
         if (!co->place || co->doubted) {
                 if (!read_live(co, copy, stack, &live))
                         return;
-                co->hash = hash_of(&live);      /* it may have gone on meanwhile: then this is where it was seen */
+                co->hash = hash_of(&live);      /* it may have gone on meanwhile: then this is where
+                                                 * it was seen */
                 if ((ls_places_find(&live, now, &w) || w.old) && ls_places_read(t, vm, L, &live, now, still, co, &w))
                         return;
                 settle(co, &w);
@@ -249,7 +252,8 @@ static int read_some(void *arg)
         return 0;
 }
 
-/* The stacks of those that are somewhere else than in the last look, as far as they are not known. */
+/* The stacks of those that are somewhere else than in the last look, as far as they are not
+ * known. */
 static void read_stacks(uint64_t now)
 {
         struct reading r = { 0, now, ls_now_ns() + READ_NS };

@@ -1,11 +1,12 @@
 /* Watches the threads of the program: see outside.h.
  *
- * What a thread's wall time is beyond its CPU time is charged here, and nothing else: the agent's samples have the time on
- * a CPU. /proc tells of each thread how long it ran, how long it waited for a processor, and how often it was put on one
- * (schedstat), exactly while it does not run. So a thread that is blocked now, as it was at the last look, and was not put
- * on a processor since, has not run: its stack need not be read again. What it waited for a processor goes to the stack
- * that was seen last; the rest of the time off the CPU goes to the stack at which it is found blocked. Whole intervals are
- * charged, the rest is carried: the sum is right whatever the looks miss. */
+ * What a thread's wall time is beyond its CPU time is charged here, and nothing else: the agent's
+ * samples have the time on a CPU. /proc tells of each thread how long it ran, how long it waited
+ * for a processor, and how often it was put on one (schedstat), exactly while it does not run. So a
+ * thread that is blocked now, as it was at the last look, and was not put on a processor since, has
+ * not run: its stack need not be read again. What it waited for a processor goes to the stack that
+ * was seen last; the rest of the time off the CPU goes to the stack at which it is found blocked.
+ * Whole intervals are charged, the rest is carried: the sum is right whatever the looks miss. */
 #include "record/watch/outside.h"
 
 #include <errno.h>
@@ -42,10 +43,13 @@ struct watched {                        /* a thread, by its ring */
         int ran_fd, call_fd, stat_fd;   /* its schedstat, syscall and stat files, -1 = not open */
         uint64_t began_ns, looked_ns;
         struct ran began, last;         /* at the beginning and at the last look */
-        int blocked;                    /* it was found blocked after last, and its stack is known: */
+        int blocked;                    /* it was found blocked after last, and its stack is
+                                         * known: */
         int has_stack;                  /* the last sample with a stack in our ring is that one */
-        int unwanted;                   /* its VM is outside of the regions that the program marked */
-        uint64_t charged_ns, waited_ns; /* time that was charged; of it, for waiting for a processor */
+        int unwanted;                   /* its VM is outside of the regions that the program
+                                         * marked */
+        uint64_t charged_ns, waited_ns; /* time that was charged; of it, for waiting for a
+                                         * processor */
         uint64_t kept;                  /* ticks of the block that were not sent yet */
         uint64_t kept_ns, kept_since_ns;/* time of the last and of the first of them */
 };
@@ -58,7 +62,8 @@ static struct {
         uint32_t execs;                 /* image that was read */
         uint64_t image_due_ns;          /* when another one may be read */
         int image;                      /* 1 = stacks can be read, 0 = not yet, -1 = they cannot */
-        unsigned n, used;               /* rings; of these, that have had a thread: to read others would take memory for them */
+        unsigned n, used;               /* rings; of these, that have had a thread: to read others
+                                         * would take memory for them */
         int changed;                    /* some thread is not where it was */
         struct watched threads[LS_THREADS_MOST];
 } w;
@@ -72,7 +77,8 @@ static struct ls_ring *own_ring(unsigned i)
 {
         struct ls_ring *ring = (struct ls_ring *)(void *)(w.o.own + i * w.o.stride);
 
-        if (!ring->size)                /* nobody has used it; what the shared memory says of it may be the program's */
+        if (!ring->size)                /* nobody has used it; what the shared memory says of it may
+                                         * be the program's */
                 ring->size = (uint32_t)(w.o.stride - LS_RING_DATA);
         return ring;
 }
@@ -163,8 +169,8 @@ static void send_kept(struct watched *t)
                 t->kept = 0;            /* else with the next */
 }
 
-/* What has passed between the last look and the end of the thread, which the agent has noted: most likely it was there that
- * it was seen last. */
+/* What has passed between the last look and the end of the thread, which the agent has noted: most
+ * likely it was there that it was seen last. */
 static void keep_rest(struct watched *t)
 {
         uint64_t end = atomic_load(&t->ring->disarmed_ns), cpu = atomic_load(&t->ring->last_cpu_ns), ran, n;
@@ -273,7 +279,8 @@ static void keep(struct watched *t, uint64_t n, uint64_t now)
                 send_kept(t);
 }
 
-/* It is blocked since t->last was read, at another place than before. sp 0: at which is not known. */
+/* It is blocked since t->last was read, at another place than before. sp 0: at which is not
+ * known. */
 static void new_block(struct watched *t, uintptr_t ip, uintptr_t sp, uint64_t now)
 {
         uint64_t n;
@@ -291,7 +298,8 @@ static void new_block(struct watched *t, uintptr_t ip, uintptr_t sp, uint64_t no
         if (r >= 0) {
                 t->charged_ns += n * w.interval_ns;
         } else if (!is_still(t)) {
-                t->blocked = 0;         /* it ran on while we read: the next stack will be charged */
+                t->blocked = 0;         /* it ran on while we read: the next stack will be
+                                         * charged */
         } else {
                 keep(t, n, now);
         }
@@ -299,8 +307,8 @@ static void new_block(struct watched *t, uintptr_t ip, uintptr_t sp, uint64_t no
 
 #define KERNEL_TICK_NS UINT64_C(4000000)        /* the time on a CPU of a thread that runs may be as old */
 
-/* The block has ended some time since the last look, and others may have come since: it has its share of that time. times:
- * that the thread was put on a processor by the last look. */
+/* The block has ended some time since the last look, and others may have come since: it has its
+ * share of that time. times: that the thread was put on a processor by the last look. */
 static void end_block(struct watched *t, uint64_t times, int runs, uint64_t now)
 {
         struct ran ran = t->last;
@@ -415,8 +423,8 @@ static uint64_t look_at_all(uint64_t began)
                         look_at(&w.threads[i]);
                         any = 1;
                 }
-        /* A block that has lasted may be looked at less often: what it loses at its end is small against it, a
-         * sixty-fourth of it when it is long. */
+        /* A block that has lasted may be looked at less often: what it loses at its end is small
+         * against it, a sixty-fourth of it when it is long. */
         pause = w.changed || !any ? least : pause + pause / (pause < LOOK_CALM_NS ? 16 : 64);
         if (pause > LOOK_MAX_NS && pause > least)
                 pause = least > LOOK_MAX_NS ? least : LOOK_MAX_NS;
@@ -454,7 +462,8 @@ void ls_outside_watch(const struct ls_outside *o)
                 uint32_t request = atomic_load(&w.shm->request);
                 uint64_t now = ls_clock_ns(CLOCK_MONOTONIC);
 
-                if (!w.pid)             /* set before the program runs; what is there later may be the program's */
+                if (!w.pid)             /* set before the program runs; what is there later may be
+                                         * the program's */
                         w.pid = w.o.pid ? w.o.pid : (pid_t)w.shm->root_pid;
                 if (w.pid)
                         follow_image();

@@ -27,7 +27,8 @@ struct ls_broker {
         pthread_t thread;
         int socket;                     /* the recorder's end */
         _Atomic pid_t pid;              /* 0 = not known yet */
-        _Atomic int pidfd;              /* of it, -1 = none: a number alone may be another process's by now */
+        _Atomic int pidfd;              /* of it, -1 = none: a number alone may be another process's
+                                         * by now */
         atomic_int ready;
         pid_t (*outer_id)(pid_t pid, pid_t inner);
         struct ls_rights rights;        /* the worker's, */

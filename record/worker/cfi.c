@@ -30,7 +30,8 @@ struct ls_cfi {
         Dwarf_CFI *debug;               /* of .debug_frame; belongs to dwarf */
         struct load loads[LOADS_MAX];
         unsigned n_loads;
-        const uint8_t *starts;          /* pairs of int32: start and entry, from hdr_vaddr; belongs to elf */
+        const uint8_t *starts;          /* pairs of int32: start and entry, from hdr_vaddr; belongs
+                                         * to elf */
         uint32_t n_starts;
         uint64_t hdr_vaddr;
 };
@@ -267,7 +268,8 @@ static int add_register(struct ls_cfi_exprs *e, Dwarf_Frame *frame, unsigned reg
 
         if (dwarf_frame_register(frame, (int)reg, mem, &ops, &n) != 0)
                 return -EINVAL;
-        if (n == 0)                     /* what is callee-saved is never undefined: see simple_rule */
+        if (n == 0)                     /* what is callee-saved is never undefined: see
+                                         * simple_rule */
                 return add_expr(e, &e->reg[reg], ops == mem && !(LS_CFI_CALLEE_SAVED >> reg & 1) ? LS_CFI_LOST :
                                 LS_CFI_SAME, mem, 0);
         if (ops[n - 1].atom == DW_OP_stack_value)

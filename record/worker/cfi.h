@@ -15,7 +15,8 @@ enum {
         LS_REG_IP, LS_NREGS
 };
 
-enum { LS_CFI_NSAVED = 7 };             /* rbx, rbp, r12 to r15, return address: ls_cfi_saved has their numbers */
+enum { LS_CFI_NSAVED = 7 };             /* rbx, rbp, r12 to r15, return address: ls_cfi_saved has
+                                         * their numbers */
 extern const uint8_t ls_cfi_saved[LS_CFI_NSAVED];
 
 /* The registers that a function puts back. */
@@ -26,7 +27,8 @@ enum ls_cfi_rule {
         LS_CFI_SAME,                    /* the function has not changed it */
         LS_CFI_SAVED,                   /* at CFA + at */
         LS_CFI_LOST,
-        LS_CFI_VALUE,                   /* is what an expression says; of LS_CFI_SAVED it says where */
+        LS_CFI_VALUE,                   /* is what an expression says; of LS_CFI_SAVED it says
+                                         * where */
         LS_CFI_NRULES
 };
 

@@ -1,6 +1,6 @@
 /* Values of the DWARF expressions that call frame information uses: entries of a PLT, frames of
- * signals, functions that align their stack. Declared in cfi.h, called by native/unwind.c for the few rows
- * that need it. */
+ * signals, functions that align their stack. Declared in cfi.h, called by native/unwind.c for the
+ * few rows that need it. */
 #include <dwarf.h>
 #include <errno.h>
 #include <stdint.h>

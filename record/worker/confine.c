@@ -208,8 +208,8 @@ static int allow_own(scmp_filter_ctx ctx)
         return err;
 }
 
-/* fork, and no namespaces or threads. fstat, which is a call by a path that may be empty: of other paths it tells what
- * nobody may know. */
+/* fork, and no namespaces or threads. fstat, which is a call by a path that may be empty: of other
+ * paths it tells what nobody may know. */
 static int allow_writing(scmp_filter_ctx ctx)
 {
         const uint64_t mask = ~(uint64_t)(CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID);

@@ -9,9 +9,12 @@
  * descriptors. */
 enum ls_confine_room {
         LS_CONFINE_FILES,               /* opens files to read them */
-        LS_CONFINE_PROBE,               /* runs a target's LuaJIT: loads code, and executes a program */
-        LS_CONFINE_MEMORY,              /* reads memory through descriptors that it has: opens nothing */
-        LS_CONFINE_WRITER,              /* writes open files, and makes copies of itself: opens nothing */
+        LS_CONFINE_PROBE,               /* runs a target's LuaJIT: loads code, and executes a
+                                         * program */
+        LS_CONFINE_MEMORY,              /* reads memory through descriptors that it has: opens
+                                         * nothing */
+        LS_CONFINE_WRITER,              /* writes open files, and makes copies of itself: opens
+                                         * nothing */
         LS_CONFINE_NROOMS
 };
 
@@ -19,8 +22,10 @@ struct ls_rights {
         uid_t uid;                      /* the target's */
         gid_t gid;
         int all_same;                   /* real, effective, saved and file ids do not differ */
-        int is_own;                     /* 1 = we cannot become that user: ours are kept, less what can be given away */
-        dev_t root_dev;                 /* the target's root directory, to tell views of files apart; 0 = not known */
+        int is_own;                     /* 1 = we cannot become that user: ours are kept, less what
+                                         * can be given away */
+        dev_t root_dev;                 /* the target's root directory, to tell views of files
+                                         * apart; 0 = not known */
         ino_t root_ino;
         ino_t mounts;                   /* its mount namespace, likewise */
 };

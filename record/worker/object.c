@@ -167,7 +167,8 @@ static uint64_t find(const struct loaded *o, const char *name)
         return 0;
 }
 
-/* The address that an instruction of these bytes loads, relative to itself, among the first of the function at. 0 = none. */
+/* The address that an instruction of these bytes loads, relative to itself, among the first of the
+ * function at. 0 = none. */
 static uint64_t loaded_by(const struct loaded *o, uint64_t at, const uint8_t load[3])
 {
         int32_t distance;
@@ -188,7 +189,8 @@ static uint64_t symbol(const struct ls_object *of, const char *name)
         return of->symbols[ls_object_symbol(name)];
 }
 
-/* Where errno is from the thread pointer: __errno_location begins by reading that from a word of its own. */
+/* Where errno is from the thread pointer: __errno_location begins by reading that from a word of
+ * its own. */
 static void get_thread_data(const struct loaded *o, struct ls_object *ret)
 {
         static const uint8_t load[] = { 0x48, 0x8b, 0x05 };     /* mov offset(%rip), %rax */

@@ -45,7 +45,8 @@ struct source {
 static struct {
         struct file files[LS_WORKER_FILES];     /* number - 1 */
         uint32_t n;
-        struct ls_symbols *symbols;     /* of the file with this number: one at a time is in memory */
+        struct ls_symbols *symbols;     /* of the file with this number: one at a time is in
+                                         * memory */
         uint32_t symbols_of;
         struct source *sources;
         unsigned n_sources;

@@ -1,6 +1,7 @@
 /* Names and lines of native functions: from an object file's dynamic symbols, its symbol table, its
  * separate debug file (found by build id; from a debuginfod server only when the user has set
- * DEBUGINFOD_URLS), the vdso and the kernel. Called by native/mappings.c when the recording ends. */
+ * DEBUGINFOD_URLS), the vdso and the kernel. Called by native/mappings.c when the recording
+ * ends. */
 #ifndef LS_RECORD_SYMBOLS_H
 #define LS_RECORD_SYMBOLS_H
 

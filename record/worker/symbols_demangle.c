@@ -1,5 +1,5 @@
-/* Names of symbols as people write them; declared in symbols_demangle.h. libiberty knows C++ and both kinds
- * of Rust names. */
+/* Names of symbols as people write them; declared in symbols_demangle.h. libiberty knows C++ and
+ * both kinds of Rust names. */
 #include <ctype.h>
 #include <libiberty/demangle.h>
 #include <stdio.h>

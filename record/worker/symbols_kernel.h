@@ -9,7 +9,8 @@
 
 struct ls_kernel_symbols;
 
-/* A process that can open nothing has the file open: fd, which is taken, stands for it from now on. */
+/* A process that can open nothing has the file open: fd, which is taken, stands for it from now
+ * on. */
 void ls_kernel_symbols_from(int fd);
 struct ls_kernel_symbols *ls_kernel_symbols_open(const char *path);     /* NULL = cannot be read, or shows no address */
 void ls_kernel_symbols_close(struct ls_kernel_symbols *k);              /* takes NULL */

@@ -1,6 +1,6 @@
 /* What recorder and worker say to each other: fixed structs over a SOCK_SEQPACKET socket, one
- * request, one reply; some requests bring descriptors. Used by worker.c, which checks each reply before it is used, and by serve.c.
- * */
+ * request, one reply; some requests bring descriptors. Used by worker.c, which checks each reply
+ * before it is used, and by serve.c. */
 #ifndef LS_RECORD_WORKER_WIRE_H
 #define LS_RECORD_WORKER_WIRE_H
 
@@ -19,12 +19,16 @@ enum ls_worker_op {
         LS_WORKER_ROW,                  /* file, offset. reply: row and function */
         LS_WORKER_SYMBOL,               /* file, offset. reply.text: name of the function there */
         LS_WORKER_BUILD_ID,             /* text: path. reply.id */
-        LS_WORKER_HAS_LUAJIT,           /* text: path of a program or script, where programs are searched. reply.size: 1 = yes */
+        LS_WORKER_HAS_LUAJIT,           /* text: path of a program or script, where programs are
+                                         * searched. reply.size: 1 = yes */
         LS_WORKER_SAME,                 /* text: two paths. reply.size: 1 = of one file */
-        LS_WORKER_SOURCE,               /* text: directory, name. reply: text (real path), size, hash */
-        LS_WORKER_LOADED,               /* descriptor: memory, to be read; offset: of an object. reply.object */
+        LS_WORKER_SOURCE,               /* text: directory, name. reply: text (real path), size,
+                                         * hash */
+        LS_WORKER_LOADED,               /* descriptor: memory, to be read; offset: of an object.
+                                         * reply.object */
         LS_WORKER_IMAGE,                /* descriptor: a file, by O_PATH. reply.object */
-        LS_WORKER_CORE,                 /* descriptors: a core file; a file for its mappings as /proc/PID/maps has them. reply.core */
+        LS_WORKER_CORE,                 /* descriptors: a core file; a file for its mappings as
+                                         * /proc/PID/maps has them. reply.core */
         LS_WORKER_NOPS
 };
 
@@ -52,7 +56,8 @@ struct ls_worker_reply {
         uint32_t file;
         uint64_t size, hash;
         uint64_t function;
-        struct ls_cfi_row row;          /* row.exprs: 1 = exprs follows, as far as it has operations */
+        struct ls_cfi_row row;          /* row.exprs: 1 = exprs follows, as far as it has
+                                         * operations */
         uint32_t id_len;
         uint8_t id[LS_WORKER_ID];
         uint32_t len;                   /* of text */

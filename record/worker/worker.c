@@ -32,7 +32,8 @@
 struct ls_worker {
         struct ls_workers *all;
         struct ls_rights rights;
-        int root_fd;                    /* the target's root directory when it is not ours; -1 = ours */
+        int root_fd;                    /* the target's root directory when it is not ours; -1 =
+                                         * ours */
         int socket;                     /* -1 = it does not run */
         pid_t pid;
         uint32_t generation;            /* of all workers: which process this is */
@@ -41,7 +42,8 @@ struct ls_worker {
         unsigned held;                  /* by so many targets */
         unsigned files;                 /* that it was told of since its start */
         uint64_t used_ms;               /* CLOCK_MONOTONIC when somebody wanted it last */
-        uint64_t began_ms, soon_ms, late_ms;    /* its first question; time for answers of both kinds */
+        uint64_t began_ms, soon_ms, late_ms;    /* its first question; time for answers of both
+                                                 * kinds */
 };
 
 struct ls_workers {

@@ -1,4 +1,5 @@
-/* Answers to the writer: see answer.h. A function for each question: what it may have stands there. */
+/* Answers to the writer: see answer.h. A function for each question: what it may have stands
+ * there. */
 #include "record/writer/answer.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* The pieces of a flight recording become one trace: they are read here, without rights, since what is in them is the
- * target's word. See join.h. */
+/* The pieces of a flight recording become one trace: they are read here, without rights, since what
+ * is in them is the target's word. See join.h. */
 #include "record/writer/join.h"
 
 #include <errno.h>

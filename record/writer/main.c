@@ -1,5 +1,6 @@
-/* The writer: a process that has given up all rights, and that alone looks at the rings of the targets and writes the
- * trace, as the recorder tells it. Started by out.c; luasample.c calls it by its role. */
+/* The writer: a process that has given up all rights, and that alone looks at the rings of the
+ * targets and writes the trace, as the recorder tells it. Started by out.c; luasample.c calls it by
+ * its role. */
 #include "record/writer/main.h"
 
 #include <errno.h>
@@ -141,7 +142,8 @@ static int turn(struct ls_serve *s)
         return 0;
 }
 
-/* Signals are the recorder's; a fault of our own ends us. A copy that has ended is nobody's to wait for. */
+/* Signals are the recorder's; a fault of our own ends us. A copy that has ended is nobody's to wait
+ * for. */
 static void leave_signals(void)
 {
         static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };

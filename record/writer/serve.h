@@ -23,7 +23,8 @@ struct ls_serve {
         unsigned n_targets;                     /* numbers that have been used */
         uint32_t n_processes;                   /* that have a name in the trace */
         int settled;                            /* nothing is taken from rings now */
-        struct ls_process_totals *pieces;       /* what the pieces have, by the process's id in the trace; NULL = there are none */
+        struct ls_process_totals *pieces;       /* what the pieces have, by the process's id in the
+                                                 * trace; NULL = there are none */
         int error;                              /* of the pieces, first -errno */
 };
 

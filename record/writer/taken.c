@@ -143,7 +143,8 @@ void ls_taken_work(struct ls_taken *t, uint64_t now_ns, int at_once)
         if (!at_once && now_ns < t->due_ns)
                 return;
         t->worked_ns = now_ns;
-        if (atomic_load(&shm->heartbeat_ns) < now_ns)   /* else the recorder is away, and has said how long */
+        if (atomic_load(&shm->heartbeat_ns) < now_ns)   /* else the recorder is away, and has said
+                                                         * how long */
                 atomic_store(&shm->heartbeat_ns, now_ns);
         atomic_store(&shm->filling, 0);
         t->translate.now_ns = now_ns;
@@ -151,7 +152,8 @@ void ls_taken_work(struct ls_taken *t, uint64_t now_ns, int at_once)
         ls_translate_settle(&t->translate);
         adapt_wake(t);
         publish(t);
-        t->due_ns = (now_ns / t->wake_ns + 1) * t->wake_ns;    /* of many idle processes all at once */
+        t->due_ns = (now_ns / t->wake_ns + 1) * t->wake_ns;    /* of many idle processes all at
+                                                                * once */
 }
 
 void ls_taken_clocks(struct ls_taken *t, uint64_t now_ns)

@@ -1,5 +1,6 @@
-/* Between the recorder and the writer, which has no rights: messages with descriptors, and a page of figures. Used by the files
- * of writer/ on both sides. What the writer says is taken for a figure, an errno or a text to be shown, and for nothing else. */
+/* Between the recorder and the writer, which has no rights: messages with descriptors, and a page
+ * of figures. Used by the files of writer/ on both sides. What the writer says is taken for a
+ * figure, an errno or a text to be shown, and for nothing else. */
 #ifndef LS_RECORD_WRITER_WIRE_H
 #define LS_RECORD_WRITER_WIRE_H
 
@@ -76,11 +77,13 @@ struct ls_out_figures {                 /* the page: the writer writes it, the r
 enum ls_ask_op {
         LS_ASK_FILE,                    /* a file of a target's in /proc, by name: a descriptor */
         LS_ASK_LINK,                    /* likewise a link: its text */
-        LS_ASK_OUTER_ID,                /* arg: the thread as the target knows it; value: as it is known here */
+        LS_ASK_OUTER_ID,                /* arg: the thread as the target knows it; value: as it is
+                                         * known here */
         LS_ASK_WORKER,                  /* arg: place; a worker of that place: a socket */
         LS_ASK_WORKER_END,              /* arg: place; it has died, hung, or is to begin anew */
         LS_ASK_NOTICE,                  /* text for people; not answered */
-        LS_ASK_LOOK,                    /* a target that has no name yet fills its rings; not answered */
+        LS_ASK_LOOK,                    /* a target that has no name yet fills its rings; not
+                                         * answered */
 };
 
 struct ls_ask {
@@ -96,9 +99,11 @@ struct ls_answer {
         char text[PATH_MAX];
 };
 
-/* Sends one message with up to LS_OUT_FDS descriptors (0 = none), flags as of send(2). Returns 0 or -errno. */
+/* Sends one message with up to LS_OUT_FDS descriptors (0 = none), flags as of send(2). Returns 0 or
+ * -errno. */
 int ls_wire_send(int socket, const void *bytes, size_t len, const int *fds, int flags);
-/* Receives one; fds: what came with it, -1 = none. Returns its bytes or -errno; -EPIPE: there is nobody. */
+/* Receives one; fds: what came with it, -1 = none. Returns its bytes or -errno; -EPIPE: there is
+ * nobody. */
 ssize_t ls_wire_receive(int socket, void *bytes, size_t size, int fds[LS_OUT_FDS], int flags);
 
 #endif

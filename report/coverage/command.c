@@ -1,5 +1,5 @@
-/* The command luasample coverage: which lines and functions of the files were executed, from a recording with -e coverage or
- * lines. */
+/* The command luasample coverage: which lines and functions of the files were executed, from a
+ * recording with -e coverage or lines. */
 #include "report/coverage/command.h"
 
 #include "cli/output.h"

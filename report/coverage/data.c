@@ -193,7 +193,8 @@ static int add_rows(struct pass *s)
         const struct ls_profile *p = s->p;
         uint32_t *numbers = calloc((size_t)p->n_sources + 1, sizeof(*numbers));
         struct ls_coverage_file **files = calloc((size_t)p->n_sources + 1, sizeof(*files)), *f;
-        uint8_t *hit = calloc((size_t)p->n_functions + 1, 1);   /* 1 = it has lines, 3 = of which some were executed */
+        uint8_t *hit = calloc((size_t)p->n_functions + 1, 1);   /* 1 = it has lines, 3 = of which
+                                                                 * some were executed */
         int r = numbers && files && hit ? 0 : -ENOMEM;
 
         for (uint32_t i = 1; !r && i < p->n_sources; i++) {
@@ -220,7 +221,8 @@ static int add_rows(struct pass *s)
         return r;
 }
 
-/* Whether a line may have code, of a file that nobody has loaded: it is not blank, no comment, and more than what closes a block. */
+/* Whether a line may have code, of a file that nobody has loaded: it is not blank, no comment, and
+ * more than what closes a block. */
 static int may_have_code(struct ls_str line)
 {
         static const char *const closers[] = { "end", "else", "})", "}", ")", "end)", "end,", "},", "repeat", "do" };
@@ -263,8 +265,8 @@ static void name_function(struct ls_coverage_function *f, struct ls_str line)
         f->name = (struct ls_str){ from, (uint32_t)(to - from) };
 }
 
-/* Lines between "-- luacov: disable" and "-- luacov: enable" do not count. For a file that was never loaded, those that may have
- * code are added. */
+/* Lines between "-- luacov: disable" and "-- luacov: enable" do not count. For a file that was
+ * never loaded, those that may have code are added. */
 static int apply_text(struct ls_coverage_file *f, const struct ls_source_text *t)
 {
         int off = 0;

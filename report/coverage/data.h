@@ -1,5 +1,5 @@
-/* What a trace says of the lines and functions of files that were executed, and of those that were not. Made for command.c; read by
- * write.c. */
+/* What a trace says of the lines and functions of files that were executed, and of those that were
+ * not. Made for command.c; read by write.c. */
 #ifndef LS_REPORT_COVERAGE_DATA_H
 #define LS_REPORT_COVERAGE_DATA_H
 
@@ -36,8 +36,9 @@ struct ls_coverage {
         int counted;                    /* 1 = hits and calls are numbers; 0 = 1 stands for any */
 };
 
-/* include: only files below these directories, or that match as patterns; those below that were never loaded too. n of them, 0 = all
- * files of the trace. Returns 0, -ENODATA: the trace has no coverage, or -ENOMEM. */
+/* include: only files below these directories, or that match as patterns; those below that were
+ * never loaded too. n of them, 0 = all files of the trace. Returns 0, -ENODATA: the trace has no
+ * coverage, or -ENOMEM. */
 int ls_coverage_new(struct ls_profile *p, const char *const *include, unsigned n, struct ls_coverage *ret);
 void ls_coverage_free(struct ls_coverage *c);
 

@@ -1,4 +1,5 @@
-/* The coverage of files in the formats of other tools, and as a table. Called by command.c. The caller checks out for errors. */
+/* The coverage of files in the formats of other tools, and as a table. Called by command.c. The
+ * caller checks out for errors. */
 #ifndef LS_REPORT_COVERAGE_WRITE_H
 #define LS_REPORT_COVERAGE_WRITE_H
 

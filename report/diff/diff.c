@@ -1,5 +1,5 @@
-/* The command luasample diff: what changed between two recordings, or between several of each side, and what of it may be
- * chance. */
+/* The command luasample diff: what changed between two recordings, or between several of each side,
+ * and what of it may be chance. */
 #include "report/diff/diff.h"
 
 #include "report/diff/command.h"
@@ -297,7 +297,8 @@ static void say_growth(const struct ls_diff *d, const struct ls_diff_row *row, c
                  row->growth, d->o->fail_above);
 }
 
-/* The exit status that --fail-above asks for. Rows are sorted by size: all that count are said, up to SAID_MOST. */
+/* The exit status that --fail-above asks for. Rows are sorted by size: all that count are said, up
+ * to SAID_MOST. */
 static int judge(const struct ls_diff *d)
 {
         uint32_t n = 0;

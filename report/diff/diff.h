@@ -1,6 +1,6 @@
-/* The parts of luasample diff and what they share. diff.c: the command; run.c: opens the recordings; match.c,
- * names.c and lines.c: what is the same in all of them; rows.c, tree.c: rows; text.c, data.c,
- * html.c: output. */
+/* The parts of luasample diff and what they share. diff.c: the command; run.c: opens the
+ * recordings; match.c, names.c and lines.c: what is the same in all of them; rows.c, tree.c: rows;
+ * text.c, data.c, html.c: output. */
 #ifndef LS_REPORT_DIFF_DIFF_H
 #define LS_REPORT_DIFF_DIFF_H
 
@@ -29,7 +29,8 @@ struct ls_diff_options {
         double fail_above;              /* percent; below 0 = not asked for */
 };
 
-struct ls_line_map {                    /* the lines of a source in the last recording's text of it */
+struct ls_line_map {                    /* the lines of a source in the last recording's text of
+                                         * it */
         uint32_t *to;                   /* [n] of line i + 1; 0 = not there. NULL = not mapped */
         uint32_t n;
 };
@@ -43,9 +44,11 @@ struct ls_diff_run {                    /* a recording */
         struct ls_aggregate *aggregate;
         struct ls_grouping *grouping;
         struct ls_line_map *lines;      /* by source; NULL = lines are not mapped */
-        uint32_t *source_of, *function_of;      /* by source, by function: the number that all recordings share */
+        uint32_t *source_of, *function_of;      /* by source, by function: the number that all
+                                                 * recordings share */
         uint32_t *item_of;              /* by group: likewise */
-        double per_sample;              /* ticks of a sample of equal weight: counts are ticks over this */
+        double per_sample;              /* ticks of a sample of equal weight: counts are ticks over
+                                         * this */
 };
 
 struct ls_diff_item {                   /* a group of all recordings */
@@ -58,15 +61,18 @@ struct ls_diff_row {
         uint32_t parent, depth;         /* --tree: row of the caller, UINT32_MAX = a root; else 0 */
         double before, after;           /* shares, seconds or ticks: the mean of the runs */
         double before_share, after_share;
-        double growth;                  /* of the whole before, in percent: what --fail-above is compared with */
+        double growth;                  /* of the whole before, in percent: what --fail-above is
+                                         * compared with */
         double p, q;
         int significant;
 };
 
 enum ls_diff_change {
         LS_UNCHANGED,
-        LS_CHANGED,                     /* its text is not the same in all recordings, or not known */
-        LS_MAPPED,                      /* it is not the same, but lines of one are known in the other */
+        LS_CHANGED,                     /* its text is not the same in all recordings, or not
+                                         * known */
+        LS_MAPPED,                      /* it is not the same, but lines of one are known in the
+                                         * other */
 };
 
 struct ls_diff {
@@ -78,12 +84,14 @@ struct ls_diff {
         struct ls_diff_item *items;
         uint32_t n_items;
         struct ls_diff_row *rows;       /* in the order shown */
-        uint64_t *ticks;                /* [n_rows * n_runs], in the order in which rows were made: see ticks_of */
+        uint64_t *ticks;                /* [n_rows * n_runs], in the order in which rows were made:
+                                         * see ticks_of */
         uint32_t *ticks_of;             /* by row as shown: its place in ticks, times n_runs */
         uint32_t n_rows;
         struct ls_diff_row whole;       /* all samples */
         enum ls_diff_test test;         /* that was used */
-        unsigned n_changed, n_mapped;   /* LS_CHANGED and LS_MAPPED sources that have lines in the rows (--by line) */
+        unsigned n_changed, n_mapped;   /* LS_CHANGED and LS_MAPPED sources that have lines in the
+                                         * rows (--by line) */
 };
 
 /* run.c. Returns 0, or the exit status after it said what is wrong. */
@@ -93,7 +101,8 @@ void ls_diff_done(struct ls_diff *d);
 int ls_diff_load(struct ls_diff_run *run, const struct ls_report_options *o);
 void ls_diff_run_done(struct ls_diff_run *run);
 
-/* names.c: numbers the sources, functions and groups of all runs, or no groups. Return 0 or -ENOMEM. */
+/* names.c: numbers the sources, functions and groups of all runs, or no groups. Return 0 or
+ * -ENOMEM. */
 int ls_diff_names(struct ls_diff *d);
 int ls_diff_functions(struct ls_diff *d);
 
@@ -119,7 +128,8 @@ struct ls_match {                       /* the things of all recordings so far *
         uint32_t n, cap;
         uint32_t first;                 /* number of all[0] */
 };
-/* Gives each of n items the number of the one that it is, or the next number. Returns 0 or -ENOMEM. */
+/* Gives each of n items the number of the one that it is, or the next number. Returns 0 or
+ * -ENOMEM. */
 int ls_match(struct ls_match *m, const struct ls_match_item *items, uint32_t n,
              const enum ls_match_rule rules[LS_DIFF_PASSES], uint32_t *ret_numbers);
 void ls_match_done(struct ls_match *m);
@@ -132,7 +142,8 @@ int ls_diff_rows(struct ls_diff *d);
 int ls_diff_tree_rows(struct ls_diff *d);
 /* rows.c: what tree.c needs of it. */
 int ls_diff_weigh(struct ls_diff *d);   /* fills all but names of the rows from ticks */
-double ls_diff_size(const struct ls_diff_row *row);     /* what rows are sorted by: the difference without its sign */
+double ls_diff_size(const struct ls_diff_row *row);     /* what rows are sorted by: the difference
+                                                         * without its sign */
 /* Whether a row is large enough to be shown, or differs for sure. */
 int ls_diff_shown(const struct ls_diff *d, const struct ls_diff_row *row);
 

@@ -1,5 +1,6 @@
-/* luasample diff --html: the page of the later side, with the earlier one as its base. The page shows one recording of each:
- * several are merged first, in a file without a name. Called by diff.c. */
+/* luasample diff --html: the page of the later side, with the earlier one as its base. The page
+ * shows one recording of each: several are merged first, in a file without a name. Called by
+ * diff.c. */
 #include "formats/merge/merge.h"
 #include "formats/trace/reader.h"
 #include "report/diff/diff.h"

@@ -1,5 +1,6 @@
-/* Lines of a text that was edited between recordings: which line of the last version is this one? Known only where the texts
- * of all versions can be had, in the traces or in files that have not changed since. Called by names.c. */
+/* Lines of a text that was edited between recordings: which line of the last version is this one?
+ * Known only where the texts of all versions can be had, in the traces or in files that have not
+ * changed since. Called by names.c. */
 #include "report/diff/diff.h"
 #include "report/model/source.h"
 
@@ -48,7 +49,8 @@ static int pair_unique(const struct ls_str *a, uint32_t n1, const struct ls_str 
         return 0;
 }
 
-/* Keeps of the pairs the most that are in the same order in both texts: the longest rising sequence. */
+/* Keeps of the pairs the most that are in the same order in both texts: the longest rising
+ * sequence. */
 static int keep_rising(uint32_t *to, uint32_t n)
 {
         uint32_t *tails = calloc((size_t)n + 1, sizeof(*tails)), *before = calloc((size_t)n + 1, sizeof(*before)), len = 0;
@@ -58,7 +60,8 @@ static int keep_rising(uint32_t *to, uint32_t n)
                 free(before);
                 return -ENOMEM;
         }
-        for (uint32_t i = 0; i < n; i++) {      /* tails[k]: the pair, plus 1, that ends the best sequence of k + 1 */
+        for (uint32_t i = 0; i < n; i++) {      /* tails[k]: the pair, plus 1, that ends the best
+                                                 * sequence of k + 1 */
                 uint32_t low = 0, high = len;
 
                 if (!to[i])
@@ -86,8 +89,8 @@ static int keep_rising(uint32_t *to, uint32_t n)
         return 0;
 }
 
-/* What lies between two lines that are paired: equal lines next to them, then, when as many are left on both sides, each
- * with its neighbour: lines that were edited. [a1, a2) and [b1, b2). */
+/* What lies between two lines that are paired: equal lines next to them, then, when as many are
+ * left on both sides, each with its neighbour: lines that were edited. [a1, a2) and [b1, b2). */
 static void fill_gap(const struct ls_str *a, uint32_t a1, uint32_t a2, const struct ls_str *b, uint32_t b1, uint32_t b2,
                      uint32_t *to)
 {
@@ -153,7 +156,8 @@ static int map_run(const struct ls_diff *d, struct ls_diff_run *run, uint32_t so
         return r;
 }
 
-/* All recordings' texts of one source, or none. sources: those of each run by shared number; 0 = it has none. */
+/* All recordings' texts of one source, or none. sources: those of each run by shared number; 0 = it
+ * has none. */
 static int map_source(struct ls_diff *d, uint32_t *const *sources, uint32_t shared)
 {
         struct ls_source_text last;

@@ -1,6 +1,7 @@
-/* What is the same in all recordings of a diff. Numbers are given in three steps: sources, then functions, which are known
- * by their source, then groups of --by, which are known by both. A function keeps its number through edits of its file:
- * it is known by its text and place, else by name and source, else by its bytecode. Called by diff.c. */
+/* What is the same in all recordings of a diff. Numbers are given in three steps: sources, then
+ * functions, which are known by their source, then groups of --by, which are known by both. A
+ * function keeps its number through edits of its file: it is known by its text and place, else by
+ * name and source, else by its bytecode. Called by diff.c. */
 #include "report/diff/diff.h"
 #include "report/view/view.h"
 #include "formats/escape.h"
@@ -43,8 +44,8 @@ static struct ls_match_item source_item(const struct ls_diff_run *run, uint32_t 
         return item;
 }
 
-/* A Lua function by its text, its name in its source, its code in its source, its name and code anywhere, its place among
- * those of its source that have neither name nor code in common. */
+/* A Lua function by its text, its name in its source, its code in its source, its name and code
+ * anywhere, its place among those of its source that have neither name nor code in common. */
 static void lua_keys(const struct ls_diff_run *run, const struct ls_function *f, struct ls_match_item *item)
 {
         const struct ls_source *s = &run->profile->sources[f->source];
@@ -71,8 +72,8 @@ static void lua_keys(const struct ls_diff_run *run, const struct ls_function *f,
                 item->keys[3] = ls_match_key_u64(source, f->hash);
 }
 
-/* C and native functions by name and file, then by name alone; without a name by place in the same build of the file, then
- * in any. Builtins and what is no function are their name. */
+/* C and native functions by name and file, then by name alone; without a name by place in the same
+ * build of the file, then in any. Builtins and what is no function are their name. */
 static struct ls_match_item function_item(const struct ls_diff_run *run, uint32_t i)
 {
         const struct ls_function *f = &run->profile->functions[i];
@@ -179,8 +180,8 @@ static struct ls_match_item item_function(const struct ls_diff_run *run, uint32_
         return (struct ls_match_item){ .keys = { key_of('f', run->function_of[location_of(run, group)->function]) } };
 }
 
-/* A line of an unchanged text is its number; one of a mapped text, its number in the last one, or one of no other text. Else
- * it is counted from where its function begins. */
+/* A line of an unchanged text is its number; one of a mapped text, its number in the last one, or
+ * one of no other text. Else it is counted from where its function begins. */
 static uint64_t line_key(const struct ls_diff *d, const struct ls_diff_run *run, const struct ls_location *l)
 {
         const struct ls_function *f = &run->profile->functions[l->function];
@@ -236,7 +237,8 @@ static struct ls_match_item item_coroutine(const struct ls_diff_run *run, uint32
                 group ? ls_match_key_u64(key_of('c', run->function_of[c->function]), c->generation) : key_of('0', 0) } };
 }
 
-/* Traces by where they start, which is more than their numbers say; what is not compiled is one thing. */
+/* Traces by where they start, which is more than their numbers say; what is not compiled is one
+ * thing. */
 static uint64_t trace_key(const struct ls_diff *d, const struct ls_diff_run *run, uint32_t group)
 {
         const struct ls_jittrace *t = &run->profile->jittraces[run->grouping->sample_of[group]];
@@ -306,7 +308,8 @@ static char *group_name(const struct ls_diff_run *run, uint32_t group)
         return strdup(ls_group_text(g, group));
 }
 
-/* The last recording that has an item gives it its name: the lines of a function are those after the edit. */
+/* The last recording that has an item gives it its name: the lines of a function are those after
+ * the edit. */
 static int name_items(struct ls_diff *d)
 {
         d->items = calloc((size_t)d->n_items + 1, sizeof(*d->items));

@@ -1,5 +1,5 @@
-/* Rows of a diff: ticks of each group by recording, what they are on each side, and whether the sides differ by more than
- * chance. Called by diff.c; tree.c has the rows of --tree. */
+/* Rows of a diff: ticks of each group by recording, what they are on each side, and whether the
+ * sides differ by more than chance. Called by diff.c; tree.c has the rows of --tree. */
 #include "report/diff/diff.h"
 #include "report/diff/stats.h"
 #include "report/view/view.h"

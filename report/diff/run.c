@@ -25,7 +25,8 @@ int ls_diff_load(struct ls_diff_run *run, const struct ls_report_options *o)
         return r;
 }
 
-/* Shares of nothing cannot be compared, and where there should be samples their absence is no result. */
+/* Shares of nothing cannot be compared, and where there should be samples their absence is no
+ * result. */
 static int say_empty(const struct ls_diff_run *run)
 {
 

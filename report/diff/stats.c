@@ -1,5 +1,6 @@
-/* Tests of luasample diff. The tails of the distributions come from libm's erfc and lgamma; for Student's t the incomplete
- * beta function is summed up as a continued fraction. libgsl has all of this, under a licence that ours cannot take. */
+/* Tests of luasample diff. The tails of the distributions come from libm's erfc and lgamma; for
+ * Student's t the incomplete beta function is summed up as a continued fraction. libgsl has all of
+ * this, under a licence that ours cannot take. */
 #include "report/diff/stats.h"
 
 #include <errno.h>
@@ -48,7 +49,8 @@ static double beta_fraction(double x, double a, double b)
         return f;
 }
 
-/* The regularized incomplete beta function I_x(a, b); y is 1 - x, exact also where x is next to 1. */
+/* The regularized incomplete beta function I_x(a, b); y is 1 - x, exact also where x is next to
+ * 1. */
 static double incomplete_beta(double x, double y, double a, double b)
 {
         double front;
@@ -67,7 +69,8 @@ double ls_student_tails(double t, double df)
 {
         if (!(df > 0))
                 return 1;
-        if (df > 1e6)                   /* where lgamma's difference of large numbers would be worse */
+        if (df > 1e6)                   /* where lgamma's difference of large numbers would be
+                                         * worse */
                 return ls_normal_tails(t);
         return chance(incomplete_beta(df / (df + t * t), t * t / (df + t * t), df / 2, 0.5));
 }

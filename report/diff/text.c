@@ -1,4 +1,5 @@
-/* luasample diff as a table: text for people, markdown for a page or a comment of a review. Called by diff.c. */
+/* luasample diff as a table: text for people, markdown for a page or a comment of a review. Called
+ * by diff.c. */
 #include "formats/escape.h"
 #include "report/diff/diff.h"
 #include "report/model/facts.h"

@@ -1,5 +1,5 @@
-/* Rows of luasample diff --tree: the call trees of all recordings as one, whose nodes have the ticks of each. Called by
- * diff.c. */
+/* Rows of luasample diff --tree: the call trees of all recordings as one, whose nodes have the
+ * ticks of each. Called by diff.c. */
 #include "report/diff/diff.h"
 #include "formats/export/calltree.h"
 
@@ -116,7 +116,8 @@ static int add_run(struct joint *j, unsigned k)
 
 struct order { double size, whole; uint32_t parent, id; };
 
-/* Children of a node are neighbours, the one that differs most first; those of the root are last. */
+/* Children of a node are neighbours, the one that differs most first; those of the root are
+ * last. */
 static int by_parent(const void *x, const void *y)
 {
         const struct order *a = x, *b = y;
@@ -137,7 +138,8 @@ struct placing {                        /* the rows in the order shown */
         uint32_t *place_of;             /* by node */
 };
 
-/* Depth first without recursion: the children of a node that was placed stand on a stack, the first on top. */
+/* Depth first without recursion: the children of a node that was placed stand on a stack, the first
+ * on top. */
 static void place(const struct ls_diff *d, const struct order *order, const uint32_t *first, uint32_t *stack,
                   struct placing *p)
 {

@@ -1,5 +1,6 @@
-/* The command luasample jit: what the JIT compiler made of a program, and what it is worth. jit.c reads the command line and
- * the samples; text.c shows them; tree.c shows which trace leaves which. */
+/* The command luasample jit: what the JIT compiler made of a program, and what it is worth. jit.c
+ * reads the command line and the samples; text.c shows them; tree.c shows which trace leaves
+ * which. */
 #ifndef LS_REPORT_JIT_JIT_H
 #define LS_REPORT_JIT_JIT_H
 
@@ -10,7 +11,8 @@
 extern const struct ls_command ls_cmd_jit;
 
 struct ls_jit {
-        struct ls_report r;             /* its aggregate tells samples apart by VM state and trace */
+        struct ls_report r;             /* its aggregate tells samples apart by VM state and
+                                         * trace */
         uint64_t states[LS_NVMSTATES];  /* ticks */
         uint64_t *ticks;                /* [n_jittraces] */
         uint32_t *order;                /* [n_order] traces with ticks, most first */
@@ -19,12 +21,14 @@ struct ls_jit {
 
 /* text.c. Both return 0 or -errno. */
 int ls_jit_summary(const struct ls_jit *j);
-int ls_jit_trace(const struct ls_jit *j, uint32_t number);      /* all traces of this number; -ENOENT: there is none */
+int ls_jit_trace(const struct ls_jit *j, uint32_t number);      /* all traces of this number;
+                                                                 * -ENOENT: there is none */
 
 /* tree.c: root traces with those that leave them, by the exit. Returns 0 or -errno. */
 int ls_jit_tree(const struct ls_jit *j);
 
-/* text.c, for the tree: where a trace starts, "work:33", and goes on to, "itself"; to be freed, NULL = no memory. */
+/* text.c, for the tree: where a trace starts, "work:33", and goes on to, "itself"; to be freed,
+ * NULL = no memory. */
 char *ls_jit_start(const struct ls_jit *j, uint32_t trace);
 char *ls_jit_link(const struct ls_jit *j, uint32_t trace);
 

@@ -1,6 +1,8 @@
-/* luasample jit --tree: root traces, and below each the side traces that begin at its exits. Called by jit.c.
+/* luasample jit --tree: root traces, and below each the side traces that begin at its exits. Called
+ * by jit.c.
  *
- * A parent was compiled before its child. A file may say otherwise: such a trace is shown as one without a parent. */
+ * A parent was compiled before its child. A file may say otherwise: such a trace is shown as one
+ * without a parent. */
 #include "report/jit/jit.h"
 #include "report/view/view.h"
 
@@ -10,7 +12,8 @@
 struct tree {
         const struct ls_jit *j;
         uint64_t *total;                /* of a trace with those below it */
-        uint32_t *child, *next;         /* first child, of 0 the first root; next sibling; 0 = none */
+        uint32_t *child, *next;         /* first child, of 0 the first root; next sibling; 0 =
+                                         * none */
         uint32_t *depth;
 };
 
@@ -32,7 +35,8 @@ static int less_total(const void *a, const void *b)
         return *x > *y ? -1 : *x < *y;
 }
 
-/* Totals, and lists of siblings, largest first: put in front of their list in the order of their totals. */
+/* Totals, and lists of siblings, largest first: put in front of their list in the order of their
+ * totals. */
 static int link_up(struct tree *t, uint32_t n)
 {
         uint32_t *order = calloc((size_t)n + 1, sizeof(*order)), n_order = 0;

@@ -1,7 +1,8 @@
 /* One pass over the samples into what a view needs. Called by report/report.c.
  *
- * Without dims a row costs one addition into an array indexed by stack. With dims the rows of a stack are told apart
- * in a hash; the cell that a stack had last is remembered, since runs of equal rows are the rule. */
+ * Without dims a row costs one addition into an array indexed by stack. With dims the rows of a
+ * stack are told apart in a hash; the cell that a stack had last is remembered, since runs of equal
+ * rows are the rule. */
 #include "report/model/aggregate.h"
 
 #include "formats/trace/reader.h"
@@ -39,8 +40,10 @@ struct pass {
         struct entry **last;            /* [n_stacks] the entry that the stack had last */
         size_t n_entries;
         double sum, sum_squares;        /* of the weights of whole samples */
-        uint64_t sample_weight;         /* of the sample that is being read: its rows follow each other */
-        int each_seen;                  /* and each of its ticks was a look of its own: blocked time is sent in one row */
+        uint64_t sample_weight;         /* of the sample that is being read: its rows follow each
+                                         * other */
+        int each_seen;                  /* and each of its ticks was a look of its own: blocked time
+                                         * is sent in one row */
 };
 
 double ls_margin(double share, double n)
@@ -124,8 +127,9 @@ static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
         return 0;
 }
 
-/* The same as take_row for rows that are all of one event, unfiltered, without dims to tell them apart, and a sample
- * each. Returns how many it took: not the last, whose sample may go on in the next block. */
+/* The same as take_row for rows that are all of one event, unfiltered, without dims to tell them
+ * apart, and a sample each. Returns how many it took: not the last, whose sample may go on in the
+ * next block. */
 static uint32_t take_plain_rows(struct pass *s, const struct ls_sample_block *b)
 {
         uint64_t *self = s->a->self, ticks = 0, samples = 0;

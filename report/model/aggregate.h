@@ -9,12 +9,15 @@
 
 struct ls_aggregate {
         uint64_t *self;                 /* [n_stacks] ticks that ended in each stack, filtered */
-        struct ls_cell *cells;          /* the same, told apart by the dims asked for; without ticks = 0 */
+        struct ls_cell *cells;          /* the same, told apart by the dims asked for; without ticks
+                                         * = 0 */
         size_t n_cells;
-        uint8_t *could;                 /* [n_stacks] of events that are counted: 1 = it has rows, without weight too. Else NULL */
+        uint8_t *could;                 /* [n_stacks] of events that are counted: 1 = it has rows,
+                                         * without weight too. Else NULL */
         uint64_t ticks;                 /* after filters */
         uint64_t samples;
-        double effective;               /* samples of equal weight that would be as certain: (sum w)^2 / sum w^2 */
+        double effective;               /* samples of equal weight that would be as certain: (sum
+                                         * w)^2 / sum w^2 */
         uint64_t all_ticks;             /* before filters */
         uint64_t all_samples;
 };
@@ -23,7 +26,8 @@ struct ls_aggregate {
 int ls_aggregate_new(struct ls_profile *p, const struct ls_filter *f, unsigned dims, struct ls_aggregate **ret);
 void ls_aggregate_free(struct ls_aggregate *a); /* takes NULL */
 
-/* Half the width of the 95 % interval (Wilson's score) of a share that was measured with n samples. */
+/* Half the width of the 95 % interval (Wilson's score) of a share that was measured with n
+ * samples. */
 double ls_margin(double share, double n);
 
 #endif

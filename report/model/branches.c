@@ -1,4 +1,5 @@
-/* The call tree of a report, and which of its nodes share a line. Called by report/view/tree.c and the terminal browser. */
+/* The call tree of a report, and which of its nodes share a line. Called by report/view/tree.c and
+ * the terminal browser. */
 #include "report/model/branches.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* Callers and callees by the ticks that passed through the call. Called by the terminal browser.
  *
- * A question is one walk over all stacks, depth first: a stack of which the last frames are the chain gives its ticks, and
- * those of all that it called, to the group that follows, unless a stack on the way to it did so already. */
+ * A question is one walk over all stacks, depth first: a stack of which the last frames are the
+ * chain gives its ticks, and those of all that it called, to the group that follows, unless a stack
+ * on the way to it did so already. */
 #include "report/model/edges.h"
 #include "formats/export/calltree.h"
 #include "report/model/rows.h"
@@ -62,8 +63,8 @@ static uint32_t group_at(const struct ls_calls *c, uint32_t stack)
         return c->grouping->group_of[c->profile->stacks[stack].location];
 }
 
-/* Whether the frames from stack up are chain[from..n), which is innermost first, or with callees outermost first. Returns
- * the stack above them in *ret_above. */
+/* Whether the frames from stack up are chain[from..n), which is innermost first, or with callees
+ * outermost first. Returns the stack above them in *ret_above. */
 static int matches(const struct question *q, uint32_t stack, size_t from, uint32_t *ret_above)
 {
         for (size_t i = from; i < q->n; i++) {

@@ -29,7 +29,8 @@ static void read_losses(struct ls_facts *f, const struct ls_profile *p)
         }
 }
 
-/* Each reason with its share. Ticks that were lost are of the ticks; stacks that lack a part are of the samples. */
+/* Each reason with its share. Ticks that were lost are of the ticks; stacks that lack a part are of
+ * the samples. */
 static void read_shares(struct ls_facts *f)
 {
         for (unsigned i = 0; i < f->n_losses; i++) {

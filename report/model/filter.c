@@ -1,5 +1,5 @@
-/* Which samples the user wants to see. Patterns are matched against dictionaries once, so that a row costs a few
- * look-ups. Called by report/report.c. */
+/* Which samples the user wants to see. Patterns are matched against dictionaries once, so that a
+ * row costs a few look-ups. Called by report/report.c. */
 #include "report/model/filter.h"
 
 #include "cli/command.h"
@@ -45,7 +45,8 @@ static int init_zones(struct ls_filter *f, const struct ls_profile *p, const cha
         return 0;
 }
 
-/* KEY=PATTERN: samples whose label KEY has a value that matches, and with "(none)" those without it. KEY: those with it. */
+/* KEY=PATTERN: samples whose label KEY has a value that matches, and with "(none)" those without
+ * it. KEY: those with it. */
 static int init_labels(struct ls_filter *f, const struct ls_profile *p, const char *text)
 {
         size_t len = strcspn(text, "=");
@@ -85,7 +86,8 @@ static int init_threads(struct ls_filter *f, const struct ls_profile *p, const c
         return 0;
 }
 
-/* All threads of a process are wanted when its number is the pattern, or its name, or the first word of that, matches. */
+/* All threads of a process are wanted when its number is the pattern, or its name, or the first
+ * word of that, matches. */
 static int process_matches(const struct ls_process *p, const char *pattern)
 {
         char pid[16], *name = ls_visible(p->name.s, p->name.len);
@@ -158,8 +160,8 @@ static int function_matches(const char *const *patterns, unsigned n, const struc
         return hit;
 }
 
-/* Stacks with a wanted function and without an excluded one. Callers come before callees in the table, so one pass
- * will do. */
+/* Stacks with a wanted function and without an excluded one. Callers come before callees in the
+ * table, so one pass will do. */
 static int init_stacks(struct ls_filter *f, const struct ls_profile *p, const struct ls_labels *labels,
                        const struct ls_filter_options *want)
 {
@@ -257,7 +259,8 @@ static int by_thread_and_start(const void *a, const void *b)
         return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Makes the spans of each thread disjoint, so that a binary search finds the one that holds an instant. */
+/* Makes the spans of each thread disjoint, so that a binary search finds the one that holds an
+ * instant. */
 static void merge_spans(struct ls_filter *f)
 {
         size_t n = 0;
@@ -277,7 +280,8 @@ static void merge_spans(struct ls_filter *f)
         f->n_spans = n;
 }
 
-/* Each begin lasts to the next end in its thread; a region that was never ended lasts to the end of the trace. */
+/* Each begin lasts to the next end in its thread; a region that was never ended lasts to the end of
+ * the trace. */
 static int init_region(struct ls_filter *f, const struct ls_profile *p, const char *pattern)
 {
         uint64_t *end_of = malloc(((size_t)p->n_threads + 1) * sizeof(*end_of));

@@ -1,4 +1,5 @@
-/* Which samples the user wants to see. Made once from the options; asked for each row by report/model/aggregate.c. */
+/* Which samples the user wants to see. Made once from the options; asked for each row by
+ * report/model/aggregate.c. */
 #ifndef LS_REPORT_MODEL_FILTER_H
 #define LS_REPORT_MODEL_FILTER_H
 
@@ -33,8 +34,8 @@ int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_la
                    const struct ls_filter_options *want);
 void ls_filter_done(struct ls_filter *f);
 
-/* When the recording began and how long it was, which --time counts from. A trace that still grows does not say: then the
- * samples do. Without need_end *ret_elapsed may be 0. */
+/* When the recording began and how long it was, which --time counts from. A trace that still grows
+ * does not say: then the samples do. Without need_end *ret_elapsed may be 0. */
 int ls_filter_times(struct ls_profile *p, int need_end, uint64_t *ret_start, uint64_t *ret_elapsed);
 
 /* Whether row i of a block passes. */

@@ -1,4 +1,5 @@
-/* Filters as texts: for headers, and as a line that can be typed. Called by report/view/header.c and report/tui*.c. */
+/* Filters as texts: for headers, and as a line that can be typed. Called by report/view/header.c
+ * and report/tui*.c. */
 #include "report/model/filter_text.h"
 
 #include "formats/escape.h"
@@ -34,7 +35,8 @@ static void put_quoted(FILE *f, const char *option, const char *value)
         }
         fputc('\'', f);
         for (; *value; value++) {
-                /* Between quotes a backslash stands for itself, but before a quote: there it has to be outside of them. */
+                /* Between quotes a backslash stands for itself, but before a quote: there it has to
+                 * be outside of them. */
                 if (*value == '\\' && (!value[1] || value[1] == '\''))
                         fputs("'\\\\'", f);
                 else

@@ -8,7 +8,8 @@
 #include "formats/label.h"
 #include "formats/profile.h"
 
-struct ls_cell {                        /* ticks that agree in the stack and in the dims asked for */
+struct ls_cell {                        /* ticks that agree in the stack and in the dims asked
+                                         * for */
         uint64_t ticks;
         uint32_t stack, trace;
 #define LS_DIM(NAME, name, bits, KIND, key) LS_DIM_TYPE_##bits name;
@@ -42,7 +43,8 @@ struct ls_grouping {
         const struct ls_labels *labels;
         uint32_t *group_of;             /* frames: by location; others by id of zone, thread, ... */
         uint32_t n_groups;              /* groups are 0 .. n_groups - 1 */
-        uint32_t *paying;               /* by stack: that whose leaf its ticks are charged to; NULL = its own */
+        uint32_t *paying;               /* by stack: that whose leaf its ticks are charged to; NULL
+                                         * = its own */
         uint32_t *sample_of;            /* one location (frames), zone, thread, ... of each group */
         char **texts;                   /* [n_groups], made when first asked for, or by prepare() */
 };

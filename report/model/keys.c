@@ -1,5 +1,5 @@
-/* What samples can be grouped by. A key maps locations (or samples) to dense group numbers once, before the samples are
- * read. Used by report/model/rows.c, view/tree.c and export.c. */
+/* What samples can be grouped by. A key maps locations (or samples) to dense group numbers once,
+ * before the samples are read. Used by report/model/rows.c, view/tree.c and export.c. */
 #include "report/model/keys.h"
 
 #include "formats/escape.h"
@@ -288,8 +288,8 @@ static const char *text_zone(const struct ls_grouping *g, uint32_t group)
         return g->texts[group] ? g->texts[group] : "[out of memory]";
 }
 
-/* Outermost first: "AI;A*". Past MAX_ZONES, or so many bytes, the outer ones are left out: a hostile trace may nest any number,
- * of any length, any number of times. */
+/* Outermost first: "AI;A*". Past MAX_ZONES, or so many bytes, the outer ones are left out: a
+ * hostile trace may nest any number, of any length, any number of times. */
 char *ls_zone_path(const struct ls_profile *p, uint32_t zone)
 {
         char *text = NULL, *inner = strdup("");

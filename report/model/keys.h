@@ -1,4 +1,5 @@
-/* What samples can be grouped by: function, line, VM state, ... One table; views know no kinds of their own. */
+/* What samples can be grouped by: function, line, VM state, ... One table; views know no kinds of
+ * their own. */
 #ifndef LS_REPORT_MODEL_KEYS_H
 #define LS_REPORT_MODEL_KEYS_H
 
@@ -20,11 +21,13 @@ void ls_grouping_free(struct ls_grouping *g);   /* takes NULL */
 /* What a group is called; never NULL. */
 const char *ls_group_text(const struct ls_grouping *g, uint32_t group);
 
-/* The group of the leaf of a cell, or of the cell itself. By line, what is no Lua is charged to the line that called it. */
+/* The group of the leaf of a cell, or of the cell itself. By line, what is no Lua is charged to the
+ * line that called it. */
 uint32_t ls_group_of_cell(const struct ls_grouping *g, const struct ls_cell *c);
 
-/* The stack that pays for each stack's ticks by line: that of the innermost Lua frame below builtins, C and native functions;
- * where no Lua called them, and for what is no function, the stack itself. Array of n_stacks, to be freed; NULL = no memory. */
+/* The stack that pays for each stack's ticks by line: that of the innermost Lua frame below
+ * builtins, C and native functions; where no Lua called them, and for what is no function, the
+ * stack itself. Array of n_stacks, to be freed; NULL = no memory. */
 uint32_t *ls_paying_stacks(const struct ls_profile *p);
 
 /* The path of a zone, outermost first: "AI;A*". To be freed; NULL = no memory. */

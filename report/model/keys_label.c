@@ -1,5 +1,5 @@
-/* Keys label and label:KEY: what labels a sample has, and the values of one of them. Used by keys.c, filter.c, the page and
- * the browser. */
+/* Keys label and label:KEY: what labels a sample has, and the values of one of them. Used by
+ * keys.c, filter.c, the page and the browser. */
 #include "report/model/keys_label.h"
 
 #include "formats/escape.h"
@@ -14,7 +14,8 @@
 #define MOST_TEXT  (256u << 20) /* bytes of all texts: one string may be in any number of labels */
 #define NONE "(none)"
 
-static struct ls_key of_key[16];        /* label:KEY: made as they are named; their names are never freed */
+static struct ls_key of_key[16];        /* label:KEY: made as they are named; their names are never
+                                         * freed */
 
 const struct ls_key *ls_key_of_label(const struct ls_key *label, const char *name, uint32_t len)
 {
@@ -203,7 +204,8 @@ int ls_label_keys(const struct ls_profile *p, const uint64_t *ticks, struct ls_l
 
         for (uint32_t i = 0; ok && i < p->n_sample_labels; i++)
                 sum[i] = ticks ? ticks[i] : 1;
-        for (uint32_t i = p->n_sample_labels; ok && i-- > 1;)   /* a parent's number is the smaller */
+        for (uint32_t i = p->n_sample_labels; ok && i-- > 1;)   /* a parent's number is the
+                                                                 * smaller */
                 sum[p->sample_labels[i].parent] += sum[i];
         if (ok) {
                 join_keys(p, sum, rows, keys, ret_n);

@@ -1,4 +1,5 @@
-/* Keys of what ran: processes, threads, VMs, coroutines, traces of the JIT compiler. See keys.h; the table is in keys.c. */
+/* Keys of what ran: processes, threads, VMs, coroutines, traces of the JIT compiler. See keys.h;
+ * the table is in keys.c. */
 #include "report/model/keys_thread.h"
 
 #include "formats/escape.h"

@@ -1,4 +1,5 @@
-/* Ticks by line of each source, hottest source first. Called by report/view/annotate.c and the terminal browser. */
+/* Ticks by line of each source, hottest source first. Called by report/view/annotate.c and the
+ * terminal browser. */
 #include "report/model/lines.h"
 #include "formats/escape.h"
 #include "formats/export/calltree.h"
@@ -39,7 +40,8 @@ static int source_matches(const struct ls_report *r, uint32_t source, const char
                fnmatch(what, r->profile->sources[source].name.s + (r->profile->sources[source].name.len > 0), 0) == 0;
 }
 
-/* Which functions --annotate=WHAT means: those of matching files, else those with a matching name. Returns how many. */
+/* Which functions --annotate=WHAT means: those of matching files, else those with a matching name.
+ * Returns how many. */
 static size_t choose_functions(struct ls_lines *l, const char *what)
 {
         const struct ls_profile *p = l->r->profile;
@@ -72,7 +74,8 @@ static int is_wanted(const struct ls_lines *l, const struct ls_location *at)
         return f->kind == LS_FUNC_LUA && f->source && (!l->wanted || l->wanted[at->function]);
 }
 
-/* Ticks with callees, each line once; what is not wanted goes to a label of its own. Adds to lines[0 .. *n). */
+/* Ticks with callees, each line once; what is not wanted goes to a label of its own. Adds to
+ * lines[0 .. *n). */
 static int collect_totals(struct ls_lines *l, const struct ls_grouping *g, size_t *n)
 {
         const struct ls_profile *p = l->r->profile;

@@ -44,7 +44,8 @@ struct ls_report_options {
         const char *annotate_what;      /* file or function; NULL = all */
         const char *source_dir[16];
         unsigned n_source_dirs;
-        const struct ls_exporter *exporter;     /* --format, or by the suffix of --output; NULL = a view */
+        const struct ls_exporter *exporter;     /* --format, or by the suffix of --output; NULL = a
+                                                 * view */
         int list, per_thread, experimental;     /* of exporters */
         int json, html;
         /* look */
@@ -55,7 +56,8 @@ struct ls_report_options {
         int no_pager;
         struct ls_filter_options want;
         int no_mouse;                   /* of tui and top */
-        int tui, list_keys;             /* of report: browse in place of text; of tui: print the keys */
+        int tui, list_keys;             /* of report: browse in place of text; of tui: print the
+                                         * keys */
 };
 
 #endif

@@ -13,7 +13,8 @@ struct ls_report {                      /* what all views get */
         const struct ls_labels *labels;
         const struct ls_filter *filter;
         const struct ls_aggregate *aggregate;
-        const struct ls_aggregate *events[LS_EVENTS_SHOWN];     /* of each event of --event; the first is aggregate */
+        const struct ls_aggregate *events[LS_EVENTS_SHOWN];     /* of each event of --event; the
+                                                                 * first is aggregate */
         FILE *out;
         int color;
         unsigned width;                 /* of the terminal; 0 = no limit */

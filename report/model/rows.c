@@ -1,7 +1,7 @@
 /* Rows of the flat and split views. Called by report/view/flat.c.
  *
- * A cell has an id on each level: its group, or, with --depth, a sequence of groups that is numbered when first seen.
- * On one level ids index an array; pairs are sorted. */
+ * A cell has an id on each level: its group, or, with --depth, a sequence of groups that is
+ * numbered when first seen. On one level ids index an array; pairs are sorted. */
 #include "report/model/rows.h"
 #include "formats/export/calltree.h"
 
@@ -15,7 +15,8 @@
 #include <uthash.h>
 
 struct ls_sequence {                    /* frames in the order shown, last one first */
-        uint32_t before;                /* id of the frames before the last: a group, or a sequence */
+        uint32_t before;                /* id of the frames before the last: a group, or a
+                                         * sequence */
         uint32_t group;                 /* the last */
 };
 
@@ -249,7 +250,8 @@ static int add_totals(struct making *m)
         }
         for (uint32_t i = 0; i < g->n_groups; i++)
                 if (m->o->split || (g->paying && !g->key->source(g, i)))
-                        total[i] = 0;   /* a row stands for its second level, or is no line: those that called it pay */
+                        total[i] = 0;   /* a row stands for its second level, or is no line: those
+                                         * that called it pay */
         for (uint32_t i = 0; i < g->n_groups; i++)
                 n += total[i] != 0;
         rows = realloc(r->rows, (n + 1) * sizeof(*rows));

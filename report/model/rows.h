@@ -1,4 +1,5 @@
-/* Rows of the flat and split views: ticks by group, on one level or two. Called by report/view/flat.c. */
+/* Rows of the flat and split views: ticks by group, on one level or two. Called by
+ * report/view/flat.c. */
 #ifndef LS_REPORT_MODEL_ROWS_H
 #define LS_REPORT_MODEL_ROWS_H
 
@@ -7,7 +8,8 @@
 
 struct ls_row {
         uint32_t id;                    /* of a group, or of a sequence of groups (ls_rows_text) */
-        uint64_t self, total;           /* ticks; total: on the first level only, and only of single frames */
+        uint64_t self, total;           /* ticks; total: on the first level only, and only of single
+                                         * frames */
         size_t first_child, n_children; /* in children[] */
 };
 

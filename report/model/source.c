@@ -15,7 +15,8 @@
 
 #define MAX_SOURCE (256u << 20)         /* bytes; nobody writes more into one Lua file */
 
-/* Reads a whole regular file. A path from a trace may name anything: devices and pipes are not opened to be read. */
+/* Reads a whole regular file. A path from a trace may name anything: devices and pipes are not
+ * opened to be read. */
 static int read_file(const char *path, char **ret_bytes, size_t *ret_size)
 {
         char *bytes = NULL;

@@ -1,4 +1,5 @@
-/* The text of a source, as lines, from wherever it can be had. Used by report/view/annotate.c and the terminal browser. */
+/* The text of a source, as lines, from wherever it can be had. Used by report/view/annotate.c and
+ * the terminal browser. */
 #ifndef LS_REPORT_MODEL_SOURCE_H
 #define LS_REPORT_MODEL_SOURCE_H
 
@@ -7,8 +8,10 @@
 
 enum ls_source_problem {
         LS_SOURCE_OK,
-        LS_SOURCE_CHANGED,              /* read, but it is not the file that was recorded: a warning */
-        LS_SOURCE_UNKNOWN,              /* read, but the trace has no hash to tell whether it is the one: a warning */
+        LS_SOURCE_CHANGED,              /* read, but it is not the file that was recorded: a
+                                         * warning */
+        LS_SOURCE_UNKNOWN,              /* read, but the trace has no hash to tell whether it is the
+                                         * one: a warning */
         LS_SOURCE_NOT_A_FILE,           /* a chunk from a string, whose text is not in the trace */
         LS_SOURCE_BYTECODE,
         LS_SOURCE_UNREADABLE,           /* error says why */
@@ -17,7 +20,8 @@ enum ls_source_problem {
 struct ls_source_text {
         enum ls_source_problem problem;
         int error;                      /* errno of LS_SOURCE_UNREADABLE */
-        char *path;                     /* file that was read, or tried last; NULL = the text is from the trace */
+        char *path;                     /* file that was read, or tried last; NULL = the text is
+                                         * from the trace */
         char *bytes;                    /* of the text; NULL = there is none */
         size_t size;
         struct ls_str *lines;           /* line n is lines[n - 1] */

@@ -1,5 +1,6 @@
-/* The filters on a command line, and on the line that is typed in the terminal browser. Called by report/options/options.c, by the
- * commands whose tables include ls_filter_option_table, and by report/tui*.c. */
+/* The filters on a command line, and on the line that is typed in the terminal browser. Called by
+ * report/options/options.c, by the commands whose tables include ls_filter_option_table, and by
+ * report/tui*.c. */
 #include "report/options/options.h"
 
 #include <errno.h>
@@ -141,7 +142,8 @@ void ls_filter_options_forget(struct ls_filter_options *want)
         *want = (struct ls_filter_options){ .events = events };
 }
 
-/* The words of a line, as of a command that has filters only. Those that are several are in want, the others in raw. */
+/* The words of a line, as of a command that has filters only. Those that are several are in want,
+ * the others in raw. */
 static int read_words(const char *name, int argc, const char **argv, struct ls_filter_options *want)
 {
         const struct ls_command typed = { .name = name, .options = ls_filter_option_table };

@@ -1,5 +1,5 @@
-/* The option tables of luasample report, tui and export, and what their values mean; filters are in filter.c. Called
- * by the commands. */
+/* The option tables of luasample report, tui and export, and what their values mean; filters are in
+ * filter.c. Called by the commands. */
 #include "report/options/options.h"
 
 #include "report/options/range.h"
@@ -11,14 +11,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {                                  /* options that may come several times, or that need more than a store */
+enum {                                  /* options that may come several times, or that need more
+                                         * than a store */
         VAL_SOURCE_DIR = LS_VAL_REPORT, VAL_SPLIT, VAL_ANNOTATE,
 };
 
 /* popt stores here. */
 static struct raw {
         char *input, *output, *by, *depth, *format, *min, *sort, *color;
-        char *words[64];                /* arguments of the VAL_ options: they live as long as the process */
+        char *words[64];                /* arguments of the VAL_ options: they live as long as the
+                                         * process */
         unsigned n_words;
         int tree, stacks, inverse, whole_file, raw, full_path, json, html, no_pager, tui, list_keys, no_mouse;
         int list, per_thread, experimental;

@@ -7,14 +7,16 @@
 #include "cli/command.h"
 #include "report/model/options.h"
 
-extern const struct poptOption ls_filter_option_table[];        /* included by all commands that filter samples */
+extern const struct poptOption ls_filter_option_table[];        /* included by all commands that
+                                                                 * filter samples */
 extern const struct poptOption ls_report_option_table[];
 extern const struct poptOption ls_tui_option_table[];
-extern const struct poptOption ls_tui_look_option_table[];      /* of these, what luasample top takes too */
+extern const struct poptOption ls_tui_look_option_table[];      /* of these, what luasample top
+                                                                 * takes too */
 extern const struct poptOption ls_export_option_table[];
 
-/* Reads the command line of a command whose options are among these tables. Returns LS_GO_ON, else the
- * status to exit with (help was shown, or an error was said). The strings belong to the
+/* Reads the command line of a command whose options are among these tables. Returns LS_GO_ON, else
+ * the status to exit with (help was shown, or an error was said). The strings belong to the
  * process. */
 int ls_report_options_read(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret);
 /* The same for a command that starts a program: ret_rest gets its words, which end argv. */

@@ -1,8 +1,9 @@
 /* The samples of a page as ticks by time bucket, stack and context. Called by report/page/page.c.
  *
- * Two passes over the samples: the first finds the times, which give the length of a bucket, the second adds up. A cell is
- * looked for where it was last (a row of a table by its hash), else appended; so some are there twice. They are sorted and
- * merged at the end, and whenever the array is full: it grows only when that made no room. */
+ * Two passes over the samples: the first finds the times, which give the length of a bucket, the
+ * second adds up. A cell is looked for where it was last (a row of a table by its hash), else
+ * appended; so some are there twice. They are sorted and merged at the end, and whenever the array
+ * is full: it grows only when that made no room. */
 #include "formats/trace/reader.h"
 #include "report/page/page.h"
 
@@ -33,9 +34,11 @@ struct pass {
         uint64_t first_ns, last_ns;     /* of the rows that pass the filters */
         struct ls_page_context_entry *last;
         uint32_t *recent;               /* [RECENT] 1 + index of a cell; 0 = none */
-        uint32_t sample_bucket;         /* of the sample that is being read: its rows follow each other */
+        uint32_t sample_bucket;         /* of the sample that is being read: its rows follow each
+                                         * other */
         uint64_t sample_weight;
-        int each_seen;                  /* and each of its ticks was a look of its own, as in report/model/aggregate.c */
+        int each_seen;                  /* and each of its ticks was a look of its own, as in
+                                         * report/model/aggregate.c */
 };
 
 static int by_place(const void *a, const void *b)
@@ -119,8 +122,8 @@ static int is_wanted(const struct pass *s, const struct ls_sample_block *b, uint
         return s->r->filter->events[b->event[i]] && ls_filter_wants(s->r->filter, b, i);
 }
 
-/* Rows of time in which a thread was blocked, or a coroutine suspended, are sent when it ends, or now and then; they are
- * shown where they were. */
+/* Rows of time in which a thread was blocked, or a coroutine suspended, are sent when it ends, or
+ * now and then; they are shown where they were. */
 #define LASTS (LS_SAMPLE_OFF_CPU | LS_SAMPLE_SUSPENDED)
 
 /* The time of the first of the ticks of a row. */
@@ -163,7 +166,8 @@ static uint64_t round_length(uint64_t ns)
         return unit;
 }
 
-/* A tick stands for the time before it: a bucket has the times after its start up to its end, as --time FROM,TO. */
+/* A tick stands for the time before it: a bucket has the times after its start up to its end, as
+ * --time FROM,TO. */
 static uint64_t bucket_after_start(const struct pass *s, uint64_t time_ns)
 {
         return time_ns > s->start_ns ? (time_ns - s->start_ns - 1) / s->c->bucket_ns : 0;
@@ -223,7 +227,8 @@ static uint32_t bucket_of(const struct pass *s, uint64_t time_ns)
         return bucket < first ? 0 : bucket - first < c->n_buckets ? (uint32_t)(bucket - first) : c->n_buckets - 1;
 }
 
-/* Blocked time: each tick an interval before the next, the last at time_ns. What is before the first bucket is in it. */
+/* Blocked time: each tick an interval before the next, the last at time_ns. What is before the
+ * first bucket is in it. */
 static int spread(struct pass *s, uint64_t time_ns, uint64_t ticks, uint32_t stack, uint32_t context)
 {
         struct ls_page_cells *c = s->c;

@@ -1,5 +1,5 @@
-/* What a page says of the recording: how well the rate was kept, what was lost, where it ran, what was marked. Called by
- * report/page/page.c. */
+/* What a page says of the recording: how well the rate was kept, what was lost, where it ran, what
+ * was marked. Called by report/page/page.c. */
 #include "cli/command.h"
 #include "report/model/facts.h"
 #include "report/page/page.h"
@@ -32,7 +32,8 @@ static void put_infos(const struct ls_profile *p, struct ls_js *g)
         ls_js_close(g, ']');
 }
 
-/* [what, count, share, kind]: kind 0 = ticks that are missing, 1 = stacks that lack a part, 2 = other. */
+/* [what, count, share, kind]: kind 0 = ticks that are missing, 1 = stacks that lack a part, 2 =
+ * other. */
 static void put_losses(const struct ls_facts *f, const struct ls_profile *p, struct ls_js *g)
 {
         ls_js_key_open(g, "losses", '[');

@@ -1,6 +1,7 @@
-/* What of the samples' labels is on a page. A program may give each request a label of its own: then every sample would be
- * a context, and the page as large as the trace. So the page has the keys with the most ticks, and of each key the values
- * with the most; what is left has one value for all. Called by report/page/cells.c and tables.c. */
+/* What of the samples' labels is on a page. A program may give each request a label of its own:
+ * then every sample would be a context, and the page as large as the trace. So the page has the
+ * keys with the most ticks, and of each key the values with the most; what is left has one value
+ * for all. Called by report/page/cells.c and tables.c. */
 #include "report/model/keys.h"
 #include "report/model/keys_label.h"
 #include "report/page/page.h"

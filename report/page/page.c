@@ -1,4 +1,5 @@
-/* View "page": a flame graph, timeline, table and sources in one HTML file that needs no network. See page.h. */
+/* View "page": a flame graph, timeline, table and sources in one HTML file that needs no network.
+ * See page.h. */
 #include "report/page/page.h"
 #include "formats/json.h"
 

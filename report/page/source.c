@@ -1,6 +1,7 @@
-/* The sources of a page: of each file the lines that are on a stack, with what is around them. Called by report/page/page.c.
- * The text is what --annotate would show: of --source-dir, the recorded path or the trace. Pages are passed on, and the trace
- * may be another's, whose paths name any file here: only what has the recorded hash comes in. */
+/* The sources of a page: of each file the lines that are on a stack, with what is around them.
+ * Called by report/page/page.c. The text is what --annotate would show: of --source-dir, the
+ * recorded path or the trace. Pages are passed on, and the trace may be another's, whose paths name
+ * any file here: only what has the recorded hash comes in. */
 #include "report/page/page.h"
 #include "cli/command.h"
 #include "formats/escape.h"
@@ -25,7 +26,8 @@ struct embed {
         struct place *places;           /* of the Lua frames in the page, by source */
         size_t n_places, at;
         size_t left;                    /* of MOST_TEXT */
-        unsigned left_out;              /* files that are not known to be those that were recorded */
+        unsigned left_out;              /* files that are not known to be those that were
+                                         * recorded */
 };
 
 static int by_source(const void *a, const void *b)
@@ -61,7 +63,8 @@ static void mark(uint8_t *wanted, uint32_t n_lines, uint32_t from, uint32_t to)
                 wanted[i] = 1;
 }
 
-/* Which lines are wanted of a source whose places are those from e->at on: [n_lines + 1], to be freed. */
+/* Which lines are wanted of a source whose places are those from e->at on: [n_lines + 1], to be
+ * freed. */
 static uint8_t *choose_lines(struct embed *e, uint32_t source, uint32_t n_lines)
 {
         const struct ls_profile *p = e->r->profile;

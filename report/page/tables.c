@@ -1,5 +1,6 @@
-/* What the cells of a page refer to: stacks, locations, functions, zones, threads and labels, with ids of the page's own, so
- * that nothing is in the file that no shown sample needs. Called by report/page/page.c. */
+/* What the cells of a page refer to: stacks, locations, functions, zones, threads and labels, with
+ * ids of the page's own, so that nothing is in the file that no shown sample needs. Called by
+ * report/page/page.c. */
 #include "report/page/page.h"
 #include "formats/json.h"
 
@@ -28,7 +29,8 @@ static int is_used(const struct ls_page_ids *ids, uint32_t old)
         return ids->of[old] != UINT32_MAX;
 }
 
-/* Whether a row of the table stands for it: of a function that the other recording has too, that one's row does. */
+/* Whether a row of the table stands for it: of a function that the other recording has too, that
+ * one's row does. */
 static int is_own(const struct ls_page_ids *ids, uint32_t old)
 {
         return is_used(ids, old) && ids->of[old] >= ids->first;
@@ -41,7 +43,8 @@ static void number(struct ls_page_ids *ids)
                         ids->of[i] = ids->n++;
 }
 
-/* Stack 0 is the root of all on the page, and location 0 is its; a sample without a stack is there. */
+/* Stack 0 is the root of all on the page, and location 0 is its; a sample without a stack is
+ * there. */
 static void use_stacks(struct ls_page_tables *t, int is_first)
 {
         const struct ls_profile *p = t->r->profile;
@@ -137,7 +140,8 @@ void ls_page_tables_done(struct ls_page_tables *t)
         ls_grouping_free(t->module);
 }
 
-struct columns {                        /* of stacks and locations, as they go on from recording to recording */
+struct columns {                        /* of stacks and locations, as they go on from recording to
+                                         * recording */
         struct ls_buf a, b;
         uint32_t last_a, last_b;
 };

@@ -1,6 +1,7 @@
 /* One screen of the terminal browser: title, facts, filters, rows, hints. Called by report/tui*.c.
  *
- * A low terminal loses the facts first, then the filters; below LEAST_ROWS or LEAST_COLUMNS it says what it needs. */
+ * A low terminal loses the facts first, then the filters; below LEAST_ROWS or LEAST_COLUMNS it says
+ * what it needs. */
 #include "formats/escape.h"
 #include "report/model/filter_text.h"
 #include "report/tui/tui.h"

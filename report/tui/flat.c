@@ -1,5 +1,6 @@
-/* The flat table of the terminal browser: rows of report/model/rows.c, each of which opens to its callers and callees, and these
- * to theirs; rows that are no functions open to their second level. Called through the table ls_tui_flat. */
+/* The flat table of the terminal browser: rows of report/model/rows.c, each of which opens to its
+ * callers and callees, and these to theirs; rows that are no functions open to their second level.
+ * Called through the table ls_tui_flat. */
 #include "report/model/edges.h"
 #include "report/model/rows.h"
 #include "report/tui/tui.h"
@@ -74,7 +75,8 @@ static void set_node(const struct flat *f, struct node *n, struct node *parent, 
         free(name);
 }
 
-/* Rows that are no functions open to the functions in them, unless --by names another second level. */
+/* Rows that are no functions open to the functions in them, unless --by names another second
+ * level. */
 static int has_parts(const struct flat *f)
 {
         return f->rows->grouping[1] != NULL;

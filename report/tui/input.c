@@ -1,7 +1,8 @@
-/* What comes into the terminal browser: keys, the mouse, typed lines, signals, news of the trace. Called by report/tui*.c.
+/* What comes into the terminal browser: keys, the mouse, typed lines, signals, news of the trace.
+ * Called by report/tui*.c.
  *
- * Signals are blocked but while it waits, so none comes between a look and a wait. Curses has handlers of its own for the
- * size of the terminal and for Ctrl-Z. */
+ * Signals are blocked but while it waits, so none comes between a look and a wait. Curses has
+ * handlers of its own for the size of the terminal and for Ctrl-Z. */
 #include "cli/command.h"
 #include "formats/escape.h"
 #include "formats/wire/clock.h"
@@ -66,7 +67,8 @@ static int wait_for_news(struct ls_tui *t)
         if (t->live)
                 fds[1].fd = t->live->fd(t->live->ctx);
         n = ppoll(fds, 2, t->live ? &second : NULL, &mask_before);
-        if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL))   /* the terminal is gone, whoever got its SIGHUP */
+        if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL))   /* the terminal is gone, whoever got
+                                                                * its SIGHUP */
                 came = SIGHUP;
         if (came)
                 return LS_KEY_QUIT;
@@ -289,7 +291,8 @@ static int begins(const struct line *l, size_t from, const char *name)
         return 1;
 }
 
-/* Tab: the option that the word before the cursor begins; of several what they share, and all are told. */
+/* Tab: the option that the word before the cursor begins; of several what they share, and all are
+ * told. */
 static void complete(struct ls_tui *t, struct line *l, const struct poptOption *options)
 {
         size_t from = word_start(l), typed = l->at - from, shared = 0, n = 0;

@@ -1,5 +1,6 @@
-/* The keys of the terminal browser: one table, from which come what a key does, the help screen, the hints in the last
- * line, and luasample tui --list-keys, against which the manual is checked. Called by report/tui*.c. */
+/* The keys of the terminal browser: one table, from which come what a key does, the help screen,
+ * the hints in the last line, and luasample tui --list-keys, against which the manual is checked.
+ * Called by report/tui*.c. */
 #include "cli/command.h"
 #include "formats/escape.h"
 #include "report/model/filter_text.h"

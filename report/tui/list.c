@@ -1,5 +1,5 @@
-/* What all views of the terminal browser share: the cursor, search, sets of opened rows, numbers. Called by
- * report/tui*.c. */
+/* What all views of the terminal browser share: the cursor, search, sets of opened rows, numbers.
+ * Called by report/tui*.c. */
 #include "report/tui/tui.h"
 
 #include <inttypes.h>

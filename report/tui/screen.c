@@ -1,7 +1,8 @@
-/* The screen of the terminal browser: the only file that writes with curses. Called by report/tui*.c.
+/* The screen of the terminal browser: the only file that writes with curses. Called by
+ * report/tui*.c.
  *
- * Text comes as checked UTF-8 (ls_visible); widths are those of the locale, since the terminal was made for it. Only the
- * character type is taken from the environment: numbers keep their point. */
+ * Text comes as checked UTF-8 (ls_visible); widths are those of the locale, since the terminal was
+ * made for it. Only the character type is taken from the environment: numbers keep their point. */
 #include "cli/command.h"
 #include "formats/escape.h"
 #include "report/tui/tui.h"
@@ -63,7 +64,8 @@ int ls_screen_open(const struct ls_command *cmd, enum ls_color_when color, int m
         keypad(stdscr, TRUE);
         nodelay(stdscr, TRUE);
         curs_set(0);
-        mouseinterval(0);               /* two clicks are told by input.c: else each waits whether a second comes */
+        mouseinterval(0);               /* two clicks are told by input.c: else each waits whether a
+                                         * second comes */
         if (mouse)
                 mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);   /* nothing without one */
         return 0;
@@ -148,7 +150,8 @@ static size_t next_char(const char *s, size_t n, wchar_t *ret, int *ret_columns)
         return len ? len : 1;
 }
 
-/* Converts as much of text as fits. Returns its columns; *ret_rest is the number of bytes that did not fit. */
+/* Converts as much of text as fits. Returns its columns; *ret_rest is the number of bytes that did
+ * not fit. */
 static int convert(const char *text, size_t n, int width, wchar_t *out, size_t *ret_chars, size_t *ret_rest)
 {
         int columns = 0;

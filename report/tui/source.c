@@ -1,5 +1,5 @@
-/* The source listing of the terminal browser: all lines of one source with the share of each. Called through the table
- * ls_tui_source and by the keys that open it. */
+/* The source listing of the terminal browser: all lines of one source with the share of each.
+ * Called through the table ls_tui_source and by the keys that open it. */
 #include "report/model/lines.h"
 #include "report/model/source.h"
 #include "report/tui/tui.h"
@@ -14,10 +14,12 @@
 
 struct listing {
         struct ls_tui_place place;      /* as asked for */
-        char *name;                     /* label of its source: finds it again in a trace that has grown */
+        char *name;                     /* label of its source: finds it again in a trace that has
+                                         * grown */
         struct ls_source_text text;
         uint64_t *ticks;                /* [n_rows] of each row's line */
-        uint32_t *lines;                /* [n_rows] their numbers, when there is no text; NULL = row + 1 */
+        uint32_t *lines;                /* [n_rows] their numbers, when there is no text; NULL = row
+                                         * + 1 */
         uint64_t most, other;           /* of the hottest line; of lines that are not known */
         int shown_before;               /* the cursor was put on its line */
 };

@@ -1,5 +1,5 @@
-/* The small views of the terminal browser, of plain lines: the keys, the recording, what to group by. Called through their
- * tables. */
+/* The small views of the terminal browser, of plain lines: the keys, the recording, what to group
+ * by. Called through their tables. */
 #include "formats/escape.h"
 #include "report/model/keys.h"
 #include "report/model/keys_label.h"
@@ -179,7 +179,8 @@ static int add_group(struct ls_tui *t, struct ls_tui_view *v, const struct ls_ke
         return add_line(v, ls_print("%s\t%s", k->name, help));
 }
 
-/* Keys of labels, too, but for those that would have to be shown by other characters than they have. */
+/* Keys of labels, too, but for those that would have to be shown by other characters than they
+ * have. */
 static int add_label_groups(struct ls_tui *t, struct ls_tui_view *v)
 {
         struct ls_label_key *keys;

@@ -1,5 +1,6 @@
-/* The call tree of the terminal browser. Branches with --min of the ticks and more are open at first; of the rest there is
- * a line that says how many they are. Called through the table ls_tui_tree. */
+/* The call tree of the terminal browser. Branches with --min of the ticks and more are open at
+ * first; of the rest there is a line that says how many they are. Called through the table
+ * ls_tui_tree. */
 #include "report/model/branches.h"
 #include "report/tui/tui.h"
 #include "formats/escape.h"
@@ -11,13 +12,15 @@
 #define MAX_OPENED 10000                /* nodes that one key opens */
 #define BAR 10
 
-struct shown { uint32_t node, more; };  /* a row: more = children of node that are not shown; 0 = node itself */
+struct shown { uint32_t node, more; };  /* a row: more = children of node that are not shown; 0 =
+                                         * node itself */
 
 struct tree {
         struct ls_branches b;
         uint32_t *levels;               /* [n] */
         uint64_t *identity;             /* [n] a hash of the path's names */
-        uint32_t *order, *position;     /* [n] depth first, and where each node is in that; made when searched */
+        uint32_t *order, *position;     /* [n] depth first, and where each node is in that; made
+                                         * when searched */
         struct shown *shown;            /* the rows of the view */
         size_t capacity;
         struct shown *stack;            /* to be shown; scratch of show_all */
@@ -196,7 +199,8 @@ static void tree_head(const struct ls_tui *t, const struct ls_tui_view *v, int y
                       t->o->inverse ? "Function, then its callers" : f->b.grouping->key->title);
 }
 
-/* Columns before the name of a level: below a limit the level is told by a number. Returns where the name begins. */
+/* Columns before the name of a level: below a limit the level is told by a number. Returns where
+ * the name begins. */
 static int put_indent(const struct columns *c, uint32_t level, int y, unsigned look)
 {
         uint32_t limit = (uint32_t)(c->name_width > 4 ? c->name_width / 4 * 2 : 0);

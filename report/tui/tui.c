@@ -1,5 +1,5 @@
-/* The command luasample tui, and the browser as a whole: what is loaded, which views are open, the loop. Called by
- * luasample.c, report/report.c (-t) and report/top.c. */
+/* The command luasample tui, and the browser as a whole: what is loaded, which views are open, the
+ * loop. Called by luasample.c, report/report.c (-t) and report/top.c. */
 #include "report/tui/tui.h"
 
 #include "formats/escape.h"

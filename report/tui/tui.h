@@ -1,5 +1,5 @@
-/* The terminal browser: what report/tui/tui.c, the commands tui, top and report -t, wants of the screen, and what its files
- * the files of tui/ share. One thread, one browser in a process. */
+/* The terminal browser: what report/tui/tui.c, the commands tui, top and report -t, wants of the
+ * screen, and what its files the files of tui/ share. One thread, one browser in a process. */
 #ifndef LS_REPORT_TUI_TUI_H
 #define LS_REPORT_TUI_TUI_H
 
@@ -16,7 +16,8 @@ struct ls_tui_view;
 struct ls_tui_place {                   /* what a row is about: where its source would be */
         uint32_t function;              /* 0 = none */
         uint32_t source;                /* 0 = none */
-        uint32_t line;                  /* to go to; 0 = the hottest of the function, or of the source */
+        uint32_t line;                  /* to go to; 0 = the hottest of the function, or of the
+                                         * source */
 };
 
 /* A kind of view: rows, a cursor, and what keys do to them. Rows are numbered from 0. */
@@ -24,7 +25,8 @@ struct ls_tui_view_ops {
         const char *name;
         unsigned bit;                   /* LS_TUI_IN_*: which rows of the key table are for it */
         unsigned needs;                 /* LS_TUI_NEEDS_*: what must be there to build it */
-        int (*build)(struct ls_tui *t, struct ls_tui_view *v);  /* makes the rows; none are there. 0 or -errno */
+        int (*build)(struct ls_tui *t, struct ls_tui_view *v);  /* makes the rows; none are there. 0
+                                                                 * or -errno */
         void (*forget)(struct ls_tui_view *v);                  /* frees what build made */
         void (*close)(struct ls_tui_view *v);                   /* frees all; after forget */
         void (*title)(const struct ls_tui *t, const struct ls_tui_view *v, char *buf, size_t size);
@@ -43,8 +45,8 @@ struct ls_tui_view_ops {
         int (*place)(const struct ls_tui *t, const struct ls_tui_view *v, size_t row, struct ls_tui_place *ret);
         /* Puts the cursor on the row called so, when there is one. Returns whether. */
         int (*seek)(struct ls_tui *t, struct ls_tui_view *v, const char *name);
-        /* Search among more than the rows: puts the cursor on the next hit from row from on, in the direction of step.
-         * Returns whether there is one. NULL = rows only. */
+        /* Search among more than the rows: puts the cursor on the next hit from row from on, in the
+         * direction of step. Returns whether there is one. NULL = rows only. */
         int (*find)(struct ls_tui *t, struct ls_tui_view *v, size_t from, int step);
 };
 
@@ -67,7 +69,8 @@ struct ls_tui_view {
         void *data;                     /* the kind's own */
 };
 
-struct ls_tui_live {                    /* of luasample top; all may be called at any time between keys */
+struct ls_tui_live {                    /* of luasample top; all may be called at any time between
+                                         * keys */
         void *ctx;
         int (*fd)(void *ctx);           /* to wait for, beside the keyboard; -1 = none */
         void (*attend)(void *ctx);      /* fd has something, or a second went by */
@@ -109,15 +112,16 @@ struct ls_tui_view *ls_tui_push(struct ls_tui *t, const struct ls_tui_view_ops *
 void ls_tui_pop(struct ls_tui *t);
 /* Puts another in the place of the lowest view; those above it are closed. */
 struct ls_tui_view *ls_tui_base(struct ls_tui *t, const struct ls_tui_view_ops *ops, void *data);
-/* After a change of options: filters and samples when aggregate is set, then all views. Returns 0, or -errno after a
- * message. */
+/* After a change of options: filters and samples when aggregate is set, then all views. Returns 0,
+ * or -errno after a message. */
 int ls_tui_rebuild(struct ls_tui *t, int aggregate);
 void ls_tui_say(struct ls_tui *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ls_tui_fail(struct ls_tui *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Reads the trace again when it is due: top. Returns whether the screen changed. */
 int ls_tui_refresh(struct ls_tui *t, int now);
-/* Browses, and frees the filters of o, which it may have changed. profile: not closed; NULL with live, which reads
- * o->input itself. Returns the exit status; above 128: a signal came (ls_tui_exit). */
+/* Browses, and frees the filters of o, which it may have changed. profile: not closed; NULL with
+ * live, which reads o->input itself. Returns the exit status; above 128: a signal came
+ * (ls_tui_exit). */
 int ls_tui_run(const struct ls_command *cmd, struct ls_report_options *o, struct ls_profile *profile,
                const struct ls_tui_live *live);
 
@@ -136,7 +140,8 @@ int ls_screen_rows(void);               /* of the whole terminal */
 int ls_screen_columns(void);
 int ls_screen_utf8(void);               /* whether more than ASCII can be shown */
 void ls_screen_clear_line(int y, unsigned look);
-/* Writes text at (y, x), at most width columns, cut with "..."; what no terminal can show becomes "?". Returns columns. */
+/* Writes text at (y, x), at most width columns, cut with "..."; what no terminal can show becomes
+ * "?". Returns columns. */
 int ls_screen_put(int y, int x, int width, unsigned look, const char *text);
 int ls_screen_printf(int y, int x, int width, unsigned look, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* The same with all that search matches set off. */
@@ -167,14 +172,17 @@ enum ls_tui_part ls_tui_part_at(struct ls_tui *t, int y, size_t *ret_row);
 #define LS_KEY_WHEEL_UP   0x2000002
 #define LS_KEY_WHEEL_DOWN 0x2000003
 void ls_input_open(void);
-int ls_input_close(void);               /* returns the signal that ended it; 0 = none, or Ctrl-C, which is a way to quit */
+int ls_input_close(void);               /* returns the signal that ended it; 0 = none, or Ctrl-C,
+                                         * which is a way to quit */
 int ls_input_key(struct ls_tui *t);
 struct ls_prompt {
         const char *text;               /* stands before what is typed */
-        void (*changed)(struct ls_tui *t, const char *text);    /* called after each key; may be NULL */
+        void (*changed)(struct ls_tui *t, const char *text);    /* called after each key; may be
+                                                                 * NULL */
         const struct poptOption *options;       /* whose names Tab completes; NULL = none */
 };
-/* A line typed at the bottom. buf: what stands there at first, and the result. Returns 0, or -ECANCELED. */
+/* A line typed at the bottom. buf: what stands there at first, and the result. Returns 0, or
+ * -ECANCELED. */
 int ls_input_line(struct ls_tui *t, const struct ls_prompt *prompt, char *buf, size_t size);
 /* A question; whether the answer was y. */
 int ls_input_yes(struct ls_tui *t, const char *question);

@@ -1,4 +1,5 @@
-/* View "annotate": source listings with the shares of each line, as -jp=a and -jp=A show them: its own, and with callees. */
+/* View "annotate": source listings with the shares of each line, as -jp=a and -jp=A show them: its
+ * own, and with callees. */
 #include "cli/command.h"
 #include "formats/escape.h"
 #include "formats/json.h"
@@ -62,7 +63,8 @@ static int listing_init(struct listing *a, const struct ls_report *r)
         return error;
 }
 
-/* Every line that could be executed is shown of what is counted; of a time, those with enough of it. */
+/* Every line that could be executed is shown of what is counted; of a time, those with enough of
+ * it. */
 static int is_hot(const struct ls_report *r, const struct ls_line *line)
 {
         return line->line && (ls_events_count(&r->filter->choice) || !ls_below_min(r, line->ticks, r->aggregate->ticks) ||

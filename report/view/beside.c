@@ -1,5 +1,6 @@
-/* View "beside": functions (or lines, coroutines, ...) by several events side by side, as cpu and wall. In seconds, or as often as
- * it was counted, since shares of several sums cannot be compared. */
+/* View "beside": functions (or lines, coroutines, ...) by several events side by side, as cpu and
+ * wall. In seconds, or as often as it was counted, since shares of several sums cannot be
+ * compared. */
 #include "report/view/view.h"
 #include "formats/escape.h"
 #include "formats/json.h"
@@ -126,7 +127,8 @@ static int begin(const struct ls_report *r, struct beside *b)
                 int title = (int)strlen("Total ") + (int)strlen(ls_event_name(r->filter->choice.id[e]));
 
                 b->width = title > b->width ? title : b->width;
-                /* Counts and times have no common sum: the first says what the others are measured by. */
+                /* Counts and times have no common sum: the first says what the others are measured
+                 * by. */
                 if (!ls_events_count(&r->filter->choice) && !ls_event_is_exact(r->filter->choice.id[e]) &&
                     b->a[e]->ticks > b->a[b->most]->ticks)
                         b->most = e;

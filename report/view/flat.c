@@ -1,4 +1,5 @@
-/* View "flat": functions (or lines, states, ...) by their share, with a second level for --split and --by A,B. */
+/* View "flat": functions (or lines, states, ...) by their share, with a second level for --split
+ * and --by A,B. */
 #include "report/view/view.h"
 #include "formats/escape.h"
 #include "report/model/facts.h"

@@ -1,4 +1,5 @@
-/* The header of every view: what was recorded, how well, and what is left out. Called by report/report.c. */
+/* The header of every view: what was recorded, how well, and what is left out. Called by
+ * report/report.c. */
 #include "cli/command.h"
 #include "formats/escape.h"
 #include "report/model/facts.h"
@@ -24,7 +25,8 @@ static size_t line_of(const char *text, size_t columns)
         return n ? n : fits;
 }
 
-/* Takes text; NULL = no memory. What a line has no room for goes on in the next: a cut loss or filter would mislead. */
+/* Takes text; NULL = no memory. What a line has no room for goes on in the next: a cut loss or
+ * filter would mislead. */
 static void put_text(const struct ls_report *r, const char *head, char *text)
 {
         size_t columns = r->width > 20 ? r->width - 12 : SIZE_MAX;

@@ -94,7 +94,8 @@ void ls_put_margin(const struct ls_report *r, double share, double n, uint64_t w
 {
         double margin = ls_margin(share, n);
 
-        if (ls_events_count(&r->filter->choice)) {      /* it has none: its share beside the number */
+        if (ls_events_count(&r->filter->choice)) {      /* it has none: its share beside the
+                                                         * number */
                 fprintf(r->out, " %s%6.2f%%%s", ls_dim(r), 100 * share, ls_plain(r));
                 return;
         }
@@ -104,7 +105,8 @@ void ls_put_margin(const struct ls_report *r, double share, double n, uint64_t w
                 fprintf(r->out, " %s%6.2f%%%s", ls_dim(r), 100 * margin, ls_plain(r));
 }
 
-/* -jp rounds to whole percents before it compares; with a fraction in --min there is nothing to round to. */
+/* -jp rounds to whole percents before it compares; with a fraction in --min there is nothing to
+ * round to. */
 int ls_below_min(const struct ls_report *r, uint64_t part, uint64_t whole)
 {
         double percent = ls_share(part, whole) * 100;

@@ -1,4 +1,5 @@
-/* View "stacks": each stack of the trace by itself, as luasample stack shows where a process is. Equal ones are one. */
+/* View "stacks": each stack of the trace by itself, as luasample stack shows where a process is.
+ * Equal ones are one. */
 #include "formats/escape.h"
 #include "formats/trace/reader.h"
 #include "report/view/view.h"

@@ -1,4 +1,5 @@
-/* View "tree": the call tree, root first, or with --inverse the callers of each function that ran. */
+/* View "tree": the call tree, root first, or with --inverse the callers of each function that
+ * ran. */
 #include "report/view/view.h"
 #include "formats/escape.h"
 #include "report/model/branches.h"
@@ -42,7 +43,8 @@ static int build(struct tree *t)
 
 struct text_ctx {
         uint32_t *levels;
-        unsigned limit;                 /* columns of indent: below them, the level is told by a number */
+        unsigned limit;                 /* columns of indent: below them, the level is told by a
+                                         * number */
 };
 
 static void put_dim(const struct ls_report *r, const char *text)
@@ -147,8 +149,8 @@ static int tree_text(const struct ls_report *r)
         return error;
 }
 
-/* Nodes are listed flat, with their depth and the index of their parent: most readers of JSON nest no deeper
- * than some hundred levels, stacks do. */
+/* Nodes are listed flat, with their depth and the index of their parent: most readers of JSON nest
+ * no deeper than some hundred levels, stacks do. */
 struct json_ctx {
         struct ls_js *g;
         uint32_t *index;                /* number of each node in the list */

@@ -1,6 +1,7 @@
-/* A Lua module that counts how often each bytecode of a program is executed, in one of two ways: by the agent's exact counts, or by
- * hooks of Lua's own C API, one call for each instruction and each function. run.py compares the two, and what was compiled. Built from the agent's
- * sources; loaded into each LuaJIT that is tested. */
+/* A Lua module that counts how often each bytecode of a program is executed, in one of two ways: by
+ * the agent's exact counts, or by hooks of Lua's own C API, one call for each instruction and each
+ * function. run.py compares the two, and what was compiled. Built from the agent's sources; loaded
+ * into each LuaJIT that is tested. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,5 +1,6 @@
-/* libFuzzer target: any bytes as what clients of --control send. The first byte of each piece says which client, whether it
- * comes or leaves, and how long the piece is. Every line has one answer, and an answer is a line. */
+/* libFuzzer target: any bytes as what clients of --control send. The first byte of each piece says
+ * which client, whether it comes or leaves, and how long the piece is. Every line has one answer,
+ * and an answer is a line. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

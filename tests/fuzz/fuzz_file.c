@@ -1,5 +1,5 @@
-/* libFuzzer target: any bytes as the files and the memory of a program that is to be recorded: what is executed, a core file, an
- * object that is loaded in a process to attach to. */
+/* libFuzzer target: any bytes as the files and the memory of a program that is to be recorded: what
+ * is executed, a core file, an object that is loaded in a process to attach to. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,7 +1,8 @@
-/* libFuzzer target: the memory of a process with a VM in it, as the watcher and `luasample stack` read it (record/watch), where
- * words of it are what the input says. The memory is a picture that tests/gen/gen_vm.c made when the project was built; the input
- * names objects in it, not addresses, so that it means the same in another one. Whatever it says, each look ends soon, reads
- * nothing but that memory and writes to none of it. */
+/* libFuzzer target: the memory of a process with a VM in it, as the watcher and `luasample stack`
+ * read it (record/watch), where words of it are what the input says. The memory is a picture that
+ * tests/gen/gen_vm.c made when the project was built; the input names objects in it, not addresses,
+ * so that it means the same in another one. Whatever it says, each look ends soon, reads nothing
+ * but that memory and writes to none of it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

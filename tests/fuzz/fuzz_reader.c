@@ -1,5 +1,6 @@
-/* libFuzzer target: any bytes as a trace. Opens, streams, dumps, and touches all that views would index. Two forms of
- * each input: as it is, and with the checksums made right, so that the fuzzer gets behind them. */
+/* libFuzzer target: any bytes as a trace. Opens, streams, dumps, and touches all that views would
+ * index. Two forms of each input: as it is, and with the checksums made right, so that the fuzzer
+ * gets behind them. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,8 @@ static void read_trace(const uint8_t *data, size_t size)
         close(fd);
 }
 
-/* Makes the checks of the file header and of each chunk right, one behind the other as their sizes say. */
+/* Makes the checks of the file header and of each chunk right, one behind the other as their sizes
+ * say. */
 static void make_right(uint8_t *data, size_t size)
 {
         struct ls_chunk_header h;

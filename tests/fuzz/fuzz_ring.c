@@ -1,6 +1,6 @@
-/* libFuzzer target: any bytes as what a recorded program writes into the memory that it shares with the recorder. The input
- * is a list of steps: records of any kind with any body, damage in the ring, threads that end, time. Whatever comes, the
- * recorder writes a trace that is whole. */
+/* libFuzzer target: any bytes as what a recorded program writes into the memory that it shares with
+ * the recorder. The input is a list of steps: records of any kind with any body, damage in the
+ * ring, threads that end, time. Whatever comes, the recorder writes a trace that is whole. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -93,7 +93,8 @@ static void do_damage(struct player *p)
         memcpy((char *)ring + LS_RING_DATA + at, bytes, n);
 }
 
-/* What the head of the ring says, which is put right behind the recorder's back: fake_put() needs it. */
+/* What the head of the ring says, which is put right behind the recorder's back: fake_put() needs
+ * it. */
 static void do_head(struct player *p)
 {
         struct ls_ring *ring = ring_of(p);

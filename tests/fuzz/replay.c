@@ -1,4 +1,5 @@
-/* Runs a fuzz target on all files of the directories named, so that the corpus is part of every test run. */
+/* Runs a fuzz target on all files of the directories named, so that the corpus is part of every
+ * test run. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

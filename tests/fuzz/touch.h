@@ -1,5 +1,5 @@
-/* What the fuzz targets share: looks at all of a profile that views would index, and ends the program where an id leads
- * nowhere. */
+/* What the fuzz targets share: looks at all of a profile that views would index, and ends the
+ * program where an id leads nowhere. */
 #ifndef LS_TESTS_FUZZ_TOUCH_H
 #define LS_TESTS_FUZZ_TOUCH_H
 

@@ -1,4 +1,5 @@
-/* Reads a trace as a flat report does, and prints times and sizes: the bench of the format, by hand. */
+/* Reads a trace as a flat report does, and prints times and sizes: the bench of the format, by
+ * hand. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>

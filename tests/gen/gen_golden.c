@@ -1,7 +1,8 @@
-/* Writes the golden traces, which are in tests/golden. `gen_golden FILE`: one synthetic record of every kind, those
- * included that nothing records yet, an event and a record kind that no version knows, and a column of a newer writer.
- * `gen_golden --coded FILE`: what has coded columns, three threads in coroutines on stacks of a tree. `gen_golden --jit
- * FILE`: traces of the JIT compiler. */
+/* Writes the golden traces, which are in tests/golden. `gen_golden FILE`: one synthetic record of
+ * every kind, those included that nothing records yet, an event and a record kind that no version
+ * knows, and a column of a newer writer. `gen_golden --coded FILE`: what has coded columns, three
+ * threads in coroutines on stacks of a tree. `gen_golden --jit FILE`: traces of the JIT
+ * compiler. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -158,8 +159,9 @@ static void add_coded(struct ls_trace_writer *w)
         }
 }
 
-/* Traces without a map, so that what they mean can be told from the page alone: a root, its side trace, one of another
- * VM, and one that has no record; samples at two places of each, and one that stands on nothing. */
+/* Traces without a map, so that what they mean can be told from the page alone: a root, its side
+ * trace, one of another VM, and one that has no record; samples at two places of each, and one that
+ * stands on nothing. */
 static void add_jit(struct ls_trace_writer *w)
 {
         struct ls_source_def file = { .name = str(w, "@app.lua"), .size = 120, .text_hash = 0x1122334455667788ull };

@@ -1,4 +1,5 @@
-/* Makes odd but sound traces, for tests of what writes and shows them: gen_odd KIND FILE. See the table at the end. */
+/* Makes odd but sound traces, for tests of what writes and shows them: gen_odd KIND FILE. See the
+ * table at the end. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,8 +118,8 @@ static void make_names(struct odd *o)
         free(big);
 }
 
-/* One of everything that a sample can have: native frames in mappings, coroutines, zones, VMs, threads, processes, states,
- * compiled ticks without a line, samples in several rows. */
+/* One of everything that a sample can have: native frames in mappings, coroutines, zones, VMs,
+ * threads, processes, states, compiled ticks without a line, samples in several rows. */
 static void make_mixed(struct odd *o)
 {
         static const uint8_t build_id[] = { 0xde, 0xad, 0xbe, 0xef, 0x00, 0x01 };

@@ -1,6 +1,7 @@
-/* Makes a large synthetic trace through the writer's public calls, and prints its true totals as JSON, so that tests
- * and benches can compare. The stacks form a call tree; each thread works on a small changing set of them, as programs
- * do. Samples that are "lost" are not written and are counted as ring-full, in runs, as a full ring loses them. */
+/* Makes a large synthetic trace through the writer's public calls, and prints its true totals as
+ * JSON, so that tests and benches can compare. The stacks form a call tree; each thread works on a
+ * small changing set of them, as programs do. Samples that are "lost" are not written and are
+ * counted as ring-full, in runs, as a full ring loses them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -81,7 +82,8 @@ static int make_functions(struct gen *g)
         return 0;
 }
 
-/* A walk through a call tree: up some frames, down to a new depth around the mean, until there are enough stacks. */
+/* A walk through a call tree: up some frames, down to a new depth around the mean, until there are
+ * enough stacks. */
 static int make_stacks(struct gen *g)
 {
         uint32_t *path = calloc(2 * g->o.depth + 2, sizeof(*path)), depth = 0, parent = 0;

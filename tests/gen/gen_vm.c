@@ -1,5 +1,6 @@
-/* Writes pictures of a process with a VM (vm_image.h), which is this one: gen_vm FILE FILE. In the first a coroutine's C function runs,
- * in the second one that compiled code has called. The VM has all kinds of objects, and the tables that the agent keeps of it. */
+/* Writes pictures of a process with a VM (vm_image.h), which is this one: gen_vm FILE FILE. In the
+ * first a coroutine's C function runs, in the second one that compiled code has called. The VM has
+ * all kinds of objects, and the tables that the agent keeps of it. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* A VM whose memory comes and goes: allocator lj|own|wrapped MS [calm]. lj: LuaJIT's own allocator; own: the host's, over malloc;
- * wrapped: LuaJIT's, and half-way one of the host's around it. Runs Lua that makes large and small things and drops them,
- * calm: only small ones, for MS ms of CPU time; prints "done". For tests/integration/record/memory.py. */
+/* A VM whose memory comes and goes: allocator lj|own|wrapped MS [calm]. lj: LuaJIT's own allocator;
+ * own: the host's, over malloc; wrapped: LuaJIT's, and half-way one of the host's around it. Runs
+ * Lua that makes large and small things and drops them, calm: only small ones, for MS ms of CPU
+ * time; prints "done". For tests/integration/record/memory.py. */
 #include "tests/hosts/host.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
-/* A worker that blocks all signals: blocks MS [COUNT]. COUNT times (default 1) the first thread runs MS ms of CPU time in Lua, and a
- * second one, called "deaf", the same in a VM of its own with all signals blocked. */
+/* A worker that blocks all signals: blocks MS [COUNT]. COUNT times (default 1) the first thread
+ * runs MS ms of CPU time in Lua, and a second one, called "deaf", the same in a VM of its own with
+ * all signals blocked. */
 #include "tests/hosts/host.h"
 
 #include <pthread.h>

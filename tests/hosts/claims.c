@@ -1,6 +1,6 @@
-/* A hostile program: when it is attached to, it answers in the agent's place and names files of its choice: claims FOR_AGENT
- * FOR_MEMORY. Each is a path (of any file, of which it has no more than O_PATH), or memfd, sealed, filled, readonly: memory files
- * of its own. */
+/* A hostile program: when it is attached to, it answers in the agent's place and names files of its
+ * choice: claims FOR_AGENT FOR_MEMORY. Each is a path (of any file, of which it has no more than
+ * O_PATH), or memfd, sealed, filled, readonly: memory files of its own. */
 #include "tests/hosts/host.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* A thread that runs Lua, and one on the same processor and ahead of it that makes and closes VMs: closes SECONDS. Prints how many
- * were closed. */
+/* A thread that runs Lua, and one on the same processor and ahead of it that makes and closes VMs:
+ * closes SECONDS. Prints how many were closed. */
 #include "tests/hosts/host.h"
 
 #include <pthread.h>
@@ -38,7 +38,8 @@ static void *make_and_close(void *arg)
         for (; !atomic_load(&over); closed++) {
                 lua_State *L = luaL_newstate();
 
-                usleep(60);             /* and wakes in the middle of the other's tick now and then */
+                usleep(60);             /* and wakes in the middle of the other's tick now and
+                                         * then */
                 lua_close(L);
         }
         return arg;

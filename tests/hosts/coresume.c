@@ -1,4 +1,5 @@
-/* Resumes coroutines from C (lua_resume), where a Lua program would call coroutine.resume: coresume. */
+/* Resumes coroutines from C (lua_resume), where a Lua program would call coroutine.resume:
+ * coresume. */
 #include "tests/hosts/host.h"
 
 int main(void)

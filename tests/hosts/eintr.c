@@ -1,5 +1,6 @@
-/* Counts the calls that a signal interrupts: eintr ROUNDS. Bursts of Lua work between poll, epoll_wait, nanosleep and
- * a slow read from a pipe that another process feeds. Prints: calls N eintr N (all kinds), then a line for each kind. */
+/* Counts the calls that a signal interrupts: eintr ROUNDS. Bursts of Lua work between poll,
+ * epoll_wait, nanosleep and a slow read from a pipe that another process feeds. Prints: calls N
+ * eintr N (all kinds), then a line for each kind. */
 #include "tests/hosts/host.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* Two threads try at a time to run what is not there, then the first works in Lua: execs TRIES MS. Prints the CPU time of
- * the work in ns. */
+/* Two threads try at a time to run what is not there, then the first works in Lua: execs TRIES MS.
+ * Prints the CPU time of the work in ns. */
 #include "tests/hosts/host.h"
 
 #include <pthread.h>

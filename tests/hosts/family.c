@@ -1,5 +1,6 @@
-/* A host that makes processes in the ways that programs do: family ACTION [ARG...]. Each process that runs Lua burns a known time
- * in a function of its own name, so that a trace tells which were recorded. Used by tests/integration/processes. */
+/* A host that makes processes in the ways that programs do: family ACTION [ARG...]. Each process
+ * that runs Lua burns a known time in a function of its own name, so that a trace tells which were
+ * recorded. Used by tests/integration/processes. */
 #include "tests/hosts/host.h"
 
 #include <fcntl.h>
@@ -26,7 +27,8 @@ static void burn(lua_State *L, const char *name, int ms)
         char text[512], chunk[32];
 
         lua_getglobal(L, name);
-        snprintf(chunk, sizeof(chunk), "=%s", name);    /* functions are told apart by where they are defined */
+        snprintf(chunk, sizeof(chunk), "=%s", name);    /* functions are told apart by where they
+                                                         * are defined */
         snprintf(text, sizeof(text),
                  "local function loop(n) local x = 0 for i = 1, n do x = x + i %% 7 end return x end\n"
                  "function %s(ms) local e = thread_clock() + ms / 1000 repeat loop(20000) until thread_clock() >= e end\n", name);
@@ -98,7 +100,8 @@ static void *fork_in_thread(void *arg)
         return NULL;
 }
 
-/* One thread forks while another makes and closes VMs: the child has only the thread that forked. */
+/* One thread forks while another makes and closes VMs: the child has only the thread that
+ * forked. */
 static void *make_vms(void *stop)
 {
         while (!*(volatile int *)stop)
@@ -223,7 +226,8 @@ static void do_storm(char **argv)
         lua_close(L);
 }
 
-/* Writes nonsense over all that the recorder shares with this process, for a second, while a sibling burns. */
+/* Writes nonsense over all that the recorder shares with this process, for a second, while a
+ * sibling burns. */
 static void scribble(unsigned seed)
 {
         uint64_t end = host_ns(CLOCK_MONOTONIC) + 1000000000u, x = seed * 2654435761u + 1;

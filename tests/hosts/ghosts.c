@@ -1,5 +1,6 @@
-/* Memory that looks like VMs, comes and goes: copies of one, at the same addresses, again and again, while an agent that attaches
- * looks for VMs. Until SIGTERM; prints how many copies there were. */
+/* Memory that looks like VMs, comes and goes: copies of one, at the same addresses, again and
+ * again, while an agent that attaches looks for VMs. Until SIGTERM; prints how many copies there
+ * were. */
 #include "tests/hosts/host.h"
 
 #include <signal.h>
@@ -27,7 +28,8 @@ static void spin(unsigned long long ns)
                 ;
 }
 
-/* The VM's main lua_State and global_State are one object: what points into it points into the copy, there. */
+/* The VM's main lua_State and global_State are one object: what points into it points into the
+ * copy, there. */
 static void copy(char *to, const char *from, size_t size)
 {
         memcpy(to, from, size);

@@ -1,4 +1,5 @@
-/* What the C hosts of the tests share: clocks, and running Lua text or files with errors on stderr. */
+/* What the C hosts of the tests share: clocks, and running Lua text or files with errors on
+ * stderr. */
 #ifndef LS_TESTS_HOST_H
 #define LS_TESTS_HOST_H
 

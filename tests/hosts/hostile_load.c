@@ -1,4 +1,5 @@
-/* Loads the library that its argument names, and waits: a process for luasample stack to look at. */
+/* Loads the library that its argument names, and waits: a process for luasample stack to look
+ * at. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
-/* What a program can offer in place of a LuaJIT: a library that exports what one exports, and whose constructor is the
- * program's own code. In the program that brings it (HOSTILE is set there) it does nothing; elsewhere it tries to write the
- * file that it was built to name, and stays, so that a test can look at the process that it got into. */
+/* What a program can offer in place of a LuaJIT: a library that exports what one exports, and whose
+ * constructor is the program's own code. In the program that brings it (HOSTILE is set there) it
+ * does nothing; elsewhere it tries to write the file that it was built to name, and stays, so that
+ * a test can look at the process that it got into. */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>

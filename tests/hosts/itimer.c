@@ -1,5 +1,5 @@
-/* Has its own ITIMER_PROF and SIGPROF handler, as any C program may: itimer. Prints, eight times: window TICKS
- * CPU_MS, and what its handler and timer are at the end. */
+/* Has its own ITIMER_PROF and SIGPROF handler, as any C program may: itimer. Prints, eight times:
+ * window TICKS CPU_MS, and what its handler and timer are at the end. */
 #include "tests/hosts/host.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* A host that embeds libluajit and creates its VM late: after work in C, deep in a chain of functions.
- * late FILE.lua [ARG...] runs the file; late - runs a loop of its own. */
+/* A host that embeds libluajit and creates its VM late: after work in C, deep in a chain of
+ * functions. late FILE.lua [ARG...] runs the file; late - runs a loop of its own. */
 #include "tests/hosts/host.h"
 
 #include <string.h>

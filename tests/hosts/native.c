@@ -1,5 +1,6 @@
-/* Writes native stacks of known shape to the file that its argument names: for tests/unit/test_record_native_unwind.c. Each
- * scenario is a function scene_NAME that main calls through its table. */
+/* Writes native stacks of known shape to the file that its argument names: for
+ * tests/unit/test_record_native_unwind.c. Each scenario is a function scene_NAME that main calls
+ * through its table. */
 #include "tests/hosts/native_dump.h"
 
 #include "tests/hosts/native_calls.h"

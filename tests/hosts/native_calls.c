@@ -1,5 +1,5 @@
-/* Functions that call each other in ways that a stack walk must get through; compiled several times with other options
- * (the macro CALLS gives the names a prefix). Called by native.c. */
+/* Functions that call each other in ways that a stack walk must get through; compiled several times
+ * with other options (the macro CALLS gives the names a prefix). Called by native.c. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

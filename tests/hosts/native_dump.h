@@ -1,6 +1,6 @@
-/* Native stacks as luasample's agent would send them, written to a file by a program of the tests: registers and a copy
- * of the stack at a signal, and what is mapped. Included by the programs that are sampled and by the test that finds
- * the frames (tests/unit/test_record_native_unwind.c). */
+/* Native stacks as luasample's agent would send them, written to a file by a program of the tests:
+ * registers and a copy of the stack at a signal, and what is mapped. Included by the programs that
+ * are sampled and by the test that finds the frames (tests/unit/test_record_native_unwind.c). */
 #ifndef LS_TESTS_NATIVE_DUMP_H
 #define LS_TESTS_NATIVE_DUMP_H
 
@@ -20,14 +20,16 @@
 #define DUMP_BELOW 128                  /* the red zone of x86-64 */
 
 struct dump_record {
-        uint32_t size;                  /* bytes that follow: of a stack, or the text of /proc/PID/maps */
+        uint32_t size;                  /* bytes that follow: of a stack, or the text of
+                                         * /proc/PID/maps */
         uint32_t is_maps;
         char name[40];                  /* of the scenario */
         uint64_t reg[17];               /* by DWARF number; rip last */
         uint64_t cframes[DUMP_CFRAMES];
         uint32_t n_cframes;
         uint32_t pad;
-        uint8_t below[DUMP_BELOW];      /* bytes below the stack pointer, which the agent does not copy */
+        uint8_t below[DUMP_BELOW];      /* bytes below the stack pointer, which the agent does not
+                                         * copy */
 };
 
 static int dump_fd = -1;

@@ -30,7 +30,8 @@ static void read_cframes(struct dump_record *r)
                 r->cframes[r->n_cframes++] = cframe;
                 if (cframe + 2 * CFRAME_SIZE > dump_stack_end)
                         return;
-                /* A coroutine's first one has none before it; that of Lua code that has resumed it is beside it. */
+                /* A coroutine's first one has none before it; that of Lua code that has resumed it
+                 * is beside it. */
                 cframe = word(cframe + CFRAME_PREVIOUS) & ~UINT64_C(7) ? word(cframe + CFRAME_PREVIOUS) & ~UINT64_C(7)
                                                                     : cframe + CFRAME_SIZE;
                 if (cframe < r->cframes[r->n_cframes - 1] || cframe + CFRAME_SIZE > dump_stack_end)

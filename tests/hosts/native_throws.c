@@ -1,5 +1,5 @@
-/* Writes native stacks of a C++ program in the middle of exceptions (native_throws.cc) to the file that its argument names:
- * for tests/unit/test_record_native_unwind_witness.c. */
+/* Writes native stacks of a C++ program in the middle of exceptions (native_throws.cc) to the file
+ * that its argument names: for tests/unit/test_record_native_unwind_witness.c. */
 #include "tests/hosts/native_dump.h"
 
 #define TICKS 400
@@ -35,7 +35,8 @@ int main(int argc, char **argv)
                 return 129;
         }
         dump_open(argv[1]);
-        throws_often();                         /* what is loaded for the first throw is mapped now */
+        throws_often();                         /* what is loaded for the first throw is mapped
+                                                 * now */
         dump_maps();
         for (unsigned i = 0; i < sizeof(scenes) / sizeof(*scenes); i++) {
                 dump_name = scenes[i].name;

@@ -1,7 +1,8 @@
-/* Calls the functions that an attached agent patches, without a pause: newstate THREADS. Half of the threads make and close VMs,
- * the others ask for one with an allocator that has no memory, which is over in no time: so some thread is always in the
- * first instructions. A VM that runs Lua code is there too. At SIGTERM prints how many VMs were made and closed, and how
- * many were asked for. */
+/* Calls the functions that an attached agent patches, without a pause: newstate THREADS. Half of
+ * the threads make and close VMs, the others ask for one with an allocator that has no memory,
+ * which is over in no time: so some thread is always in the first instructions. A VM that runs Lua
+ * code is there too. At SIGTERM prints how many VMs were made and closed, and how many were asked
+ * for. */
 #include "tests/hosts/host.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* A host that begins its own recorder by luasample.h, twice: own FILE. What it must not notice of that it counts: children,
- * SIGCHLD, descriptors, its signal mask. Says what each call returned. */
+/* A host that begins its own recorder by luasample.h, twice: own FILE. What it must not notice of
+ * that it counts: children, SIGCHLD, descriptors, its signal mask. Says what each call returned. */
 #include <dirent.h>
 #include <errno.h>
 #include <lauxlib.h>

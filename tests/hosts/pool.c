@@ -1,7 +1,8 @@
-/* A pool of threads that shrinks from its end, with a thread of Lua behind it in the list of the process's threads: pool SECONDS.
- * In each round POOL threads begin and one that runs Lua, which uses some CPU time; then the pool ends, its last thread first, and
- * then the one with Lua. An attachment's agent is woken before each of these ends, so that it is likely to look at the threads just
- * then. Prints "begin", then how many threads have ended. */
+/* A pool of threads that shrinks from its end, with a thread of Lua behind it in the list of the
+ * process's threads: pool SECONDS. In each round POOL threads begin and one that runs Lua, which
+ * uses some CPU time; then the pool ends, its last thread first, and then the one with Lua. An
+ * attachment's agent is woken before each of these ends, so that it is likely to look at the
+ * threads just then. Prints "begin", then how many threads have ended. */
 #include "tests/hosts/host.h"
 
 #include <linux/futex.h>
@@ -19,7 +20,8 @@
 
 static const char work[] = "local over = ... while not over() do local x = 0 for i = 1, 5e4 do x = x + i % 7 end end\n";
 
-static sem_t used, go_on;               /* by the thread with Lua, when it has used its CPU time; it waits for the other then */
+static sem_t used, go_on;               /* by the thread with Lua, when it has used its CPU time; it
+                                         * waits for the other then */
 static atomic_uint ended;
 
 static void wait_for(sem_t *sem)

@@ -1,5 +1,6 @@
-/* Does to itself what programs do to processes and signals, with Lua work before and after: process ACTION.
- * Prints "before", what the action says, "after"; ends with status 7. Actions are the rows of the table at the end. */
+/* Does to itself what programs do to processes and signals, with Lua work before and after: process
+ * ACTION. Prints "before", what the action says, "after"; ends with status 7. Actions are the rows
+ * of the table at the end. */
 #include "tests/hosts/host.h"
 
 #include <dirent.h>

@@ -1,5 +1,6 @@
-/* Uses LuaJIT's own profiler through its C API, as programs with their own profiler do: profile_api.
- * Prints, eight times: window SAMPLES CPU_MS; then: calls N data ok|bad dump TEXT len N states LETTERS. */
+/* Uses LuaJIT's own profiler through its C API, as programs with their own profiler do:
+ * profile_api. Prints, eight times: window SAMPLES CPU_MS; then: calls N data ok|bad dump TEXT len
+ * N states LETTERS. */
 #include "tests/hosts/host.h"
 
 #include <luajit.h>

@@ -1,5 +1,6 @@
-/* VMs that use LuaJIT's profiler beside the sampled one: profile_vms. A second VM in the same thread is closed with its
- * profiler running; then VMs of another thread start and stop it, while the first VM compiles all the time. */
+/* VMs that use LuaJIT's profiler beside the sampled one: profile_vms. A second VM in the same
+ * thread is closed with its profiler running; then VMs of another thread start and stop it, while
+ * the first VM compiles all the time. */
 #include "tests/hosts/host.h"
 
 #include <luajit.h>

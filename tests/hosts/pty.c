@@ -1,7 +1,9 @@
-/* Runs a command on a terminal of its own and sends it keys: pty KEY:MILLISECONDS... -- CMD [ARG...].
- * KEY is a letter (sent with Ctrl), "hup" (the terminal goes away), "fg" (continues the stopped job, as a shell's fg
- * does), "ready" (waits until the command has printed "ready", then the time), "none" (only waits). The command's output is copied to stdout. The job is a process group of its own under a
- * session leader that plays the shell. Last line on stderr: exited N, killed N; before it, stopped N for each stop. */
+/* Runs a command on a terminal of its own and sends it keys: pty KEY:MILLISECONDS... -- CMD
+ * [ARG...]. KEY is a letter (sent with Ctrl), "hup" (the terminal goes away), "fg" (continues the
+ * stopped job, as a shell's fg does), "ready" (waits until the command has printed "ready", then
+ * the time), "none" (only waits). The command's output is copied to stdout. The job is a process
+ * group of its own under a session leader that plays the shell. Last line on stderr: exited N,
+ * killed N; before it, stopped N for each stop. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,7 +24,8 @@ static void say(const char *what, int n)
         dprintf(report_fd, "%s %d\n", what, n);
 }
 
-/* The session leader: starts the job in the foreground, waits, continues it when told through SIGUSR1. */
+/* The session leader: starts the job in the foreground, waits, continues it when told through
+ * SIGUSR1. */
 static volatile sig_atomic_t want_fg, want_hup;
 
 static void on_signal(int sig)

@@ -1,5 +1,6 @@
-/* A program whose thread makes a child by a bare system call each moment, which runs another program: rawfork. The first thread runs
- * Lua. It goes on until SIGTERM, and ends with 3 when a child has not ended within 10 s. Says how many there were. */
+/* A program whose thread makes a child by a bare system call each moment, which runs another
+ * program: rawfork. The first thread runs Lua. It goes on until SIGTERM, and ends with 3 when a
+ * child has not ended within 10 s. Says how many there were. */
 #include "tests/hosts/host.h"
 
 #include <errno.h>

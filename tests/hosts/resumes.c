@@ -1,6 +1,7 @@
-/* A thread that runs Lua beside another whose VM is in a coroutine, resumed from C: resumes. The coroutine's lua_State is in a page
- * of its own, which that thread may unmap at any time. Prints how much of the page was read while that thread slept and the other
- * ran: "referenced 0 kB" alone. */
+/* A thread that runs Lua beside another whose VM is in a coroutine, resumed from C: resumes. The
+ * coroutine's lua_State is in a page of its own, which that thread may unmap at any time. Prints
+ * how much of the page was read while that thread slept and the other ran: "referenced 0 kB"
+ * alone. */
 #include "tests/hosts/host.h"
 
 #include <fcntl.h>

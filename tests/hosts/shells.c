@@ -1,5 +1,6 @@
-/* popen and system, and who looks at the environment meanwhile. shells all: each way to use them, with what it returns; shells
- * readers SECONDS: two threads start shells all the time, and two call getenv; prints what these have seen. */
+/* popen and system, and who looks at the environment meanwhile. shells all: each way to use them,
+ * with what it returns; shells readers SECONDS: two threads start shells all the time, and two call
+ * getenv; prints what these have seen. */
 #include "tests/hosts/host.h"
 
 #include <errno.h>
@@ -11,7 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int (*volatile close_file)(FILE *) = fclose;    /* compilers warn of it for streams of popen's */
+static int (*volatile close_file)(FILE *) = fclose;    /* compilers warn of it for streams of
+                                                        * popen's */
 
 static void say_status(const char *what, int status)
 {

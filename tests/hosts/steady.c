@@ -1,6 +1,7 @@
-/* A program that notices what is done to it: steady one|two. It has a VM, handlers of nearly all signals and some blocked, and
- * computes the same again and again, in between it sleeps; what comes out otherwise, or a sleep that ends early without a signal,
- * ends it with 3. SIGUSR1 is counted and said. SIGTERM ends it with 0, SIGHUP has it run a shell in its own place: with "two" a second
+/* A program that notices what is done to it: steady one|two. It has a VM, handlers of nearly all
+ * signals and some blocked, and computes the same again and again, in between it sleeps; what comes
+ * out otherwise, or a sleep that ends early without a signal, ends it with 3. SIGUSR1 is counted
+ * and said. SIGTERM ends it with 0, SIGHUP has it run a shell in its own place: with "two" a second
  * thread does that at once, else the first when it comes to it. */
 #include "tests/hosts/host.h"
 
@@ -110,7 +111,8 @@ int main(int argc, char **argv)
         set_signals(two, &commanded);
         if (two && pthread_create(&thread, NULL, commands, &commanded))
                 return 1;
-        host_run(L, "require('jit').off()", "=steady");         /* it would map code of its own, now or later */
+        host_run(L, "require('jit').off()", "=steady");         /* it would map code of its own, now
+                                                                 * or later */
         host_run(L, HOST_BURN, "=steady");
         printf("begin\n");
         fflush(stdout);

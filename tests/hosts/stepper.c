@@ -1,8 +1,10 @@
-/* Does something at one step of another process that attaches: stepper N ACTION PID COMMAND... runs the command traced, and stops it
- * before the Nth of its system calls from its first PTRACE_SEIZE on, until it says "attached to". There it does the action to process
- * PID: stop (for 0.2 s), exec, exit, signal, debugger (traces and stops its threads for 0.1 s) or kill (the command). Then the
- * command goes on alone. Waits that repeat are no steps, and the same call several times in a row is one, unless it is ptrace.
- * Prints "step N SYSCALL" for this step, or with N = -1 for each, and "steps COUNT" at the end; the status is the command's. */
+/* Does something at one step of another process that attaches: stepper N ACTION PID COMMAND... runs
+ * the command traced, and stops it before the Nth of its system calls from its first PTRACE_SEIZE
+ * on, until it says "attached to". There it does the action to process PID: stop (for 0.2 s), exec,
+ * exit, signal, debugger (traces and stops its threads for 0.1 s) or kill (the command). Then the
+ * command goes on alone. Waits that repeat are no steps, and the same call several times in a row
+ * is one, unless it is ptrace. Prints "step N SYSCALL" for this step, or with N = -1 for each, and
+ * "steps COUNT" at the end; the status is the command's. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>

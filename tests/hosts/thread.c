@@ -1,4 +1,5 @@
-/* A VM made in one thread and run in another: thread. It gets no ticks yet, and record says how much time that was. */
+/* A VM made in one thread and run in another: thread. It gets no ticks yet, and record says how
+ * much time that was. */
 #include "tests/hosts/host.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* Two VMs in one process, in one thread and then in two: twovm. Each VM has its share of the samples. */
+/* Two VMs in one process, in one thread and then in two: twovm. Each VM has its share of the
+ * samples. */
 #include "tests/hosts/host.h"
 
 #include <pthread.h>

@@ -1,5 +1,6 @@
-/* VMs and threads whose shares the host measures itself: vms split|nested|loop|migrate|cfunction. Prints lines KEY NS,
- * CPU time by the thread's clock, for tests/integration/main/threads.py and states.py. */
+/* VMs and threads whose shares the host measures itself: vms split|nested|loop|migrate|cfunction.
+ * Prints lines KEY NS, CPU time by the thread's clock, for tests/integration/main/threads.py and
+ * states.py. */
 #include "tests/hosts/host.h"
 
 #include <pthread.h>
@@ -58,10 +59,12 @@ static void print_thread(const char *prefix, unsigned n, uint64_t ns)
         printf("%s%u-%ld %llu\n", prefix, n, syscall(SYS_gettid), (unsigned long long)ns);
 }
 
-/* What the threads of split need after their work: a tick that falls due there in the kernel may not come before they end. */
+/* What the threads of split need after their work: a tick that falls due there in the kernel may
+ * not come before they end. */
 static _Atomic uint64_t ending_ns;
 
-/* split: threads with 40, 30, 20 and 10 parts of work in a VM each, and one of 20 parts that runs no Lua. */
+/* split: threads with 40, 30, 20 and 10 parts of work in a VM each, and one of 20 parts that runs
+ * no Lua. */
 static void *split_lua(void *arg)
 {
         unsigned parts = (unsigned)(uintptr_t)arg;
@@ -216,7 +219,8 @@ static void migrate(void)
         lua_close(L);
 }
 
-/* cfunction: functions of the host, each busy for 50 ms at a time, one of them around calls back into Lua. */
+/* cfunction: functions of the host, each busy for 50 ms at a time, one of them around calls back
+ * into Lua. */
 static uint64_t busy_ns, around_ns, back_ns;
 
 static int busy(lua_State *L)

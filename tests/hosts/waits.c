@@ -1,5 +1,6 @@
-/* Threads that wait in different ways, each in a function of a VM of its own: waits MS. Prints for each thread: name,
- * number, and the ns between the start of its VM and its end. For tests/integration/wall. */
+/* Threads that wait in different ways, each in a function of a VM of its own: waits MS. Prints for
+ * each thread: name, number, and the ns between the start of its VM and its end. For
+ * tests/integration/wall. */
 #include "tests/hosts/host.h"
 
 #include <errno.h>
@@ -76,7 +77,8 @@ static void *run(void *arg)
         lua_pushlightuserdata(L, (void *)(uintptr_t)&write_end);
         lua_setglobal(L, "share");
         lua_register(L, "wait", waits[i].wait);
-        snprintf(chunk, sizeof(chunk), "=%s", waits[i].name);   /* equal functions of one chunk would be one function */
+        snprintf(chunk, sizeof(chunk), "=%s", waits[i].name);   /* equal functions of one chunk
+                                                                 * would be one function */
         host_run(L, waits[i].text, chunk);
         printf("%s %ld %llu\n", waits[i].name, syscall(SYS_gettid), (unsigned long long)(host_ns(CLOCK_MONOTONIC) - start));
         lua_close(L);

@@ -1,6 +1,7 @@
-/* Threads with a VM each: workers THREADS ROUNDS LOOPS [IDLE]. Beside IDLE threads that sleep all the time, ROUNDS times
- * THREADS threads start together and end; each makes a VM, runs LOOPS pieces of work in it, some in a coroutine, and closes
- * it. Prints for each thread: name, number, CPU time in ns. */
+/* Threads with a VM each: workers THREADS ROUNDS LOOPS [IDLE]. Beside IDLE threads that sleep all
+ * the time, ROUNDS times THREADS threads start together and end; each makes a VM, runs LOOPS pieces
+ * of work in it, some in a coroutine, and closes it. Prints for each thread: name, number, CPU time
+ * in ns. */
 #include "tests/hosts/host.h"
 
 #include <pthread.h>

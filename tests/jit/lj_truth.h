@@ -1,5 +1,6 @@
-/* What the patched LuaJIT (luajit-truth.patch, built by scripts/luajit-trees as the tree "jittruth") tells about its
- * traces: included by the patch and by score.c. Addresses are the program's own. */
+/* What the patched LuaJIT (luajit-truth.patch, built by scripts/luajit-trees as the tree
+ * "jittruth") tells about its traces: included by the patch and by score.c. Addresses are the
+ * program's own. */
 #ifndef LJ_TRUTH_H
 #define LJ_TRUTH_H
 
@@ -12,7 +13,8 @@ struct lj_truth_snapshot {
         uint16_t ref;                   /* less 0x8000 */
         uint16_t mcofs;
         uint16_t nframes;               /* inlined frames that an exit restores */
-        uint16_t nfunctions;            /* that run in them, outermost first; NULL = not a constant of the trace */
+        uint16_t nfunctions;            /* that run in them, outermost first; NULL = not a constant
+                                         * of the trace */
         const void *functions[LJ_TRUTH_MAX_FRAMES];
 };
 
@@ -24,15 +26,17 @@ struct lj_truth_trace {
         const uint8_t *mcode;
         const uint64_t *ir;             /* from REF_BASE on */
         const void *start_proto;
-        /* Of the trace that was assembled last, by reference less 0x8000: bytes [low, high) that its assembly emitted
-         * (NULL = none), and for a copy that the loop optimisation made, the reference that it was made from (0 =
-         * none). */
+        /* Of the trace that was assembled last, by reference less 0x8000: bytes [low, high) that
+         * its assembly emitted (NULL = none), and for a copy that the loop optimisation made, the
+         * reference that it was made from (0 = none). */
         const uint8_t *const *low, *const *high;
         const uint16_t *origin;
-        const uint8_t *tail;            /* end of the last instruction's code: what follows links on */
+        const uint8_t *tail;            /* end of the last instruction's code: what follows links
+                                         * on */
 };
 
-/* 0, or -1 when there is no such trace. The pointers stay right until the next trace is assembled. */
+/* 0, or -1 when there is no such trace. The pointers stay right until the next trace is
+ * assembled. */
 typedef int lj_truth_trace_fn(void *L, uint32_t number, struct lj_truth_trace *ret);
 /* The i-th snapshot of a trace. */
 typedef void lj_truth_snapshot_fn(void *L, uint32_t number, uint32_t i, struct lj_truth_snapshot *ret);

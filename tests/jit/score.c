@@ -1,6 +1,7 @@
-/* A module for the patched LuaJIT (lj_truth.h): watches traces through LuaJIT's events as libsample does, samples
- * where they run, and has score_compare.c compare what formats/jit/map.h makes of each place with what LuaJIT itself
- * logged when it assembled the trace. Loaded by drive.lua, whose output run.py judges. One VM on one thread. */
+/* A module for the patched LuaJIT (lj_truth.h): watches traces through LuaJIT's events as libsample
+ * does, samples where they run, and has score_compare.c compare what formats/jit/map.h makes of
+ * each place with what LuaJIT itself logged when it assembled the trace. Loaded by drive.lua, whose
+ * output run.py judges. One VM on one thread. */
 #include "tests/jit/score.h"
 
 #include <errno.h>
@@ -165,7 +166,8 @@ static int make_blob(struct trace *t, const struct lj_truth_trace *info)
         return 0;
 }
 
-/* What each byte was emitted for, as LuaJIT logged it; what nothing claims belongs to what stands before it. */
+/* What each byte was emitted for, as LuaJIT logged it; what nothing claims belongs to what stands
+ * before it. */
 static int keep_truth(struct trace *t, const struct lj_truth_trace *info)
 {
         uint32_t first = info->mcode_size, last = LS_JIT_REF_HEAD;
@@ -212,8 +214,8 @@ static void on_stop(uint32_t number)
         __atomic_store_n(&ntraces, ntraces + 1, __ATOMIC_RELEASE);
 }
 
-/* trace: what, number; at a start also function, position, and of a side trace its parent and exit (-1 = it is
- * stitched) */
+/* trace: what, number; at a start also function, position, and of a side trace its parent and exit
+ * (-1 = it is stitched) */
 static int on_trace(lua_State *L)
 {
         const char *what = lua_tostring(L, 1);

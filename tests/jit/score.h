@@ -1,4 +1,5 @@
-/* What the scorer's parts share: score.c watches and samples, score_compare.c judges, score_dump.c shows. */
+/* What the scorer's parts share: score.c watches and samples, score_compare.c judges, score_dump.c
+ * shows. */
 #ifndef SCORE_H
 #define SCORE_H
 
@@ -7,7 +8,8 @@
 #include "formats/jit/map.h"
 #include "tests/jit/lj_truth.h"
 
-struct stack {                          /* inlined functions of a snapshot, as LuaJIT restores them */
+struct stack {                          /* inlined functions of a snapshot, as LuaJIT restores
+                                         * them */
         uint16_t n;
         uint16_t ids[LJ_TRUTH_MAX_FRAMES];      /* 0 = not known */
 };
@@ -27,11 +29,12 @@ struct trace {
 };
 
 struct ticks {
-        uint32_t all, running, placed;  /* running: while compiled code ran; placed: where in it is known */
+        uint32_t all, running, placed;  /* running: while compiled code ran; placed: where in it is
+                                         * known */
 };
 
-/* Makes the maps of all traces, compares, and writes one line of figures to f; before it the traces whose number is
- * dump (0 = all). */
+/* Makes the maps of all traces, compares, and writes one line of figures to f; before it the traces
+ * whose number is dump (0 = all). */
 void score_compare(struct trace *traces, uint32_t n, struct ticks ticks, const char *irnames, size_t irnames_len,
                    int dump, FILE *f);
 /* A trace as text: its snapshots, events, IR, and each x86 instruction with both views. */

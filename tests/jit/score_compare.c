@@ -1,4 +1,5 @@
-/* Compares the maps of formats/jit/map.h with what LuaJIT logged. Called by score.c when the program has ended. */
+/* Compares the maps of formats/jit/map.h with what LuaJIT logged. Called by score.c when the
+ * program has ended. */
 #include "tests/jit/score.h"
 
 #include <time.h>
@@ -82,7 +83,8 @@ static void add_rows(const struct trace *t, struct figures *n)
         }
 }
 
-/* Compares the inlined functions at each snapshot whose bytecode was recorded right there with what LuaJIT restores. */
+/* Compares the inlined functions at each snapshot whose bytecode was recorded right there with what
+ * LuaJIT restores. */
 static void check_stacks(const struct trace *t, struct figures *figures)
 {
         struct ls_jit_input in;

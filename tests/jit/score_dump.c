@@ -1,5 +1,6 @@
-/* Shows a trace: what was recorded, its IR, and each x86 instruction with the IR instruction that LuaJIT says it comes
- * from and the one that formats/jit/map.h ascribes it to. Called by score_compare.c. */
+/* Shows a trace: what was recorded, its IR, and each x86 instruction with the IR instruction that
+ * LuaJIT says it comes from and the one that formats/jit/map.h ascribes it to. Called by
+ * score_compare.c. */
 #include "tests/jit/score.h"
 
 #include <capstone/capstone.h>

@@ -1,5 +1,5 @@
-/* C between Lua and Lua: coroutines that C resumes and yields, protected calls nested as deep as they go, and a library with
- * functions for Lua that is loaded and unloaded. */
+/* C between Lua and Lua: coroutines that C resumes and yields, protected calls nested as deep as
+ * they go, and a library with functions for Lua that is loaded and unloaded. */
 #include <dlfcn.h>
 
 #include "tests/stress/stress.h"

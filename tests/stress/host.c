@@ -1,5 +1,5 @@
-/* A program that embeds LuaJIT and does all that a profiler may break: stress MODULE SCRIPT [ARG...] runs stress.lua with
- * parts of its own added. See stress.lua and run.py. */
+/* A program that embeds LuaJIT and does all that a profiler may break: stress MODULE SCRIPT
+ * [ARG...] runs stress.lua with parts of its own added. See stress.lua and run.py. */
 #include "tests/stress/stress.h"
 
 const char *stress_module;

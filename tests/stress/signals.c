@@ -1,5 +1,6 @@
-/* The program's own signals on the thread that is sampled: timers of all kinds, handlers on a stack of their own, jumps out
- * of handlers, a hook that a handler sets, and C stacks that the program switches itself. */
+/* The program's own signals on the thread that is sampled: timers of all kinds, handlers on a stack
+ * of their own, jumps out of handlers, a hook that a handler sets, and C stacks that the program
+ * switches itself. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

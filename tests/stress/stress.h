@@ -1,5 +1,5 @@
-/* What the parts of the stress host share. Each part is a lua_CFunction that takes a number from 1 to 4 and returns one that
- * depends on it alone. */
+/* What the parts of the stress host share. Each part is a lua_CFunction that takes a number from 1
+ * to 4 and returns one that depends on it alone. */
 #ifndef LS_TESTS_STRESS_H
 #define LS_TESTS_STRESS_H
 
@@ -15,7 +15,8 @@ double stress_run_new(const char *text, double a, double b);
 /* threads.c */
 int stress_vms(lua_State *L);
 int stress_threads(lua_State *L);
-double stress_short_s(void);            /* CPU seconds of the threads that stress_threads made, so far */
+double stress_short_s(void);            /* CPU seconds of the threads that stress_threads made, so
+                                         * far */
 int stress_handed(lua_State *L);
 int stress_forks(lua_State *L);
 /* signals.c */

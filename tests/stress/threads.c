@@ -1,5 +1,5 @@
-/* Threads and processes: VMs that are made and closed in several threads at once, threads that begin and end, coroutines of
- * one VM that several threads resume in turn, children. */
+/* Threads and processes: VMs that are made and closed in several threads at once, threads that
+ * begin and end, coroutines of one VM that several threads resume in turn, children. */
 #include <pthread.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -33,7 +33,8 @@ static void *make_vms(void *arg)
         return NULL;
 }
 
-static _Atomic uint64_t short_ns;       /* CPU time of threads that end before their first tick may come */
+static _Atomic uint64_t short_ns;       /* CPU time of threads that end before their first tick may
+                                         * come */
 
 static void *compute(void *arg)
 {

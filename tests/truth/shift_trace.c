@@ -1,6 +1,7 @@
-/* Writes a trace again with each sample's weight moved to the next stack, zone and VM state: shift_trace IN OUT [N].
- * N: to the Nth stack and zone after it; shares that go round in a circle may be as they were with some N.
- * The truth tests must fail on what it writes; else they prove nothing. */
+/* Writes a trace again with each sample's weight moved to the next stack, zone and VM state:
+ * shift_trace IN OUT [N]. N: to the Nth stack and zone after it; shares that go round in a circle
+ * may be as they were with some N. The truth tests must fail on what it writes; else they prove
+ * nothing. */
 #include "formats/profile.h"
 #include "formats/trace/writer.h"
 #include "formats/trace/reader.h"

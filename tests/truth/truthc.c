@@ -1,5 +1,5 @@
-/* C functions that take CPU time, for cfunctions.lua and others: a module that programs load with require. Each returns
- * the nanoseconds of its thread's CPU clock that it took itself. */
+/* C functions that take CPU time, for cfunctions.lua and others: a module that programs load with
+ * require. Each returns the nanoseconds of its thread's CPU clock that it took itself. */
 #include <lauxlib.h>
 #include <lua.h>
 #include <stdint.h>

@@ -1,5 +1,6 @@
-/* A JITTRACE record made by hand, for tests of what is done with traces, not of how they are mapped (tests/jit does that):
- * each of its parts is code of one recorded bytecode, with a snapshot before it, so that the map is exact by its borders. */
+/* A JITTRACE record made by hand, for tests of what is done with traces, not of how they are mapped
+ * (tests/jit does that): each of its parts is code of one recorded bytecode, with a snapshot before
+ * it, so that the map is exact by its borders. */
 #ifndef LS_TESTS_JIT_FIXTURE_H
 #define LS_TESTS_JIT_FIXTURE_H
 
@@ -13,7 +14,8 @@
 
 struct jit_part { uint16_t function, depth; uint32_t line; };
 
-/* The record, to be freed, and its size. head says what the trace is; functions and parts are of the counts given. */
+/* The record, to be freed, and its size. head says what the trace is; functions and parts are of
+ * the counts given. */
 static inline struct ls_rec_jittrace *jit_record(struct ls_rec_jittrace head, const uint32_t *functions, uint32_t nfunctions,
                                                  const struct jit_part *parts, uint32_t n, uint32_t *ret_size)
 {

@@ -1,4 +1,5 @@
-/* VMs of a real LuaJIT that are watched as the agent does it, for the tests of libsample/jit/events.c and handler/jit_locate.c. */
+/* VMs of a real LuaJIT that are watched as the agent does it, for the tests of
+ * libsample/jit/events.c and handler/jit_locate.c. */
 #ifndef LS_TEST_JIT_WATCH_H
 #define LS_TEST_JIT_WATCH_H
 
@@ -92,7 +93,8 @@ static void probe_accepts_this_build(void **state)
         assert_true(ls_jit_facts.nirnames > 6 * 50 && ls_jit_facts.at.stubs);
 }
 
-/* A loop with inlined calls and a builtin, side traces, a stitched trace, recursion, a trace that is given up. */
+/* A loop with inlined calls and a builtin, side traces, a stitched trace, recursion, a trace that
+ * is given up. */
 static const char work[] =
         "local function leaf(a) return (a * 7 + 3) % 1000003 end\n"
         "local function mid(a, i)\n"

@@ -1,4 +1,5 @@
-/* Profiles made in memory for the tests of views and exporters: n functions in one file, random or given stacks. */
+/* Profiles made in memory for the tests of views and exporters: n functions in one file, random or
+ * given stacks. */
 #ifndef LS_TESTS_PROFILE_FIXTURE_H
 #define LS_TESTS_PROFILE_FIXTURE_H
 
@@ -28,8 +29,8 @@ static inline uint32_t fixture_random(struct fixture *f, uint32_t below)
 
 #define ROWS(n, type) calloc((size_t)(n), sizeof(type))
 
-/* Functions 1..n_functions "f1".., each with 2 lines; stacks 1..n_stacks with random callers: recursion of all kinds
- * comes with few functions. */
+/* Functions 1..n_functions "f1".., each with 2 lines; stacks 1..n_stacks with random callers:
+ * recursion of all kinds comes with few functions. */
 static inline void fixture_make(struct fixture *f, uint32_t n_functions, uint32_t n_stacks, uint64_t seed)
 {
         static char names[64][8];
@@ -85,7 +86,8 @@ static inline void fixture_free(struct fixture *f)
         free(f->self);
 }
 
-/* Ticks during which each function was on the stack, by walking every stack: what all else is compared with. */
+/* Ticks during which each function was on the stack, by walking every stack: what all else is
+ * compared with. */
 static inline uint64_t *fixture_totals(const struct fixture *f)
 {
         uint64_t *total = ROWS(f->p.n_functions + 1, uint64_t);

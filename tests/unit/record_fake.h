@@ -1,4 +1,5 @@
-/* Plays the agent for the tests of record/: writes records into a ring as libsample does, and also as it never should. */
+/* Plays the agent for the tests of record/: writes records into a ring as libsample does, and also
+ * as it never should. */
 #ifndef LS_TESTS_RECORD_FAKE_H
 #define LS_TESTS_RECORD_FAKE_H
 

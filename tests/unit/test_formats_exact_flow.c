@@ -1,4 +1,5 @@
-/* The arithmetic of exact counts (formats/exact/flow.c): a loop whose counts are known, and memory that says what cannot be. */
+/* The arithmetic of exact counts (formats/exact/flow.c): a loop whose counts are known, and memory
+ * that says what cannot be. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +74,8 @@ static void set_counters(void)
         uint64_t *counters = (uint64_t *)(memory + LS_EXACT_COUNTERS);
         const uint64_t exits[7] = { 0, 1, 2, 0, 3, 4, 0 };
 
-        counters[1] = 10;               /* entered: 1 and 2 leave in the first half, 7 arrive in the loop */
+        counters[1] = 10;               /* entered: 1 and 2 leave in the first half, 7 arrive in the
+                                         * loop */
         counters[2] = 100;              /* which 3 and 4 leave, of 100 times that it ran */
         memcpy(counters + 3, exits, sizeof exits);
         atomic_store(&head->counters_used, 11);
@@ -137,7 +139,8 @@ static void an_exit_goes_on_in_a_side_trace(void **state)
         side = append(LS_EXACT_TRACE, sizeof *side);
         side->id = 2;
         side->parent = 1;
-        side->exit = 4;                 /* in the loop part, before the second: 20 times more than were counted there */
+        side->exit = 4;                 /* in the loop part, before the second: 20 times more than
+                                         * were counted there */
         side->entries = 10;
         side->link_kind = 6;
         ((uint64_t *)(memory + LS_EXACT_COUNTERS))[10] = 20;

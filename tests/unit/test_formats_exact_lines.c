@@ -43,7 +43,8 @@ static void a_loop(void **state)
         check(&(struct known){ lines, code, counts, 6 }, want, 4);
 }
 
-/* if: seven go on to line 2, three jump to line 3, where all come together. What cannot be reached is no line. */
+/* if: seven go on to line 2, three jump to line 3, where all come together. What cannot be reached
+ * is no line. */
 static void a_branch(void **state)
 {
         static const uint32_t code[] = { INS(FUNCF, 0), INS(ISLT, 0), INS(JMP, TO(2, 4)), INS(MOV, 0), INS(MOV, 0), INS(RET0, 1), INS(RET0, 1) };

@@ -1,4 +1,5 @@
-/* formats/export/calltree.c: totals and trees of random stacks, compared with walks over every stack. */
+/* formats/export/calltree.c: totals and trees of random stacks, compared with walks over every
+ * stack. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,8 +50,8 @@ static void totals(void **state)
         }
 }
 
-/* The labels from the root (or leaf) of a tree to a node must be those of a stack, and the ticks of all stacks with
- * these labels are its self. */
+/* The labels from the root (or leaf) of a tree to a node must be those of a stack, and the ticks of
+ * all stacks with these labels are its self. */
 static uint64_t self_of_path(const struct fixture *f, const uint32_t *path, uint32_t n)
 {
         uint64_t ticks = 0;

@@ -1,4 +1,5 @@
-/* formats/export*.c: what callgrind's and flamegraph.pl's readers make of it, on random stacks with recursion. */
+/* formats/export*.c: what callgrind's and flamegraph.pl's readers make of it, on random stacks with
+ * recursion. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,7 +116,8 @@ static void callgrind(void **state)
                 assert_int_equal(g.totals, all);
                 for (uint32_t i = 1; i < f.p.n_functions; i++) {
                         assert_int_equal(g.self[i], self[i]);
-                        if (g.called[i])        /* else it is only a root: its calls are not charged to a caller */
+                        if (g.called[i])        /* else it is only a root: its calls are not charged
+                                                 * to a caller */
                                 assert_int_equal(g.in[i], want[i]);
                 }
                 free(text);
@@ -124,7 +126,8 @@ static void callgrind(void **state)
         }
 }
 
-/* callgrind_annotate warns about a name that is empty or blank; load(text, "@") gives such a file. */
+/* callgrind_annotate warns about a name that is empty or blank; load(text, "@") gives such a
+ * file. */
 static void callgrind_names(void **state)
 {
         struct fixture f;

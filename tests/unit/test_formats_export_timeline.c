@@ -1,4 +1,5 @@
-/* formats/export/timeline.c, formats/export/spool.c, formats/json.c: what the exporters of samples in time order are made of. */
+/* formats/export/timeline.c, formats/export/spool.c, formats/json.c: what the exporters of samples
+ * in time order are made of. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +55,8 @@ static int keep(void *ctx, const struct ls_timeline_sample *s)
         return 0;
 }
 
-/* A timeline of rows of two threads over three stacks: 1 = f1, 2 = f1 f2, 3 = f2. To be freed with fixture and labels. */
+/* A timeline of rows of two threads over three stacks: 1 = f1, 2 = f1 f2, 3 = f2. To be freed with
+ * fixture and labels. */
 static struct ls_timeline *timeline(struct fixture *f, struct ls_export *in, struct ls_labels **labels, struct rows *rows)
 {
         static struct ls_thread threads[3];
@@ -109,7 +111,8 @@ static void places(void **state)
         assert_int_equal(seen.samples[2].gap_ns, 0);            /* 0.3 ms late */
         assert_int_equal(seen.samples[3].gap_ns, 0);            /* and then early */
         assert_int_equal(seen.samples[4].gap_ns, 148 * MS - 103 * MS);
-        assert_int_equal(seen.samples[5].gap_ns, 0);            /* more ticks than have passed: it ends late */
+        assert_int_equal(seen.samples[5].gap_ns, 0);            /* more ticks than have passed: it
+                                                                 * ends late */
         assert_int_equal(t->ticks, ticks);
         assert_int_equal(t->n_threads, 2);
         assert_int_equal(t->threads[1].ticks, 8);

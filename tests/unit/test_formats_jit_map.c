@@ -1,5 +1,6 @@
-/* formats/jit/map.h on traces made by hand: where code lies, frames of inlined functions, side traces, loops, traces
- * without events; and records that are damaged or made to hurt. tests/jit scores it on real traces. */
+/* formats/jit/map.h on traces made by hand: where code lies, frames of inlined functions, side
+ * traces, loops, traces without events; and records that are damaged or made to hurt. tests/jit
+ * scores it on real traces. */
 #include "formats/jit/map.h"
 
 #include <errno.h>
@@ -94,7 +95,8 @@ static const char *at(const struct ls_jit_map *map, uint32_t offset)
 /* main calls callee, which multiplies; main adds. */
 static const uint8_t root_code[] = {
         0x41, 0xc7, 0x86, 0x38, 0xf1, 0xff, 0xff, 1, 0, 0, 0,   /* 0: mov dword [r14-0xec8], 1 */
-        0x81, 0x7a, 0x2c, 0, 0, 0xf9, 0xff,                     /* 11: cmp dword [rdx+0x2c], 0xfff90000 */
+        0x81, 0x7a, 0x2c, 0, 0, 0xf9, 0xff,                     /* 11: cmp dword [rdx+0x2c],
+                                                                 * 0xfff90000 */
         0x0f, 0x83, 0, 0, 1, 0,                                 /* 18: jae exit */
         0xf2, 0x0f, 0x10, 0x42, 0x28,                           /* 24: movsd xmm0, [rdx+0x28] */
         0xf2, 0x0f, 0x59, 0xc1,                                 /* 29: mulsd xmm0, xmm1 */
@@ -171,7 +173,8 @@ static void vararg_header(void **state)
         ls_jit_map_free(map);
 }
 
-/* A function that is not known counts for its caller; references that were given up belong to what came after. */
+/* A function that is not known counts for its caller; references that were given up belong to what
+ * came after. */
 static void odd_events(void **state)
 {
         static const struct ls_jit_event events[] = {
@@ -228,7 +231,8 @@ static void side_trace(void **state)
         ls_jit_map_free(side);
         side = make_map(&s, NULL);
         assert_int_equal(ls_jit_map_is_approximate(side), LS_JIT_NO_PARENT);
-        assert_string_equal(at(side, 12), "0:0 22:21");         /* the sample's own frame is below */
+        assert_string_equal(at(side, 12), "0:0 22:21");         /* the sample's own frame is
+                                                                 * below */
         assert_string_equal(at(side, 33), "11:14");
         ls_jit_map_free(side);
         s.head.nevents = 0;             /* given up at once */
@@ -266,7 +270,8 @@ static void without_events(void **state)
         ls_jit_map_free(map);
 }
 
-/* 1 SLOAD, 2 MUL, 3 ADD, 4 LOOP, 5 MUL (of 2), 6 ADD (of 3): the copies get the lines of what they are copied from. */
+/* 1 SLOAD, 2 MUL, 3 ADD, 4 LOOP, 5 MUL (of 2), 6 ADD (of 3): the copies get the lines of what they
+ * are copied from. */
 static void loop_copy(void **state)
 {
         static const uint8_t code[] = {
@@ -343,7 +348,8 @@ static void damaged_records(void **state)
         (void)state;
         assert_int_equal(ls_jit_input_parse(blob, len, &in), 0);
         for (cut = 0; cut < len - 7; cut++) {
-                uint8_t *copy = malloc(cut + 1);        /* so that a sanitizer sees what reads behind it */
+                uint8_t *copy = malloc(cut + 1);        /* so that a sanitizer sees what reads
+                                                         * behind it */
 
                 memcpy(copy, blob, cut);
                 assert_int_equal(ls_jit_input_parse(copy, cut, &in), -EINVAL);
@@ -413,7 +419,8 @@ static double seconds(void)
         return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* As large as a record may be, with nothing but guards, in one region, with and without a loop: interpolated. */
+/* As large as a record may be, with nothing but guards, in one region, with and without a loop:
+ * interpolated. */
 static void large_records(void **state)
 {
         struct parts p = root_parts();

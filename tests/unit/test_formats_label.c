@@ -42,7 +42,8 @@ static void visible(void **state)
         assert_int_equal(ls_text_columns("abc\xc3\xa9"), 4);
 }
 
-/* Every string of up to 3 bytes out of the interesting ones becomes valid UTF-8 without control characters. */
+/* Every string of up to 3 bytes out of the interesting ones becomes valid UTF-8 without control
+ * characters. */
 static void visible_is_safe(void **state)
 {
         static const unsigned char bytes[] = { 'a', 0x1b, 0x7f, 0x80, 0xbf, 0xc2, 0xe2, 0xed, 0xf0, 0xf4, 0xff, 0 };

@@ -3,8 +3,9 @@
 #include "formats/trace/reader.h"
 #include "formats/trace/dump.h"
 
-/* Chunks of all sizes around those that are coded, with what the models expect and what they do not: steps of one
- * interval in each thread and others, stacks new and old, a coroutine for each stack and exceptions. */
+/* Chunks of all sizes around those that are coded, with what the models expect and what they do
+ * not: steps of one interval in each thread and others, stacks new and old, a coroutine for each
+ * stack and exceptions. */
 #define CODED_NODES 40000u
 #define CODED_ROWS 60000u
 
@@ -103,7 +104,8 @@ static void coded_columns_come_back(void **state)
         for (unsigned i = 0; i < CODED_ROWS; i++) {
                 struct ls_sample_row row = coded_row(i);
 
-                if (i < CODED_NODES)            /* each has a location of its own, so no two are the same */
+                if (i < CODED_NODES)            /* each has a location of its own, so no two are the
+                                                 * same */
                         assert_int_equal(ls_trace_stack(w, coded_parent(i + 1), i + 1), i + 1);
                 ls_trace_sample(w, &row);
                 if (++at >= per) {

@@ -1,4 +1,5 @@
-/* A disk that fills while a trace is written: what is in the file is a valid trace, and later chunks are tried. */
+/* A disk that fills while a trace is written: what is in the file is a valid trace, and later
+ * chunks are tried. */
 #include <signal.h>
 #include <sys/resource.h>
 

@@ -1,4 +1,5 @@
-/* formats/trace/jit.c: what a file says of traces is checked, and what is lost costs no more than itself. */
+/* formats/trace/jit.c: what a file says of traces is checked, and what is lost costs no more than
+ * itself. */
 #include "formats/trace/writer_parts.h"
 #include "tests/unit/trace_fixture.h"
 #include "tests/unit/jit_fixture.h"
@@ -102,8 +103,10 @@ static void frames_of_the_map_replace_the_one_below(void **state)
         put_sample(&m, below, m.trace, 1);
         put_sample(&m, below, m.trace, JIT_PART_BYTES + 1);
         put_sample(&m, below, m.trace, 0);
-        put_sample(&m, root, m.trace, JIT_PART_BYTES + 1);      /* it has returned to what called b */
-        put_sample(&m, 0, m.trace, 1);                          /* nothing below it that could be named */
+        put_sample(&m, root, m.trace, JIT_PART_BYTES + 1);      /* it has returned to what called
+                                                                 * b */
+        put_sample(&m, 0, m.trace, 1);                          /* nothing below it that could be
+                                                                 * named */
         ls_trace_sample(m.w, &(struct ls_sample_row){ .event = LS_EVENT_CPU, .stack = below, .weight = 1, .time_ns = START });
         p = finish(&m);
         assert_string_equal(text, "5 b:21;a:12\n5 b:21;a:12;b:25\n5 b:21;a:0\n5 a:12;b:25\n5 :1\n0 b:21;a:11\n");
@@ -147,11 +150,13 @@ static void many_places(void **state)
         p = finish(&m);
         assert_int_equal(p->jit_ticks, 16000);
         assert_int_equal(p->jit_unknown_ticks, 0);
-        assert_true(p->n_stacks < 4100);        /* what is meant is few: of a in one line, with b above it or not */
+        assert_true(p->n_stacks < 4100);        /* what is meant is few: of a in one line, with b
+                                                 * above it or not */
         ls_profile_close(p);
 }
 
-/* Rows that no writer of ours makes: ids out of bounds, parents in a circle, a map that is none, one for all. */
+/* Rows that no writer of ours makes: ids out of bounds, parents in a circle, a map that is none,
+ * one for all. */
 static void hostile_rows(void **state)
 {
         struct making m = begin();

@@ -1,4 +1,5 @@
-/* A damaged trace loses the ticks of its damaged chunks and nothing else; a cut or growing one is read up to its end. */
+/* A damaged trace loses the ticks of its damaged chunks and nothing else; a cut or growing one is
+ * read up to its end. */
 #include "tests/unit/trace_fixture.h"
 #include "formats/trace/reader.h"
 
@@ -23,8 +24,8 @@ static unsigned find_chunks(const struct file *f, struct place *c)
         return n;
 }
 
-/* Opens the file with [at, at + 1) flipped. Every chunk but the damaged one is exact; no name is wrong. Returns the
- * ticks that are there; *ret_lost those whose stack is lost. */
+/* Opens the file with [at, at + 1) flipped. Every chunk but the damaged one is exact; no name is
+ * wrong. Returns the ticks that are there; *ret_lost those whose stack is lost. */
 static uint64_t read_flipped(const struct file *f, uint64_t at, uint8_t mask, uint64_t *ret_lost, int *ret_damages)
 {
         struct ls_profile *p;
@@ -42,7 +43,8 @@ static uint64_t read_flipped(const struct file *f, uint64_t at, uint8_t mask, ui
         return s.ticks;
 }
 
-/* per samples in each of chunks chunks; every chunk flipped in its header, its list and its payload. */
+/* per samples in each of chunks chunks; every chunk flipped in its header, its list and its
+ * payload. */
 static void flip_all(unsigned chunks, unsigned per)
 {
         static struct place c[MAX_CHUNKS];
@@ -82,7 +84,8 @@ static void flipped_chunk_of_many(void **state)
         flip_all(90, 7);
 }
 
-/* So many stacks that no checkpoint repeats them: a chunk that defines some costs their names, and no tick. */
+/* So many stacks that no checkpoint repeats them: a chunk that defines some costs their names, and
+ * no tick. */
 static void many_stacks_are_said_once(void **state)
 {
         static struct place c[MAX_CHUNKS];
@@ -248,7 +251,8 @@ static void removed_and_inserted_bytes(void **state)
                 store_temp(g.data, c[i].offset + rest);
                 p = open_temp();
                 assert_int_equal(see(p).ticks, ticks_of(0, 30) - (samples ? p->damages[0].ticks : 0));
-                assert_int_equal(p->n_damages, i + 1 < n);      /* nothing shows that the index is missing */
+                assert_int_equal(p->n_damages, i + 1 < n);      /* nothing shows that the index is
+                                                                 * missing */
                 assert_true(!samples || p->damages[0].ticks >= ticks_of(0, 10) - 1);
                 ls_profile_close(p);
 

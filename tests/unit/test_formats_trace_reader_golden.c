@@ -1,5 +1,6 @@
-/* The golden traces, which no change of the format may break: their text is compared with the file beside each. Arguments:
- * the directory of the golden traces. LS_UPDATE=1 rewrites the text, for review. */
+/* The golden traces, which no change of the format may break: their text is compared with the file
+ * beside each. Arguments: the directory of the golden traces. LS_UPDATE=1 rewrites the text, for
+ * review. */
 #include "tests/unit/trace_fixture.h"
 #include "formats/trace/reader.h"
 #include "formats/trace/dump.h"

@@ -1,4 +1,5 @@
-/* Files that lie: checksums are right, what they cover is not. Each is refused or skipped with a reason. */
+/* Files that lie: checksums are right, what they cover is not. Each is refused or skipped with a
+ * reason. */
 #include "tests/unit/memory_used.h"
 #include "tests/unit/trace_fixture.h"
 #include "formats/trace/reader.h"
@@ -264,7 +265,8 @@ static void unknown_stacks(void **state)
 
         (void)state;
         begin(1);
-        ls_record_begin(&body, 1, 3);           /* 2 says that its parent is 3, and 3 that it is 3 */
+        ls_record_begin(&body, 1, 3);           /* 2 says that its parent is 3, and 3 that it is
+                                                 * 3 */
         column(LS_C_STACK_PARENT, LS_ENC_VARINT, "\0\3\3", 3);
         record(LS_REC_STACK);
         chunk(LS_CHUNK_DEFINITIONS);

@@ -1,4 +1,5 @@
-/* What the trace writer is given, the reader gives back: every kind of definition, every column of a sample. */
+/* What the trace writer is given, the reader gives back: every kind of definition, every column of
+ * a sample. */
 #include "tests/unit/trace_fixture.h"
 #include "formats/trace/reader.h"
 #include "formats/trace/dump.h"
@@ -261,7 +262,8 @@ static void flush_keeps_its_times(void **state)
         close(fd);
 }
 
-/* Columns that vary in every way, so that each encoding is used: what comes back is what went in. */
+/* Columns that vary in every way, so that each encoding is used: what comes back is what went
+ * in. */
 static uint32_t mixed(unsigned column, unsigned i)
 {
         static const uint32_t range[] = { 14, 5, 3, 4, 3, 70000, LS_NVMSTATES, 32, 9 };

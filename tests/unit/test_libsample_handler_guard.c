@@ -1,4 +1,5 @@
-/* Guarded reads: pages are asked for once in a tick, and where the heap is watched once until something is unmapped. */
+/* Guarded reads: pages are asked for once in a tick, and where the heap is watched once until
+ * something is unmapped. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

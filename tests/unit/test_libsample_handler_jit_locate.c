@@ -1,4 +1,5 @@
-/* Places in compiled code of a real LuaJIT: of calls out of it, of each byte of it, of ticks. Linked with libluajit. */
+/* Places in compiled code of a real LuaJIT: of calls out of it, of each byte of it, of ticks.
+ * Linked with libluajit. */
 #include <signal.h>
 #include <sys/time.h>
 #include <ucontext.h>

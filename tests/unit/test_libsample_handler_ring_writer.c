@@ -1,5 +1,5 @@
-/* The ring: a writer that a timer signal interrupts in the middle of its own writes, against a reader thread that
- * checks every record; exact losses; records that nobody finishes. */
+/* The ring: a writer that a timer signal interrupts in the middle of its own writes, against a
+ * reader thread that checks every record; exact losses; records that nobody finishes. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,7 +22,8 @@ static struct ls_ring *ring;
 /* For the reader thread: cmocka's asserts jump back into the main thread's stack. */
 #define check(condition) do { if (!(condition)) { print_error("%s:%d: %s\n", __FILE__, __LINE__, #condition); abort(); } } while (0)
 
-struct body { uint64_t seq; uint32_t source, words; };  /* source 0: thread, 1: handler; words of fill follow */
+struct body { uint64_t seq; uint32_t source, words; };  /* source 0: thread, 1: handler; words of
+                                                         * fill follow */
 
 static void new_ring(uint32_t size)
 {
@@ -52,7 +53,8 @@ static int put(uint64_t seq, uint32_t source, uint32_t words, unsigned flags)
         return 0;
 }
 
-/* Takes the next record as the recorder does. Returns its body, NULL when there is none or it is not finished. */
+/* Takes the next record as the recorder does. Returns its body, NULL when there is none or it is
+ * not finished. */
 static const struct body *next(uint64_t *tail)
 {
         for (;;) {
@@ -128,7 +130,8 @@ static void interrupted_writer(void **state)
         new_ring(1 << 16);
         sigemptyset(&set);
         sigaddset(&set, SIGALRM);
-        pthread_sigmask(SIG_BLOCK, &set, NULL);         /* the reader inherits it: ticks come to the writer */
+        pthread_sigmask(SIG_BLOCK, &set, NULL);         /* the reader inherits it: ticks come to the
+                                                         * writer */
         pthread_create(&thread, NULL, reader, &seen);
         pthread_sigmask(SIG_UNBLOCK, &set, NULL);
         sigaction(SIGALRM, &sa, NULL);

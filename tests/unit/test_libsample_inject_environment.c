@@ -1,4 +1,5 @@
-/* libsample/inject/environment.c: the agent's entries go in and come out, nothing else of an environment changes. */
+/* libsample/inject/environment.c: the agent's entries go in and come out, nothing else of an
+ * environment changes. */
 #include "libsample/inject/environment.h"
 
 #include <errno.h>
@@ -15,7 +16,8 @@
 #define MEMORY "12:3:456"
 #define MAX_ENTRIES 16
 
-/* Puts the agent into env, checks what the loader would see, takes it out again and compares with env. */
+/* Puts the agent into env, checks what the loader would see, takes it out again and compares with
+ * env. */
 static void round_trip(char *const *env, const char *preload_with_agent)
 {
         static char texts[MAX_ENTRIES][256];

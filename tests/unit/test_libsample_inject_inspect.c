@@ -1,4 +1,5 @@
-/* libsample/inject/inspect.c: what real and hand-made files are, and that no damaged file does harm. */
+/* libsample/inject/inspect.c: what real and hand-made files are, and that no damaged file does
+ * harm. */
 #include "libsample/inject/inspect.h"
 
 #include <elf.h>
@@ -229,7 +230,8 @@ static void test_setuid(void **state)
         const char *path = write_file("elf", &f, sizeof f, 04755);
 
         (void)state;
-        assert_int_equal(inspect(path, 0).kind, LS_IMAGE_OK);   /* of the same user: nothing changes */
+        assert_int_equal(inspect(path, 0).kind, LS_IMAGE_OK);   /* of the same user: nothing
+                                                                 * changes */
         if (getuid() != 0)
                 skip();
         assert_int_equal(chown(path, 65534, 65534), 0);
@@ -253,7 +255,8 @@ static void test_scripts(void **state)
                 { "#!/usr/bin/env -S LUA_PATH=x -i lj\n", 1 },
                 { "#!/usr/bin/env -S -u HOME lj\n", 1 },
                 { "#!/usr/bin/env -i\n", 0 },
-                { "#!/usr/bin/env lj -joff\n", 0 },             /* one argument with a space in it */
+                { "#!/usr/bin/env lj -joff\n", 0 },             /* one argument with a space in
+                                                                 * it */
                 { "#!/usr/bin/env nosuchprogram\n", 0 },
         };
 

@@ -1,4 +1,5 @@
-/* libsample/inject/objects.c: symbols, build ids and owners of addresses as the loader and the linker have them. */
+/* libsample/inject/objects.c: symbols, build ids and owners of addresses as the loader and the
+ * linker have them. */
 #include "libsample/inject/objects.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* libsample/inject/decode.c and patch.c: instructions are measured right, patched functions still work, from several
- * threads too, and what cannot be moved safely is refused. */
+/* libsample/inject/decode.c and patch.c: instructions are measured right, patched functions still
+ * work, from several threads too, and what cannot be moved safely is refused. */
 #include "libsample/inject/patch.h"
 
 #include <pthread.h>
@@ -105,8 +105,9 @@ static void test_any_bytes(void **state)
         }
 }
 
-/* Counter is what add_counter reads. Its first instruction is as long as the jump that replaces it, whatever the
- * compiler's options are: no thread can stand within those bytes. Where one could, ls_patch_hold is needed. */
+/* Counter is what add_counter reads. Its first instruction is as long as the jump that replaces it,
+ * whatever the compiler's options are: no thread can stand within those bytes. Where one could,
+ * ls_patch_hold is needed. */
 int counter = 7;
 int add_counter(int a, int b);
 __asm__(".text\n"

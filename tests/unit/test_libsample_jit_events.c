@@ -1,5 +1,6 @@
-/* The watch of the JIT compiler against a real LuaJIT: what the probe finds, definitions of traces against jit.util and
- * against the events that the program itself hears, the program's own jit.attach beside ours. Linked with libluajit. */
+/* The watch of the JIT compiler against a real LuaJIT: what the probe finds, definitions of traces
+ * against jit.util and against the events that the program itself hears, the program's own
+ * jit.attach beside ours. Linked with libluajit. */
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -75,7 +76,8 @@ static void compare_with_util(lua_State *L, const struct definition *d)
         assert_true(lua_istable(L, 1));
         assert_int_equal(field(L, "nins") + 1, d->rec->nir);
         assert_int_equal(field(L, "nexit"), d->rec->nsnapshots);
-        if (d->rec->link_kind != STITCH)        /* gets its link when the trace behind the call is made */
+        if (d->rec->link_kind != STITCH)        /* gets its link when the trace behind the call is
+                                                 * made */
                 assert_int_equal(field(L, "link"), d->rec->link);
         util(L, "tracemc", tr, 0);
         assert_int_equal((uint64_t)lua_tonumber(L, 2), d->rec->mcode);
@@ -97,7 +99,8 @@ static void compare_with_util(lua_State *L, const struct definition *d)
         lua_settop(L, 0);
 }
 
-/* What the program heard of a trace, as text: the events must be some of these, in order, and the last be the last. */
+/* What the program heard of a trace, as text: the events must be some of these, in order, and the
+ * last be the last. */
 static void compare_with_heard(lua_State *L, const struct definition *d)
 {
         const char *heard, *at, *end;
@@ -197,7 +200,8 @@ static void without_map_only_the_start_is_told(void **state)
         empty_ring();
 }
 
-/* A ring without room: the maps are counted, nothing is broken, and the traces that were not told have no id. */
+/* A ring without room: the maps are counted, nothing is broken, and the traces that were not told
+ * have no id. */
 static void a_full_ring_is_counted(void **state)
 {
         struct ls_vm *vm = new_vm(LS_JIT_LEAF_MAP);
@@ -296,8 +300,8 @@ static void errors_of_a_handler_pass(void **state)
         empty_ring();
 }
 
-/* LuaJIT runs finalizers while it closes a VM: these may compile, attach and flush. In between another VM takes the
- * place of the watch. */
+/* LuaJIT runs finalizers while it closes a VM: these may compile, attach and flush. In between
+ * another VM takes the place of the watch. */
 static struct ls_vm *taken;
 
 static int take_place(lua_State *L)

@@ -1,5 +1,5 @@
-/* libsample/libc/real.c: the functions behind the interposed ones are those that dlsym finds, and one that comes later is found when
- * it is called. */
+/* libsample/libc/real.c: the functions behind the interposed ones are those that dlsym finds, and
+ * one that comes later is found when it is called. */
 #include "libsample/libc/real.h"
 
 #include <dlfcn.h>

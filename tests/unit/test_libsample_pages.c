@@ -1,4 +1,5 @@
-/* libsample/pages.h: arrays keep what they hold when they grow, and lie far from what the kernel places for the program. */
+/* libsample/pages.h: arrays keep what they hold when they grow, and lie far from what the kernel
+ * places for the program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

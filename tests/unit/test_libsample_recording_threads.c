@@ -1,5 +1,5 @@
-/* libsample/recording/threads.c: rings, ticks and exec, step by step as docs/handshakes.md has them. The
- * recorder is played by this file. */
+/* libsample/recording/threads.c: rings, ticks and exec, step by step as docs/handshakes.md has
+ * them. The recorder is played by this file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -149,7 +149,8 @@ static void a_thread_that_ends_gives_its_ring_back(void **state)
         assert_int_equal(ring_at(0)->armed, 0);
         assert_int_equal(ring_at(0)->closing, 1);
         assert_int_equal(ring_at(0)->thread, 0);
-        assert_int_equal(ls_agent.shm->request, request + 2);   /* for its ticks, and for its ring */
+        assert_int_equal(ls_agent.shm->request, request + 2);   /* for its ticks, and for its
+                                                                 * ring */
         ls_thread_free(t);
 }
 

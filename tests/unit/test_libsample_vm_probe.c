@@ -1,5 +1,5 @@
-/* What the agent reads raw of a real LuaJIT: the probe, walks against lua_getstack, hashes of functions before and
- * after they are compiled, names. Linked with libluajit. */
+/* What the agent reads raw of a real LuaJIT: the probe, walks against lua_getstack, hashes of
+ * functions before and after they are compiled, names. Linked with libluajit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -129,7 +129,8 @@ static void hash_is_the_definition(void **state)
 
         (void)state;
         lua_register(L, "hash", hash_of);
-        /* Compiled or not, all kinds of loops; iterators that lose their specialisation; recursion. */
+        /* Compiled or not, all kinds of loops; iterators that lose their specialisation;
+         * recursion. */
         run(L, "local function work(n) local s = 0 for i = 1, n do s = s + i end local i = 0 while i < n do i = i + 1 end\n"
                "  repeat i = i - 1 until i <= 0 for k, v in pairs({1, 2, 3}) do s = s + v end\n"
                "  for k, v in next, {1} do s = s + 1 end for c in string.gmatch('abc', '.') do s = s + 1 end return s end\n"
@@ -183,7 +184,8 @@ static void names_are_found(void **state)
         lua_close(L);
 }
 
-/* The search goes on where it stopped while the program changes and frees the tables that it stopped in. */
+/* The search goes on where it stopped while the program changes and frees the tables that it
+ * stopped in. */
 static void a_search_survives_changes(void **state)
 {
         lua_State *L = new_vm();
@@ -199,7 +201,8 @@ static void a_search_survives_changes(void **state)
         lua_close(L);
 }
 
-/* The keys of entries that were set to nil may be strings that are gone; long ones leave unmapped memory behind. */
+/* The keys of entries that were set to nil may be strings that are gone; long ones leave unmapped
+ * memory behind. */
 static void dead_keys_are_not_read(void **state)
 {
         lua_State *L = new_vm();

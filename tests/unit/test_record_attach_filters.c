@@ -1,4 +1,5 @@
-/* record/attach/filters.c: what a seccomp filter says to a system call of which not all is known. */
+/* record/attach/filters.c: what a seccomp filter says to a system call of which not all is
+ * known. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
-/* record/attach/hold.c and libsample/inject/patch.c together: a child patches functions that its threads run all the time, mostly
- * in the bytes that are replaced, while this process holds them as the recorder does. Without that the child dies at once. */
+/* record/attach/hold.c and libsample/inject/patch.c together: a child patches functions that its
+ * threads run all the time, mostly in the bytes that are replaced, while this process holds them as
+ * the recorder does. Without that the child dies at once. */
 #include "record/attach/hold.h"
 
 #include <linux/futex.h>
@@ -26,8 +27,8 @@
 #define REFUSED  77
 #define ROOM     (1u << 20)
 
-/* Each returns 7. A thread that loses its processor stands most often behind one of the pauses, of which the first is within the five
- * bytes that are replaced. */
+/* Each returns 7. A thread that loses its processor stands most often behind one of the pauses, of
+ * which the first is within the five bytes that are replaced. */
 static const struct { const char *name, *code; size_t size; } functions[] = {
         { "closed", "\xf3\x90\x90\x90\x90" "\xf3\x90\xf3\x90\xf3\x90\xf3\x90" "\xb8\x07\x00\x00\x00\xc3", 19 },
         { "first instruction of one byte",
@@ -167,7 +168,8 @@ static void test_held(void **state)
         }
 }
 
-/* That the threads are where it matters: behind the first pause is the middle of the jump's distance then, no instruction. */
+/* That the threads are where it matters: behind the first pause is the middle of the jump's
+ * distance then, no instruction. */
 static void test_not_held(void **state)
 {
         (void)state;

@@ -1,5 +1,5 @@
-/* What is known of the C library of a process that is attached to, and written into its threads' data. The process is this one.
- * The argument is a library that says to be another version. */
+/* What is known of the C library of a process that is attached to, and written into its threads'
+ * data. The process is this one. The argument is a library that says to be another version. */
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <setjmp.h>

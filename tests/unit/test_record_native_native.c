@@ -1,5 +1,6 @@
-/* Native stacks as the agent sends them, into a trace: copies that build on each other, records that lie, libraries
- * that come and go. The stacks are this program's own; the argument is a shared library to load. */
+/* Native stacks as the agent sends them, into a trace: copies that build on each other, records
+ * that lie, libraries that come and go. The stacks are this program's own; the argument is a shared
+ * library to load. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
-/* Native stacks of programs whose calls are known: host_native, and LuaJITs that load tests/hosts/native_module.c.
- * Arguments: host_native, the module, tests/lua/native.lua. With --table prints what was found, with --time what it
- * took. */
+/* Native stacks of programs whose calls are known: host_native, and LuaJITs that load
+ * tests/hosts/native_module.c. Arguments: host_native, the module, tests/lua/native.lua. With
+ * --table prints what was found, with --time what it took. */
 #include "tests/unit/unwind_fixture.h"
 #include "record/worker/cfi_eval.h"
 

@@ -1,6 +1,7 @@
-/* A stack walk at every instruction: LuaJIT runs step by step, and from each to the next the stack may change by one
- * frame that comes or goes, or that another one takes the place of (a jump to another function). Arguments:
- * tests/hosts/native_module.c as a module, tests/lua/native_steps.lua. */
+/* A stack walk at every instruction: LuaJIT runs step by step, and from each to the next the stack
+ * may change by one frame that comes or goes, or that another one takes the place of (a jump to
+ * another function). Arguments: tests/hosts/native_module.c as a module,
+ * tests/lua/native_steps.lua. */
 #include "tests/unit/unwind_fixture.h"
 
 #include <fcntl.h>
@@ -87,7 +88,8 @@ static void read_sample(struct stepper *s, struct sample *sample, uint8_t *stack
         }
 }
 
-/* Frames of a chain that are not at the root of the other one, to the depth where they are the same. */
+/* Frames of a chain that are not at the root of the other one, to the depth where they are the
+ * same. */
 static void differing(const char *a, const char *b, unsigned *ret_a, unsigned *ret_b)
 {
         size_t i = strlen(a), j = strlen(b), same_i = i, same_j = j;

@@ -1,8 +1,9 @@
-/* libunwind as the witness: it unwinds the same copied stacks of programs without LuaJIT as our unwinder, and every frame
- * must be the same. It sees what ours sees, registers, the copied bytes and the files
- * that are mapped, and the red zone, where tables of gcc point behind the last pop. A second time ours
- * gets one register shifted, and must be contradicted. Arguments: programs that write stacks (tests/hosts/native.c,
- * native_throws.c); with -v before them each difference is printed. */
+/* libunwind as the witness: it unwinds the same copied stacks of programs without LuaJIT as our
+ * unwinder, and every frame must be the same. It sees what ours sees, registers, the copied bytes
+ * and the files that are mapped, and the red zone, where tables of gcc point behind the last pop. A
+ * second time ours gets one register shifted, and must be contradicted. Arguments: programs that
+ * write stacks (tests/hosts/native.c, native_throws.c); with -v before them each difference is
+ * printed. */
 #include "tests/unit/unwind_fixture.h"
 
 #include <elf.h>
@@ -95,7 +96,8 @@ static int read_word(unw_addr_space_t as, unw_word_t addr, unw_word_t *ret, int 
         (void)as;
         if (addr >= low && addr + 8 <= low + s->head.size)
                 p = s->stack + (addr - low);
-        else if (addr >= low - DUMP_BELOW && addr + 8 <= low)   /* of a register that was just restored */
+        else if (addr >= low - DUMP_BELOW && addr + 8 <= low)   /* of a register that was just
+                                                                 * restored */
                 p = s->head.below + (addr - (low - DUMP_BELOW));
         if (is_write || !p)
                 return -UNW_EINVAL;
@@ -209,8 +211,9 @@ static void tell(struct space *space, const struct sample *s, const struct ls_na
                               i < n_theirs ? name_of(space, theirs[i].ip - (i > 0)) : "");
 }
 
-/* Where ours stops early, at the end of the copied bytes or for a register that the agent does not send (rcx where
- * _Unwind_Resume leaves), libunwind goes on, or guesses: frames up to there are compared, and such samples counted. */
+/* Where ours stops early, at the end of the copied bytes or for a register that the agent does not
+ * send (rcx where _Unwind_Resume leaves), libunwind goes on, or guesses: frames up to there are
+ * compared, and such samples counted. */
 static void compare(void *ctx, struct space *space, const struct sample *s)
 {
         static struct ls_native_frame ours[FRAMES];
@@ -225,7 +228,8 @@ static void compare(void *ctx, struct space *space, const struct sample *s)
                 in.reg[t->reg] += 8;
         n = ls_unwind(space->unwinder, &in, ours, FRAMES, &end);
         while (same < n && same < n_theirs && ours[same].ip == theirs[same].ip &&
-               (ours[same].sp == theirs[same].sp || !same))     /* the first one's is what both were given */
+               (ours[same].sp == theirs[same].sp || !same))     /* the first one's is what both were
+                                                                 * given */
                 same++;
         t->samples++;
         t->frames += (unsigned)same;

@@ -1,5 +1,6 @@
-/* record/tick/ticker.c with many threads: a child process plays the agent on the shared memory, its threads come and go, and each
- * gets its ticks; also one that sleeps five times as often as it is ticked, so that its event is off in a virtual machine. */
+/* record/tick/ticker.c with many threads: a child process plays the agent on the shared memory, its
+ * threads come and go, and each gets its ticks; also one that sleeps five times as often as it is
+ * ticked, so that its event is off in a virtual machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,7 +79,8 @@ static void *work(void *arg)
         before = atomic_load(&my_ring->ticks_handled);
         atomic_store(&my_ring->armed, 1);
         request();
-        while (cpu_ns() < LIFE_NS)      /* a look at the clock is the kernel's time, which perf does not tick */
+        while (cpu_ns() < LIFE_NS)      /* a look at the clock is the kernel's time, which perf does
+                                         * not tick */
                 for (volatile unsigned i = 0; i < 20000; i++)
                         ;
         atomic_store(&my_ring->armed, 0);
@@ -133,7 +135,8 @@ static void play_sleeper(void)
         usleep(1000);
         ticks = atomic_load(&my_ring->ticks_handled);
         fprintf(stderr, "%u ticks in %u ms of a thread that sleeps\n", ticks, due);
-        /* On a busy machine the thread waits for a processor at many looks: a tick is sent then, too. */
+        /* On a busy machine the thread waits for a processor at many looks: a tick is sent then,
+         * too. */
         _exit(ticks < due / 2 || ticks > due * 4 ? 1 : 0);
 }
 

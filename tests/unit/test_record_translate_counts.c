@@ -1,4 +1,5 @@
-/* record/translate/counts.c: values of counters on their way into the trace, and a program that lies about them. */
+/* record/translate/counts.c: values of counters on their way into the trace, and a program that
+ * lies about them. */
 #include "record/translate/counts.h"
 #include "tests/unit/translate_fixture.h"
 

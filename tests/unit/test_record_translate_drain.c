@@ -1,5 +1,5 @@
-/* record/translate/drain.c: what is committed arrives once and in order; what is not, is waited for or given up; garbage neither
- * stops nor crashes the drainer. */
+/* record/translate/drain.c: what is committed arrives once and in order; what is not, is waited for
+ * or given up; garbage neither stops nor crashes the drainer. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -137,8 +137,8 @@ static void gives_up_when_the_process_is_gone(void **state)
         assert_true(atomic_load(&ring->tail) == atomic_load(&ring->head));
 }
 
-/* in_write stays above 0 for ever: a longjmp out of the write. A thread that takes ticks is not in there any more; one
- * that takes none may be stopped in the middle of it. */
+/* in_write stays above 0 for ever: a longjmp out of the write. A thread that takes ticks is not in
+ * there any more; one that takes none may be stopped in the middle of it. */
 static void gives_up_a_write_left_by_longjmp(void **state)
 {
         (void)state;
@@ -225,7 +225,8 @@ static void garbage(void **state)
         assert_true(seen.longest < LS_MIN_RING);
 }
 
-/* Another process writes as fast as it can and is killed in the middle; each record that it counted has arrived. */
+/* Another process writes as fast as it can and is killed in the middle; each record that it counted
+ * has arrived. */
 static void a_writer_that_is_killed(void **state)
 {
         _Atomic uint64_t *counted = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -125,7 +125,8 @@ static void exec_in_the_parent(void **state)
         second = function(&parent, 1);
         assert_int_not_equal(second, first);
         assert_int_equal(function(&child, 1), first);
-        add(&parent, 2, 0, 98);                                 /* that the child has no sample in yet */
+        add(&parent, 2, 0, 98);                                 /* that the child has no sample in
+                                                                 * yet */
         function(&parent, 2);
         assert_int_equal(place(&child, 2), KNOWN);
         assert_int_not_equal(function(&child, 2), function(&parent, 2));
@@ -199,7 +200,8 @@ static double seconds(void)
         return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* The recorder serves all processes meanwhile: what a child costs must not depend on what its parent has. */
+/* The recorder serves all processes meanwhile: what a child costs must not depend on what its
+ * parent has. */
 static void a_fork_costs_the_same_whatever_there_is(void **state)
 {
         enum { TRACES = 20000, FORKS = 20000 };

@@ -1,6 +1,6 @@
-/* record/translate/sample.c with the watcher's rings: blocked time among the rows of its thread, in order of time; whose
- * stack a sample without one has; coroutines that agent and watcher number for themselves; places and time of
- * suspended ones; records that make no sense. */
+/* record/translate/sample.c with the watcher's rings: blocked time among the rows of its thread, in
+ * order of time; whose stack a sample without one has; coroutines that agent and watcher number for
+ * themselves; places and time of suspended ones; records that make no sense. */
 #include "tests/unit/translate_fixture.h"
 #include "formats/trace/reader.h"
 

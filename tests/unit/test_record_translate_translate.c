@@ -1,4 +1,5 @@
-/* record/translate/translate.c with the real trace writer and reader: what the agent says is what the trace says. */
+/* record/translate/translate.c with the real trace writer and reader: what the agent says is what
+ * the trace says. */
 #include "tests/unit/translate_fixture.h"
 
 static void stacks_build_on_the_one_before(void **state)
@@ -44,7 +45,8 @@ static void the_middle_that_was_cut(void **state)
         assert_string_equal(rows(), "1/1 main:10;b:20;c:30;d:40\n1/1 main:10;[middle cut]:0;d:40\n");
 }
 
-/* A record that its writer never finished: the samples that build on it are whole above it, and say what is lost. */
+/* A record that its writer never finished: the samples that build on it are whole above it, and say
+ * what is lost. */
 static void a_lost_sample_names_nothing_wrong(void **state)
 {
         const struct ls_frame frames[] = { { 3, 30 }, { 2, 20 }, { 1, 10 } };
@@ -202,7 +204,8 @@ static void put_label(uint32_t id, uint32_t parent, const char *key, const char 
         fake_put(ring, LS_REC_LABEL, &l, sizeof(l), both, (size_t)n);
 }
 
-/* An id that comes again means something else from then on; one that was never sent means nothing, and is counted. */
+/* An id that comes again means something else from then on; one that was never sent means nothing,
+ * and is counted. */
 static void labels_of_samples(void **state)
 {
         const struct ls_rec_label lie = { 3, 0, 4000000000u, 4000000000u }, far = { 70000, 0, 1, 1 };
@@ -286,7 +289,8 @@ static void texts_are_put_together_within_limits(void **state)
         assert_int_equal(profile->sources[1].text.len, 100);
         assert_int_equal(profile->sources[2].text.len, 0);
         assert_int_equal(profile->sources[3].text.len, 0);
-        assert_int_equal(translate.sources.text_cut, 2);        /* the large one, and the torn one that never came */
+        assert_int_equal(translate.sources.text_cut, 2);        /* the large one, and the torn one
+                                                                 * that never came */
         assert_int_equal(translate.sources.written_bytes, 100);
         assert_int_equal(translate.bad_records, 3);
 }
@@ -316,7 +320,8 @@ static void a_file_is_found_and_hashed(void **state)
 
         (void)state;
         translate.sources.cwd = cwd;
-        snprintf(name, sizeof(name), "@%s", path + 5);          /* relative to /tmp; the trace itself will do */
+        snprintf(name, sizeof(name), "@%s", path + 5);          /* relative to /tmp; the trace
+                                                                 * itself will do */
         fake_source(ring, 1, name, 0);
         fake_function(ring, 1, 1, 0, 9);
         fake_source(ring, 2, "@/no/such/file.lua", 0);
@@ -343,7 +348,8 @@ static void notices_arrive(void **state)
         assert_int_equal(translate.bad_records, 1);
 }
 
-/* Records of every kind with random bodies, some of them nearly right: no crash, no hang, and a valid trace. */
+/* Records of every kind with random bodies, some of them nearly right: no crash, no hang, and a
+ * valid trace. */
 static void garbage_of_every_kind(void **state)
 {
         uint64_t seed = 0x9e3779b97f4a7c15ull, put = 0;

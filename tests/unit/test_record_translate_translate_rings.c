@@ -1,5 +1,6 @@
-/* record/translate/translate.c with many rings: the ids of each are its own, a ring that another thread gets starts anew, and traces
- * of the JIT compiler are written when a sample asks for them, whatever came first. */
+/* record/translate/translate.c with many rings: the ids of each are its own, a ring that another
+ * thread gets starts anew, and traces of the JIT compiler are written when a sample asks for them,
+ * whatever came first. */
 #include "tests/unit/memory_used.h"
 #include "tests/unit/translate_fixture.h"
 #include "tests/unit/jit_fixture.h"
@@ -82,7 +83,8 @@ static void ids_are_the_rings_own(void **state)
         finish();
         assert_string_equal(all_rows(), "100 VM1 T0 a:11\n101 VM2 T0 b:21\n163 VM3 T0 a:11\n");
         assert_int_equal(profile->n_sources, 3);        /* none, one, lost */
-        assert_int_equal(profile->n_functions, 4);      /* the same function is one, whoever defined it */
+        assert_int_equal(profile->n_functions, 4);      /* the same function is one, whoever defined
+                                                         * it */
         assert_int_equal(translate.bad_records + translate.definition_missing, 0);
 }
 
@@ -325,7 +327,8 @@ static void hostile_traces(void **state)
         all_rows();
 }
 
-/* Definitions that nobody asks for are held up to a limit; one that is asked for too late is counted. */
+/* Definitions that nobody asks for are held up to a limit; one that is asked for too late is
+ * counted. */
 static void kept_definitions_have_a_limit(void **state)
 {
         static struct jit_part parts[4096];
@@ -376,7 +379,8 @@ static int put_native(uint32_t keep, const void *native, uint32_t size, uint32_t
         return fake_put(ring, LS_REC_SAMPLE, &s, sizeof(s), more, (2 - keep) * sizeof(*frames) + size);
 }
 
-/* Where nothing is found in the native stack the Lua frames are there all the same, also those that are kept. */
+/* Where nothing is found in the native stack the Lua frames are there all the same, also those that
+ * are kept. */
 static void native_stacks_that_lead_nowhere(void **state)
 {
         struct { struct ls_native head; struct ls_native_cframe c; uint64_t words[4]; } n = {

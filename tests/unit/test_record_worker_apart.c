@@ -1,4 +1,5 @@
-/* What a process that reads hostile records may still do: write to what is open, and read files that anybody may. */
+/* What a process that reads hostile records may still do: write to what is open, and read files
+ * that anybody may. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

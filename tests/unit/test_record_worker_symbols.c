@@ -1,5 +1,6 @@
-/* Names and lines of functions: of this program, of files without symbols, with separate debug files, from a debuginfod
- * server of our own, of the vdso and the kernel. Uses objcopy, as gcc does. */
+/* Names and lines of functions: of this program, of files without symbols, with separate debug
+ * files, from a debuginfod server of our own, of the vdso and the kernel. Uses objcopy, as gcc
+ * does. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

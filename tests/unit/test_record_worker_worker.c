@@ -1,5 +1,5 @@
-/* Which worker answers for which process, over a recording that does not end: places and files are given back. This program is
- * also what its workers run. */
+/* Which worker answers for which process, over a recording that does not end: places and files are
+ * given back. This program is also what its workers run. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -119,7 +119,8 @@ static void more_files_than_it_knows(void **state)
         for (unsigned i = 0; i < sizeof(files) / sizeof(*files); i++) {
                 snprintf(names[i], sizeof(names[i]), i % 1000 ? "/no/%u" : "/lib64/ld-linux-x86-64.so.2", i);
                 files[i].path = names[i];
-                /* of no such file there is a row; -ENFILE and the like would be an answer about all further ones */
+                /* of no such file there is a row; -ENFILE and the like would be an answer about all
+                 * further ones */
                 assert_int_equal(ls_worker_row(w, &files[i], 0x2000, &row, &function) == -2 /* ENOENT */, i % 1000 != 0);
         }
         ls_worker_row(w, &files[0], 0x2000, &row, &function);

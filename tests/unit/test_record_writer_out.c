@@ -1,5 +1,6 @@
-/* The recorder and its writer: what is written, what a writer that a target has taken over can still do and ask for, and
- * what the recorder does of one that says nonsense or dies. This program is both: the pattern of marks says which writer it is to be. */
+/* The recorder and its writer: what is written, what a writer that a target has taken over can
+ * still do and ask for, and what the recorder does of one that says nonsense or dies. This program
+ * is both: the pattern of marks says which writer it is to be. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

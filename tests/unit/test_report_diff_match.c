@@ -1,4 +1,5 @@
-/* Which things of two recordings are the same: report/diff/match.c; which lines of two texts: report/diff/lines.c. */
+/* Which things of two recordings are the same: report/diff/match.c; which lines of two texts:
+ * report/diff/lines.c. */
 #include "report/diff/diff.h"
 
 #include <string.h>
@@ -38,7 +39,8 @@ static void test_surest_key_first(void **state)
 
         (void)state;
         add(&m, (struct ls_match_item[]){ { { 1, 9 }, 0 }, { { 2, 9 }, 1 } }, 2, (uint32_t[]){ 0, 1 });
-        /* the second has key 2 for sure: only the first is left for key 9 of the less sure ones, one to one */
+        /* the second has key 2 for sure: only the first is left for key 9 of the less sure ones,
+         * one to one */
         add(&m, (struct ls_match_item[]){ { { 3, 9 }, 0 }, { { 2, 9 }, 1 } }, 2, (uint32_t[]){ 0, 1 });
         /* it is known by its new key from now on, and no longer by the old one */
         add(&m, (struct ls_match_item[]){ { { 3 }, 0 } }, 1, (uint32_t[]){ 0 });
@@ -84,7 +86,8 @@ static void test_keys(void **state)
         assert_true(ls_match_key(0, "", 0) != 0);
 }
 
-/* Texts as strings of lines that are a letter each. want: the place in b of each line of a, from 1; - = nowhere. */
+/* Texts as strings of lines that are a letter each. want: the place in b of each line of a, from 1;
+ * - = nowhere. */
 static void check_lines(const char *a, const char *b, const char *want)
 {
         struct ls_str lines[2][32];
@@ -110,7 +113,8 @@ static void test_lines(void **state)
         check_lines("abcd", "aXYcd", "1-45");           /* two for one: nobody knows which */
         check_lines("aeeeb", "xaeeeb", "23456");        /* lines that are there many times */
         check_lines("eaebe", "eaeebe", "12356");
-        check_lines("abc", "cab", "23-");               /* moved: the most that keep their order stay */
+        check_lines("abc", "cab", "23-");               /* moved: the most that keep their order
+                                                         * stay */
         check_lines("eee", "ee", "12-");
         check_lines("", "abc", "");
         check_lines("abc", "", "---");

@@ -1,5 +1,6 @@
-/* The tests of luasample diff against values of scipy 1.10 (scipy.stats: norm, t, ttest_ind, mannwhitneyu, chi2_contingency
- * with Yates' correction); those of ls_test_rates and ls_adjust by their formulas. */
+/* The tests of luasample diff against values of scipy 1.10 (scipy.stats: norm, t, ttest_ind,
+ * mannwhitneyu, chi2_contingency with Yates' correction); those of ls_test_rates and ls_adjust by
+ * their formulas. */
 #include "report/diff/stats.h"
 
 #include <math.h>
@@ -49,11 +50,13 @@ static void test_welch(void **state)
         NEAR(ls_test_welch(a, 5, 0, b, 4, 0), 0.00179693210431);
         NEAR(ls_test_welch(b, 4, 0, a, 5, 0), 0.00179693210431);
         NEAR(ls_test_welch(a2, 4, 0, b2, 5, 0), 0.292249610192);
-        /* one value on a side says nothing of how values vary; values that never vary differ when they differ */
+        /* one value on a side says nothing of how values vary; values that never vary differ when
+         * they differ */
         NEAR(ls_test_welch(a, 1, 0, b, 4, 0), 1);
         NEAR(ls_test_welch(flat, 3, 0, flat, 2, 0), 1);
         NEAR(ls_test_welch(flat, 3, 0, other, 2, 0), 0);
-        /* variance that must be there makes a difference less sure, unless the values vary more themselves */
+        /* variance that must be there makes a difference less sure, unless the values vary more
+         * themselves */
         assert_true(ls_test_welch(flat, 3, 0.5, other, 2, 0.5) > 0.1);
         assert_true(ls_test_welch(a, 5, 4, b, 4, 4) > 0.05);
         NEAR(ls_test_welch(a, 5, 1e-9, b, 4, 1e-9), 0.00179693210431);
@@ -112,7 +115,8 @@ static void test_adjust(void **state)
         assert_int_equal(ls_adjust(all, 0, q), 0);
 }
 
-/* Of counts that come from one distribution no more than 5 % may be said to differ at 5 %: all outcomes of two throws. */
+/* Of counts that come from one distribution no more than 5 % may be said to differ at 5 %: all
+ * outcomes of two throws. */
 static void test_false_alarms(void **state)
 {
         enum { N = 60 };

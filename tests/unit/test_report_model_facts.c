@@ -1,4 +1,5 @@
-/* report/model/facts.c: totals of a trace that ended, that has no end, and whose totals are older than its samples. */
+/* report/model/facts.c: totals of a trace that ended, that has no end, and whose totals are older
+ * than its samples. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* report/model/source.c and report/model/aggregate.c's margins: texts from files and traces, hostile paths. */
+/* report/model/source.c and report/model/aggregate.c's margins: texts from files and traces,
+ * hostile paths. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

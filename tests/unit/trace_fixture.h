@@ -1,4 +1,5 @@
-/* What the trace tests share: a trace whose every sample says by its time what its name must be, and files to break. */
+/* What the trace tests share: a trace whose every sample says by its time what its name must be,
+ * and files to break. */
 #ifndef LS_TESTS_TRACE_FIXTURE_H
 #define LS_TESTS_TRACE_FIXTURE_H
 
@@ -103,8 +104,8 @@ static inline int str_is(struct ls_str s, const char *want)
         return s.len == strlen(want) && !memcmp(s.s, want, s.len) && s.s[s.len] == '\0';
 }
 
-/* The stack of sample number i: two frames, main and a function whose number is i / 3. Every chunk so has old and new
- * definitions. */
+/* The stack of sample number i: two frames, main and a function whose number is i / 3. Every chunk
+ * so has old and new definitions. */
 static inline uint32_t numbered_stack(struct ls_trace_writer *w, unsigned i)
 {
         char name[32];
@@ -162,7 +163,8 @@ struct seen {                   /* what check_block finds */
         unsigned n;
 };
 
-/* Each row of a numbered trace has the right weight for its time, and the right name or that of lost definitions. */
+/* Each row of a numbered trace has the right weight for its time, and the right name or that of
+ * lost definitions. */
 static inline int check_block(void *ctx, const struct ls_sample_block *b)
 {
         struct seen *s = ctx;

@@ -1,4 +1,5 @@
-/* What the tests of record/translate/translate.c share: records of an agent go in, a trace is written and read again. */
+/* What the tests of record/translate/translate.c share: records of an agent go in, a trace is
+ * written and read again. */
 #ifndef LS_TESTS_TRANSLATE_FIXTURE_H
 #define LS_TESTS_TRANSLATE_FIXTURE_H
 

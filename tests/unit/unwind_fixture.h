@@ -1,5 +1,5 @@
-/* Native stacks whose frames are looked for in the tests: what is mapped, as the text of /proc/PID/maps says, and the
- * chain of names that a stack has. */
+/* Native stacks whose frames are looked for in the tests: what is mapped, as the text of
+ * /proc/PID/maps says, and the chain of names that a stack has. */
 #ifndef LS_TESTS_UNWIND_FIXTURE_H
 #define LS_TESTS_UNWIND_FIXTURE_H
 
@@ -31,7 +31,8 @@ struct space {
         struct range ranges[256];
         uint32_t n_ranges;
         struct ls_unwinder *unwinder;
-        struct { uint64_t pc; char name[128]; } names[4096];    /* by pc: looking them up takes long */
+        struct { uint64_t pc; char name[128]; } names[4096];    /* by pc: looking them up takes
+                                                                 * long */
 };
 
 static inline uint32_t file_of(struct space *s, const char *path)
@@ -237,8 +238,8 @@ static inline void run(char *const argv[], char *const settings[])
         assert_int_equal(status, 0);
 }
 
-/* The LuaJITs that scripts/luajit-trees has made: a name, a program and its environment in each line, by tabs. Skips
- * the test when there are none. */
+/* The LuaJITs that scripts/luajit-trees has made: a name, a program and its environment in each
+ * line, by tabs. Skips the test when there are none. */
 static inline void each_luajit(void (*check)(const char *luajit, char *const settings[]))
 {
         const char *cache = getenv("LUASAMPLE_TEST_CACHE"), *home = getenv("HOME");

@@ -1,4 +1,5 @@
-/* The agent's readers of a VM in a test program. See vm_agent.h. Includes no header of Lua: the agent has its own. */
+/* The agent's readers of a VM in a test program. See vm_agent.h. Includes no header of Lua: the
+ * agent has its own. */
 #include "tests/unit/vm_agent.h"
 
 #include <dlfcn.h>

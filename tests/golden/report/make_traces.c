@@ -1,5 +1,5 @@
-/* Writes the input traces of the golden tests of report/, with the public calls of the trace writer:
- * make_traces DIR, where DIR holds src/. What is in each trace is told beside its maker. */
+/* Writes the input traces of the golden tests of report/, with the public calls of the trace
+ * writer: make_traces DIR, where DIR holds src/. What is in each trace is told beside its maker. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -138,7 +138,8 @@ static void sample(struct making *m, uint32_t stack, uint8_t vmstate, uint32_t z
         }
 }
 
-/* All kinds of functions, names and sources; states, zones, two threads; losses; ticks without a line. */
+/* All kinds of functions, names and sources; states, zones, two threads; losses; ticks without a
+ * line. */
 static void make_app(void)
 {
         struct making m = begin("app.data");
@@ -273,7 +274,8 @@ static void make_empty(void)
         end(&m, 0);
 }
 
-/* A trace of the JIT compiler in a VM, by jit_fixture.h; its number in the recording is its number in the VM. */
+/* A trace of the JIT compiler in a VM, by jit_fixture.h; its number in the recording is its number
+ * in the VM. */
 static uint32_t jit(struct making *m, uint32_t vm, uint32_t number, uint32_t parent, uint32_t root, const uint32_t functions[2],
                     uint32_t line)
 {
@@ -303,7 +305,8 @@ static void sample_in(struct making *m, uint32_t thread, uint32_t vm, uint32_t c
         }
 }
 
-/* Three threads, two VMs, coroutines, traces with and without a map, a thread without Lua, parts of stacks that are missing. */
+/* Three threads, two VMs, coroutines, traces with and without a map, a thread without Lua, parts of
+ * stacks that are missing. */
 static void make_threads(void)
 {
         struct making m = begin("threads.data");

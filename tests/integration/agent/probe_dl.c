@@ -1,6 +1,6 @@
-/* A host that loads LuaJIT late: probe_dl path|both|namespace LIBRARY... Runs a VM of each and says what it computed.
- * "path" closes one before it opens the next, "both" keeps all open. A name without a slash is found by this program's
- * RUNPATH. */
+/* A host that loads LuaJIT late: probe_dl path|both|namespace LIBRARY... Runs a VM of each and says
+ * what it computed. "path" closes one before it opens the next, "both" keeps all open. A name
+ * without a slash is found by this program's RUNPATH. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* A host of LuaJIT that looks at itself as a program could to find out that it is recorded, and starts others in every
- * way: probe_process ACTION [ARG...]. What it prints must not depend on the agent. */
+/* A host of LuaJIT that looks at itself as a program could to find out that it is recorded, and
+ * starts others in every way: probe_process ACTION [ARG...]. What it prints must not depend on the
+ * agent. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <elf.h>
@@ -128,7 +129,8 @@ static void *exec_here(void *left)
         return NULL;
 }
 
-/* The same from another thread, while the one with the VM works: the new image has the first thread's number. */
+/* The same from another thread, while the one with the VM works: the new image has the first
+ * thread's number. */
 static int do_exec_thread(char **argv, char **envp)
 {
         char left[16];

@@ -1,5 +1,6 @@
-/* A host of LuaJIT whose calls sleep, wait and handle signals: probe_signals ACTION. It counts what a tick could spoil;
- * what it prints must not depend on the agent. Each wait follows some work, so that ticks come. */
+/* A host of LuaJIT whose calls sleep, wait and handle signals: probe_signals ACTION. It counts what
+ * a tick could spoil; what it prints must not depend on the agent. Each wait follows some work, so
+ * that ticks come. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

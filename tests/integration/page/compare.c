@@ -1,5 +1,5 @@
-/* Writes a page that compares two traces, as a caller of ls_page_write does: compare BEFORE AFTER > PAGE. Functions are the
- * same when their labels are. Run by run.py. */
+/* Writes a page that compares two traces, as a caller of ls_page_write does: compare BEFORE AFTER >
+ * PAGE. Functions are the same when their labels are. Run by run.py. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
