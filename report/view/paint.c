@@ -73,7 +73,7 @@ unsigned ls_number_width(const struct ls_report *r)
 const char *ls_number_title(const struct ls_report *r, const char *share_title)
 {
         if (ls_events_count(&r->filter->choice))
-                return share_title;
+                return strcmp(share_title, "Share") ? share_title : "Count";
         for (size_t i = 0; r->o->raw && i < sizeof(number_titles) / sizeof(number_titles[0]); i++)
                 if (!strcmp(number_titles[i].share, share_title))
                         return number_titles[i].raw;

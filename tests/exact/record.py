@@ -123,6 +123,10 @@ def add(suite, luajits):
         text = s.report(r.trace, "--annotate", "--event", "lines,cpu").ok().out
         s.check(re.search(r"^ +lines +\| +cpu +\| *$", text, re.M), text[:400])
         s.check(re.search(r"^ +\d+ +\| +[\d.]+s +\| ", text, re.M), "no line has both")
+        s.check(re.search(r"^# +Count +Share  Function", s.report(r.trace, "--event", "lines").ok().out, re.M), "titles")
+        s.run([s.luasample(), "jit", "-i", r.trace]).ok()
+        r1 = s.run([s.luasample(), "jit", "-i", r.trace, "--event", "lines"])
+        s.check(r1.status == 1 and "has no time" in r1.err, "%d %s" % (r1.status, r1.err))
         for fmt, pattern in (("callgrind", r"^totals: (\d+)$"), ("csv", None), ("collapsed", None)):
             out = s.run([s.luasample(), "export", "-i", r.trace, "--event", "lines", "--format", fmt]).ok().out
             if fmt == "callgrind":
