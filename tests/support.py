@@ -65,6 +65,7 @@ SYSTEMATIC = 0.5                # points: what programs do between two readings 
 def margin(percent, samples, systematic=SYSTEMATIC):
     """Points by which a share that was sampled so often may differ from the true one. samples: effective_samples(), since
     one that stands for many ticks says less than as many samples."""
+    samples = max(samples, 2)           # fewer say nothing
     p = min(max(percent / 100.0, 1 / samples), 1 - 1 / samples)
     return SIGMAS * 100 * math.sqrt(p * (1 - p) / samples) + systematic
 
