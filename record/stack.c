@@ -40,7 +40,7 @@
 #define LOOK_MS     300                 /* the reader is given up then: the process must go on */
 #define PREPARE_MS  30000
 #define WRITE_MS    60000
-#define READERS     8                   /* whose own memory may lie, by chance, where the process's is */
+#define READERS     8                   /* that may be in the process's way */
 
 static struct { char *output, *core; int json, no_native, trust; } raw;
 
@@ -298,13 +298,24 @@ static int look(struct stack *s)
         return err;
 }
 
-static int look_with_readers(struct stack *s)
+/* One whose own memory lies, by chance, where the process's is, is replaced by another: both when
+ * it starts and when it looks may it find that. */
+static int start_another(struct stack *s, int err, unsigned *readers)
 {
-        int err = look(s);
-
-        for (unsigned i = 1; err == -EEXIST && i < READERS; i++) {
+        while (err == -EEXIST && ++*readers < READERS) {
                 end_reader(s);
                 err = start_reader(s);
+        }
+        return err;
+}
+
+static int look_with_readers(struct stack *s)
+{
+        unsigned readers = 0;
+        int err = look(s);
+
+        while (err == -EEXIST && readers < READERS) {
+                err = start_another(s, err, &readers);
                 if (!err)
                         err = look(s);
         }
@@ -324,6 +335,7 @@ static int prepare(struct stack *s)
         const struct ls_record_options o = { .interval_ns = LS_DEFAULT_INTERVAL_NS, .ring_size = LS_DEFAULT_RING,
                 .engine = LS_ENGINE_WALK, .events = LS_RECORD_CPU, .no_source = 1,
                 .native_bytes = raw.no_native ? 0 : LS_MAX_NATIVE / 4 };
+        unsigned readers = 0;
         void *now;
         int err;
 
@@ -342,7 +354,7 @@ static int prepare(struct stack *s)
         s->shared->pid = s->pid;
         s->shared->lua_base = s->image.base;
         s->memory.shm->root_pid = (uint32_t)s->pid;
-        return start_reader(s);
+        return start_another(s, start_reader(s), &readers);
 }
 
 /* The facts that report's header shows. */
