@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "record/control_clients.h"
+#include "record/control/clients.h"
 #include "record/flight.h"
 #include "record/pause.h"
 #include "record/rotate.h"

@@ -1,7 +1,7 @@
 /* Options of `luasample record`: what options.def says, and one function for each value that can be
  * wrong. */
 #include "record/options.h"
-#include "record/control_open.h"
+#include "record/control/open.h"
 #include "record/process/parent.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "record/control_open.h"
+#include "record/control/open.h"
 #include "record/flight.h"
 #include "record/pause.h"
 #include "record/processes.h"

@@ -8,7 +8,7 @@
 
 #include "formats/wire/clock.h"
 #include "record/attach/children.h"
-#include "record/control_clients.h"
+#include "record/control/clients.h"
 #include "record/options.h"
 #include "record/process/children.h"
 #include "record/process/launch.h"

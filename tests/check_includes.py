@@ -56,8 +56,9 @@ ROOMS = {
     "record/process": ("cli formats/wire record/worker", ""),
     "record/tick": ("formats/wire libsample/inject record/process", ""),
     "record/attach": ("cli formats formats/wire record/process record/worker", "subject.h"),
+    "record/control": ("cli record/process", ""),
     "record/writer": ("formats formats/trace formats/wire record/native record/process record/translate record/worker", ""),
-    "record": ("cli daemon/client formats formats/wire libsample/inject record/attach "
+    "record": ("cli daemon/client formats formats/wire libsample/inject record/attach record/control "
         "record/process record/tick record/translate record/watch record/worker record/writer", ""),
     # the report
     "report/model": ("cli formats formats/export formats/trace formats/wire", ""),
@@ -76,7 +77,7 @@ ROOMS = {
     "daemon/client": ("cli", ""),
     "daemon": ("cli daemon/client formats store", ""),
 }
-KNOWN = {"record": {"modules": 1}}
+KNOWN = {}
 # declared where others are to have the function: seen.h, for a process that reads another one's memory
 PROVIDED = {"ls_seen_at", "ls_seen_copy"}
 MODULES_MOST = 25

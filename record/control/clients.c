@@ -1,5 +1,5 @@
-/* Who sends commands to a recording: see control_clients.h. */
-#include "record/control_clients.h"
+/* Who sends commands to a recording: see clients.h. */
+#include "record/control/clients.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* The ways in for --control: a FIFO, with another one for the answers, or a socket. Nothing is
  * opened through a symbolic link, and nothing that others can write to is taken. See
- * control_open.h. */
-#include "record/control_open.h"
+ * open.h. */
+#include "record/control/open.h"
 
 #include <errno.h>
 #include <fcntl.h>

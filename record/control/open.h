@@ -2,7 +2,7 @@
 #ifndef LS_RECORD_CONTROL_OPEN_H
 #define LS_RECORD_CONTROL_OPEN_H
 
-#include "record/control_clients.h"
+#include "record/control/clients.h"
 
 /* Whether text is what --control can take; else a line says why, and it returns -EINVAL. */
 int ls_control_check(const char *text);
