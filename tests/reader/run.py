@@ -6,6 +6,7 @@ a large generated trace (and that its printed truth), and of traces that are cut
 the damage exact, no name wrong. Needs the build directory in LUASAMPLE_BUILD (default build/), python3-zstandard and
 python3-xxhash. --meson: exit status 77 when these are missing."""
 import collections
+import contextlib
 import glob
 import json
 import os
@@ -331,7 +332,8 @@ def growing():
     finally:
         if p.p.poll() is None:
             for pid in [*s.children_of(p.p.pid), p.p.pid]:
-                os.kill(pid, s.SIGNALS.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):   # the writer ends when the recorder does
+                    os.kill(pid, s.SIGNALS.SIGKILL)
             p.p.wait()
 
 

