@@ -65,7 +65,9 @@ RUNS = [
     (["--quick"], "", "", 0, ["0 debts", "%d passed, 0 failed, 0 skipped" % (2 + 2 + sum(map(len, RUNNERS.values())) - 1)]),
     (["T5", "unit_.*", "main.a"], "", "", 0, ["4 passed, 0 failed, 0 skipped"]),
     (["other.a"], "other.a", "", 1, ["0 passed, 1 failed, 0 skipped"]),
-    (["nosuch", "jit.a"], "", "", 1, ["FAIL nosuch: no test has that name", "1 passed, 1 failed, 0 skipped"]),
+    (["nosuch", "jit.a"], "", "", 1, ["FAIL nosuch: no test has that name or tag (RUNNER --list shows them)",
+                                      "1 passed, 1 failed, 0 skipped"]),
+    (["othr.a"], "", "", 1, ["FAIL othr.a: no test has that name or tag; the nearest: other.a", "0 passed, 1 failed, 0 skipped"]),
     (["--nosuch"], "", "", 129, ["usage: scripts/test"]),
 ]
 
