@@ -15,6 +15,14 @@
 /* Which rows: not in the file; not in a checkpoint; all; all but stacks and locations. */
 enum select { PENDING, SINCE, ALL, SMALL };
 
+/* The file's last bytes, so many. Where it goes on is as it was when that is not possible. */
+static int cut_off(int fd, size_t len)
+{
+        off_t to = lseek(fd, 0, SEEK_CUR) - (off_t)len;
+
+        return to >= 0 && !ftruncate(fd, to) && lseek(fd, to, SEEK_SET) == to;
+}
+
 /* One try to write it all. What was written of a chunk that did not fit is cut off where that is
  * possible; else it is left for readers to skip. */
 int ls_writer_write(struct ls_trace_writer *w, const void *bytes, size_t len)
@@ -40,8 +48,7 @@ int ls_writer_write(struct ls_trace_writer *w, const void *bytes, size_t len)
                         break;
                 }
         }
-        if (r && done && w->seekable && lseek(w->fd, -(off_t)done, SEEK_CUR) >= 0 &&
-            !ftruncate(w->fd, lseek(w->fd, 0, SEEK_CUR)))
+        if (r && done && w->seekable && cut_off(w->fd, done))
                 done = 0;
         w->size += done;
         return r;

@@ -222,6 +222,8 @@ static int allow_writing(scmp_filter_ctx ctx)
                                        SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH));
         if (!err)
                 err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(sysinfo), 0);
+        if (!err)                       /* what a full disk took of a chunk is cut off */
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ftruncate), 0);
         return err ? err : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(set_robust_list), 0);
 }
 
