@@ -9,6 +9,18 @@ def read(pid, name):
         return f.read()
 
 
+def of_threads(pid, name):
+    """[(id, content)] of a file of each thread. One that ends meanwhile has none: there may be one while it is being attached to."""
+    found = []
+    for tid in sorted(os.listdir("/proc/%d/task" % pid)):
+        try:
+            found.append((tid, read(pid, "task/%s/%s" % (tid, name))))
+        except (FileNotFoundError, ProcessLookupError):
+            if not os.path.exists("/proc/%d/task" % pid):
+                raise                   # the process has ended
+    return found
+
+
 def descriptors(pid):
     found = {}
     for fd in os.listdir("/proc/%d/fd" % pid):
@@ -27,8 +39,8 @@ def signals(pid):
         if re.match("(SigIgn|SigCgt|ShdPnd)", line):
             key, mask = line.split()
             lines.append("%s %x" % (key, int(mask, 16) & ~(3 << 31)))
-    for tid in sorted(os.listdir("/proc/%d/task" % pid)):
-        lines += [tid + line for line in read(pid, "task/%s/status" % tid).splitlines() if re.match("(SigBlk|SigPnd)", line)]
+    for tid, text in of_threads(pid, "status"):
+        lines += [tid + line for line in text.splitlines() if re.match("(SigBlk|SigPnd)", line)]
     return lines
 
 
@@ -49,8 +61,8 @@ def code(pid):
 def status(pid):
     """What else the kernel has of the process and its threads, but for what passes by itself. Locked memory: whether any is."""
     lines = read(pid, "limits").splitlines()
-    for tid in sorted(os.listdir("/proc/%d/task" % pid)):
-        for line in read(pid, "task/%s/status" % tid).splitlines():
+    for tid, text in of_threads(pid, "status"):
+        for line in text.splitlines():
             key, value = line.split(":", 1)
             if re.match("(Umask|Uid|Gid|Groups|TracerPid|NStgid|Cap|NoNewPrivs|Seccomp|Speculation|Cpus_allowed|Name)", key):
                 lines.append(tid + line)
