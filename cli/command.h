@@ -54,7 +54,8 @@ int ls_parse_size(const char *text, uint64_t *ret_bytes);
 const char *ls_counted_text(uint64_t n, const char *what, char *buf, unsigned size);
 
 /* Opens a popt context for a command with -h/--help added; prints usage errors itself. */
-poptContext ls_options_begin(const struct ls_command *cmd, int argc, const char **argv, int posix_me_harder);
+poptContext ls_options_begin(const struct ls_command *cmd, int argc, const char **argv,
+                             int posix_me_harder);
 /* Next option's val; -1 at the end; on a bad option prints one line and returns -2 (exit with
  * LS_EXIT_USAGE). --help is handled: prints and returns -3 (exit 0). */
 int ls_options_next(const struct ls_command *cmd, poptContext ctx);

@@ -231,7 +231,8 @@ static void completion_fish(FILE *out)
 {
         fprintf(out, "# fish completion of luasample; made by luasample --completion fish\n");
         for (const struct ls_command *const *cmd = ls_commands; *cmd; cmd++) {
-                fprintf(out, "complete -c luasample -n __fish_use_subcommand -f -a %s -d '", (*cmd)->name);
+                fprintf(out, "complete -c luasample -n __fish_use_subcommand -f -a %s -d '",
+                        (*cmd)->name);
                 for (const char *p = (*cmd)->summary; *p; p++)
                         fprintf(out, strchr("'\\", *p) ? "\\%c" : "%c", *p);
                 fprintf(out, "'\n");

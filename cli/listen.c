@@ -17,7 +17,8 @@ static int is_left_over(const struct sockaddr_un *a)
         if (lstat(a->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
                 return 0;
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        gone = fd >= 0 && connect(fd, (const struct sockaddr *)a, sizeof(*a)) < 0 && errno == ECONNREFUSED;
+        gone = fd >= 0 && connect(fd, (const struct sockaddr *)a, sizeof(*a)) < 0 &&
+               errno == ECONNREFUSED;
         if (fd >= 0)
                 close(fd);
         return gone;

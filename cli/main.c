@@ -184,7 +184,8 @@ static int show_help(const char *name)
 static int print_completion(const char *shell)
 {
         if (!shell || ls_print_completion(shell, stdout) < 0) {
-                ls_error("--completion: %s; it takes bash, zsh or fish", shell ? "unknown shell" : "no shell given");
+                ls_error("--completion: %s; it takes bash, zsh or fish",
+                         shell ? "unknown shell" : "no shell given");
                 return LS_EXIT_USAGE;
         }
         return 0;

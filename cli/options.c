@@ -23,7 +23,8 @@ static const char **whole_argv;         /* popt and the command keep pointers in
 
 void ls_options_walk(const struct poptOption *table, ls_option_fn fn, void *ctx)
 {
-        for (const struct poptOption *o = table; o && (o->longName || o->shortName || o->arg); o++) {
+        for (const struct poptOption *o = table;
+             o && (o->longName || o->shortName || o->arg); o++) {
                 if ((o->argInfo & POPT_ARG_MASK) == POPT_ARG_INCLUDE_TABLE)
                         ls_options_walk(o->arg, fn, ctx);
                 else
@@ -91,7 +92,8 @@ static int takes_next_word(const struct ls_command *cmd, const char *word)
  * do. "--split" becomes "--split=", which the command reads as "no argument". The copy lives as
  * long as the process. posix_me_harder: words after the first that is neither option nor argument
  * of one are the program's, and stay as they are. */
-static const char **fix_optional(const struct ls_command *cmd, int argc, const char **argv, int posix_me_harder)
+static const char **fix_optional(const struct ls_command *cmd, int argc, const char **argv,
+                                 int posix_me_harder)
 {
         size_t room = ((size_t)argc + 1) * sizeof(char *);
         const char **copy;
@@ -132,7 +134,8 @@ static const char **fix_optional(const struct ls_command *cmd, int argc, const c
         return copy;
 }
 
-poptContext ls_options_begin(const struct ls_command *cmd, int argc, const char **argv, int posix_me_harder)
+poptContext ls_options_begin(const struct ls_command *cmd, int argc, const char **argv,
+                             int posix_me_harder)
 {
         poptContext ctx;
 
@@ -201,7 +204,8 @@ static void print_option(void *ctx, const struct poptOption *o)
 
 void ls_command_help(const struct ls_command *cmd, FILE *out)
 {
-        fprintf(out, "usage: luasample %s %s\n\n%s\n\nOptions:\n", cmd->name, cmd->usage, cmd->summary);
+        fprintf(out, "usage: luasample %s %s\n\n%s\n\nOptions:\n", cmd->name, cmd->usage,
+                cmd->summary);
         ls_command_options(cmd, print_option, out);
         fprintf(out, "\nThe manual: luasample help %s\n", cmd->name);
 }
@@ -224,9 +228,11 @@ static void say_bad_option(const struct ls_command *cmd, poptContext ctx, int er
                 ls_error("%s: unknown option %s; did you mean --%s? (luasample %s --help lists all)", cmd->name, option,
                          near, cmd->name);
         else if (error == POPT_ERROR_BADOPT)
-                ls_error("%s: unknown option %s (luasample %s --help lists all)", cmd->name, option, cmd->name);
+                ls_error("%s: unknown option %s (luasample %s --help lists all)", cmd->name, option,
+                         cmd->name);
         else
-                ls_error("%s: option %s: %s (see luasample %s --help)", cmd->name, option, poptStrerror(error), cmd->name);
+                ls_error("%s: option %s: %s (see luasample %s --help)", cmd->name, option,
+                         poptStrerror(error), cmd->name);
 }
 
 int ls_check_output(const char *path)

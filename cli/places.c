@@ -22,17 +22,20 @@ static char *user_place(const char *variable, const char *fallback, const char *
 
 char *ls_place_config(int user)
 {
-        return user ? user_place("XDG_CONFIG_HOME", ".config", "luasample/daemon.conf") : strdup("/etc/luasample/daemon.conf");
+        return user ? user_place("XDG_CONFIG_HOME", ".config", "luasample/daemon.conf")
+                    : strdup("/etc/luasample/daemon.conf");
 }
 
 char *ls_place_store(int user)
 {
-        return user ? user_place("XDG_STATE_HOME", ".local/state", "luasample") : strdup("/var/lib/luasample");
+        return user ? user_place("XDG_STATE_HOME", ".local/state", "luasample")
+                    : strdup("/var/lib/luasample");
 }
 
 char *ls_place_socket(int user)
 {
-        return user ? user_place("XDG_RUNTIME_DIR", NULL, "luasample/control") : strdup("/run/luasample/control");
+        return user ? user_place("XDG_RUNTIME_DIR", NULL, "luasample/control")
+                    : strdup("/run/luasample/control");
 }
 
 static char *place_of(const char *variable, char *(*place)(int user))

@@ -69,7 +69,8 @@ const char *ls_suggest(const char *typed, const char *const *words)
         return best && best_distance <= 1 + n / 4 ? best : NULL;
 }
 
-int ls_one_of(const char *command, const char *what, const char *text, const char *const *words, int *ret)
+int ls_one_of(const char *command, const char *what, const char *text, const char *const *words,
+              int *ret)
 {
         const char *near;
         char all[256] = "";
@@ -85,7 +86,8 @@ int ls_one_of(const char *command, const char *what, const char *text, const cha
                 return -EINVAL;
         }
         for (int i = 0; words[i] && n < sizeof(all); i++)
-                n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
+                n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s",
+                                      !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
         ls_error("%s: %s '%s' is not known: give %s", command, what, text, all);
         return -EINVAL;
 }

@@ -8,6 +8,7 @@ const char *ls_suggest(const char *typed, const char *const *words);
 
 /* The place of text in words, which ends with NULL, in *ret. Returns 0, or -EINVAL after an error
  * that names command, what text is ("--sort", "request"), and the nearest word or all. */
-int ls_one_of(const char *command, const char *what, const char *text, const char *const *words, int *ret);
+int ls_one_of(const char *command, const char *what, const char *text, const char *const *words,
+              int *ret);
 
 #endif

@@ -19,7 +19,8 @@
 #define MEMORY_MAX 65536u
 #define SAME_FILE_MAX 4096u            /* ranges that are searched for the same file */
 
-void ls_mappings_init(struct ls_mappings *m, struct ls_trace_writer *w, struct ls_worker *worker, struct ls_ids *ids, int pid)
+void ls_mappings_init(struct ls_mappings *m, struct ls_trace_writer *w, struct ls_worker *worker,
+                      struct ls_ids *ids, int pid)
 {
         memset(m, 0, sizeof(*m));
         m->writer = w;
@@ -65,7 +66,8 @@ static int is_same_path(const struct ls_mappings *m, const char *a, const char *
 }
 
 /* The range that the kernel's list has given already, when the agent's own record comes later. */
-static int is_known(struct ls_mappings *m, const struct ls_rec_mapping *rec, const char *path, const uint8_t *build_id)
+static int is_known(struct ls_mappings *m, const struct ls_rec_mapping *rec, const char *path,
+                    const uint8_t *build_id)
 {
         for (uint32_t i = m->n_ranges; i-- > 0;) {
                 struct ls_map_range *r = &m->ranges[i];
@@ -86,7 +88,8 @@ static int is_known(struct ls_mappings *m, const struct ls_rec_mapping *rec, con
         return 0;
 }
 
-int ls_mappings_add(struct ls_mappings *m, const struct ls_rec_mapping *rec, const char *path, const uint8_t *build_id)
+int ls_mappings_add(struct ls_mappings *m, const struct ls_rec_mapping *rec, const char *path,
+                    const uint8_t *build_id)
 {
         char name[PATH_MAX];
         struct ls_map_range *r;
@@ -149,7 +152,8 @@ struct map_line { struct ls_rec_mapping rec; char path[PATH_MAX]; };    /* a lin
 /* 1 when the line and the range have addresses in common, and the same bytes of the same file
  * there. The kernel splits what the agent calls one segment where a page's protection was
  * changed. */
-static int overlaps(const struct ls_mappings *m, const struct map_line *line, const struct ls_map_range *r)
+static int overlaps(const struct ls_mappings *m, const struct map_line *line,
+                    const struct ls_map_range *r)
 {
         if (r->start >= line->rec.end || line->rec.start >= r->end)
                 return 0;
@@ -160,7 +164,8 @@ static int overlaps(const struct ls_mappings *m, const struct map_line *line, co
 }
 
 /* A file: one more range, unless a living one stands for it; that one's mark is taken away. */
-static void take_file(struct ls_mappings *m, const struct map_line *line, uint8_t *missing, uint32_t n)
+static void take_file(struct ls_mappings *m, const struct map_line *line, uint8_t *missing,
+                      uint32_t n)
 {
         int known = 0;
 
@@ -249,7 +254,8 @@ static int add_kernel(struct ls_mappings *m)
         const struct ls_rec_mapping rec = { .start = LS_KERNEL_START, .end = UINT64_MAX,
                                             .path_len = sizeof(LS_KERNEL_PATH) - 1 };
 
-        return ls_mappings_add(m, &rec, LS_KERNEL_PATH, (const uint8_t *)"") < 0 ? -ENOENT : (int)m->n_ranges - 1;
+        return ls_mappings_add(m, &rec, LS_KERNEL_PATH, (const uint8_t *)"") < 0
+                       ? -ENOENT : (int)m->n_ranges - 1;
 }
 
 int ls_mappings_find(struct ls_mappings *m, uint64_t addr)
@@ -329,7 +335,8 @@ static uint32_t range_trace_id(struct ls_mappings *m, struct ls_map_range *r)
 }
 
 /* Interns a function and keeps it for when names are looked up. */
-static uint32_t remember(struct ls_mappings *m, const struct ls_function_def *def, uint32_t range, uint32_t *ret_slot)
+static uint32_t remember(struct ls_mappings *m, const struct ls_function_def *def, uint32_t range,
+                         uint32_t *ret_slot)
 {
         uint32_t id = ls_trace_function(m->writer, def);
 

@@ -64,12 +64,14 @@ struct ls_mappings {
 };
 
 /* worker: may be replaced by another one at any time. */
-void ls_mappings_init(struct ls_mappings *m, struct ls_trace_writer *w, struct ls_worker *worker, struct ls_ids *ids, int pid);
+void ls_mappings_init(struct ls_mappings *m, struct ls_trace_writer *w, struct ls_worker *worker,
+                      struct ls_ids *ids, int pid);
 void ls_mappings_done(struct ls_mappings *m);
 void ls_map_shared_done(struct ls_map_shared *s);
 
 /* A MAPPING record, lengths checked by the caller. Returns 0, -EINVAL or -ENOMEM. */
-int ls_mappings_add(struct ls_mappings *m, const struct ls_rec_mapping *rec, const char *path, const uint8_t *build_id);
+int ls_mappings_add(struct ls_mappings *m, const struct ls_rec_mapping *rec, const char *path,
+                    const uint8_t *build_id);
 
 /* The range that holds addr: its index, -ENOEXEC = memory of no file, or -ENOENT. An unknown
  * address makes it look at what the process has mapped now, at most once a second. The index stays

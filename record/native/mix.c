@@ -105,7 +105,8 @@ static int grow(void **array, size_t *room, size_t n, size_t size)
 
 /* Ids of the stack whose locations are in p->mixed; what equals the ring's stack before has its ids
  * already. */
-static int intern(struct ls_native_process *p, struct ls_native_ring *ring, uint32_t n, uint32_t *ret_stack)
+static int intern(struct ls_native_process *p, struct ls_native_ring *ring, uint32_t n,
+                  uint32_t *ret_stack)
 {
         size_t room = ring->room, room2 = ring->room;
         uint32_t same = 0;
@@ -120,7 +121,8 @@ static int intern(struct ls_native_process *p, struct ls_native_ring *ring, uint
                 same++;
         for (uint32_t i = same; i < n; i++) {
                 ring->locations[i] = p->mixed[n - 1 - i];
-                ring->stacks[i] = ls_trace_stack(p->mappings->writer, i ? ring->stacks[i - 1] : 0, ring->locations[i]);
+                ring->stacks[i] = ls_trace_stack(p->mappings->writer, i ? ring->stacks[i - 1] : 0,
+                                                 ring->locations[i]);
         }
         ring->depth = n;
         *ret_stack = n ? ring->stacks[n - 1] : 0;

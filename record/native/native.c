@@ -69,19 +69,23 @@ static int find(void *ctx, uint64_t pc, struct ls_unwind_place *ret_place)
         return 0;
 }
 
-static int row(void *ctx, const struct ls_unwind_place *place, struct ls_cfi_row *ret_row, uint64_t *ret_function)
+static int row(void *ctx, const struct ls_unwind_place *place, struct ls_cfi_row *ret_row,
+               uint64_t *ret_function)
 {
         const struct ls_native_process *p = ctx;
 
-        return ls_worker_row(p->mappings->worker, place->file, place->file_offset, ret_row, ret_function);
+        return ls_worker_row(p->mappings->worker, place->file, place->file_offset, ret_row,
+                             ret_function);
 }
 
-static uint32_t label(void *ctx, uint64_t pc, const struct ls_unwind_place *place, uint64_t function)
+static uint32_t label(void *ctx, uint64_t pc, const struct ls_unwind_place *place,
+                      uint64_t function)
 {
         struct ls_native_process *p = ctx;
 
         (void)pc;
-        return ls_trace_location(p->mappings->writer, ls_mappings_native(p->mappings, place->module, function), 0);
+        return ls_trace_location(p->mappings->writer,
+                                 ls_mappings_native(p->mappings, place->module, function), 0);
 }
 
 static void changed(void *ctx, uint64_t start, uint64_t end)
@@ -139,7 +143,8 @@ void ls_native_ring_done(struct ls_native_ring *ring)
 
 /* New bytes below, the kept ones of the stack before above them. Returns 0, or -errno with the ring
  * emptied. */
-static int put_together(struct ls_native_ring *ring, const uint8_t *bytes, uint32_t n, uint32_t keep)
+static int put_together(struct ls_native_ring *ring, const uint8_t *bytes, uint32_t n,
+                        uint32_t keep)
 {
         size_t len = (size_t)n + keep, old = ring->len;
 

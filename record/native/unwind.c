@@ -238,7 +238,8 @@ static uint64_t lua_vm_cframe(struct walk *w)
 
 /* While a function returns, its table still tells where registers were that it has popped
  * already. */
-static int read_saved(const struct walk *w, uint64_t cfa, const struct ls_cfi_row *row, unsigned i, uint64_t *ret)
+static int read_saved(const struct walk *w, uint64_t cfa, const struct ls_cfi_row *row, unsigned i,
+                      uint64_t *ret)
 {
         uint64_t addr = cfa + (uint64_t)(int64_t)row->at[i];
 
@@ -278,7 +279,8 @@ static int step_simple(struct walk *w, const struct ls_cfi_row *row)
 
 /* One register of a row with expressions. Returns 1 when it has a value, 0 when it is lost, or
  * -errno. */
-static int complex_register(const struct ls_cfi_exprs *e, const struct ls_cfi_values *v, unsigned reg, uint64_t *ret)
+static int complex_register(const struct ls_cfi_exprs *e, const struct ls_cfi_values *v,
+                            unsigned reg, uint64_t *ret)
 {
         const struct ls_cfi_expr *x = &e->reg[reg];
         int err;
@@ -401,7 +403,8 @@ static int step(struct walk *w, struct site *s, struct ls_native_frame *frame, i
 static uint32_t label_of(struct ls_unwinder *u, struct site *s)
 {
         if (s->label == LABEL_UNASKED)
-                s->label = s->kind < SITE_NO_ROW ? 0 : u->owner.label(u->owner.ctx, s->pc, &s->place, s->function);
+                s->label = s->kind < SITE_NO_ROW
+                           ? 0 : u->owner.label(u->owner.ctx, s->pc, &s->place, s->function);
         return s->label;
 }
 

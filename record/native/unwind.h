@@ -62,10 +62,12 @@ struct ls_unwind_owner {
          * each sample), or -ENOEXEC when it is memory of no file. May call ls_unwind_forget. */
         int (*find)(void *ctx, uint64_t pc, struct ls_unwind_place *ret_place);
         /* The row for a place whose file is not NULL, as ls_cfi_row. */
-        int (*row)(void *ctx, const struct ls_unwind_place *place, struct ls_cfi_row *ret_row, uint64_t *ret_function);
+        int (*row)(void *ctx, const struct ls_unwind_place *place, struct ls_cfi_row *ret_row,
+                   uint64_t *ret_function);
         /* A word to keep with frames at this pc, asked once; function: file offset where the
          * function starts. */
-        uint32_t (*label)(void *ctx, uint64_t pc, const struct ls_unwind_place *place, uint64_t function);
+        uint32_t (*label)(void *ctx, uint64_t pc, const struct ls_unwind_place *place,
+                          uint64_t function);
         void *ctx;
 };
 

@@ -111,7 +111,8 @@ int ls_memory_share(size_t size, void **ret_map)
  * summary says so. */
 static int share_exact(const struct ls_record_options *o)
 {
-        int fd = exact_want(o) ? memfd_create("luasample-counts", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
+        int fd = exact_want(o) ? memfd_create("luasample-counts", MFD_CLOEXEC | MFD_ALLOW_SEALING)
+                               : -1;
 
         if (fd < 0)
                 return -1;
