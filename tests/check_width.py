@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""Checks that comments of C files end at column 100: check_width.py [--mend] [ROOT]
+"""Checks that lines of C files end at column 100: check_width.py [--mend] [ROOT]
 
---mend breaks them there: code and words stay, lists and drawings too. KNOWN says how many lines it cannot mend, by the first
-folder of the path: comments beside long code, lists. There may not be more; when there are fewer, the number goes down."""
+--mend breaks comments there: code and words stay, lists and drawings too. KNOWN says how many lines of comments it cannot mend,
+by the first folder of the path: comments beside long code, lists. There may not be more; when there are fewer, the number goes
+down. CODE says how many lines of code go beyond that column: there may not be more."""
 import collections
 import os
 import re
@@ -10,6 +11,8 @@ import sys
 
 MOST = 100
 KNOWN = {"daemon": 11, "examples": 1, "formats": 60, "libsample": 68, "record": 83, "report": 14, "store": 5, "tests": 32}
+CODE = {"cli": 26, "daemon": 135, "examples": 2, "formats": 427, "libsample": 596,
+        "luasample.c": 1, "record": 745, "report": 682, "store": 62, "tests": 766}
 TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 NOT_TEXT = re.compile(r"  +\S|\s*(-|\d\.|\*|\|) ")     # behind the * of a line: of a list or a drawing
 
@@ -32,6 +35,12 @@ def wide_lines(text):
         first = text.count("\n", 0, m.start()) + 1
         wide |= {first + i for i, line in enumerate((before + m.group()).split("\n")) if width(line) > MOST}
     return sorted(wide)
+
+
+def wide_code(text):
+    """Lines that are too wide, and not by a comment."""
+    by_comment = set(wide_lines(text))
+    return [n for n, line in enumerate(text.split("\n"), 1) if width(line) > MOST and n not in by_comment]
 
 
 def wrap(words, at, indent):
@@ -104,12 +113,26 @@ def sources(root):
                 yield path
 
 
+def wrong_code(code):
+    """Folders with more wide lines of code than are known; fewer are said, for the number to go down."""
+    bad = 0
+    for top in sorted(set(code) | set(CODE)):
+        have, known = len(code[top]), CODE.get(top, 0)
+        if have > known:
+            print("\n".join("%s: goes beyond column %d" % (where, MOST) for where in code[top][-20:]))
+            print("%s: %d wide lines of code are known, these are %d" % (top, known, have))
+        elif have < known:
+            print("CODE says %d of %s, there are %d: lower it" % (known, top, have))
+        bad += have > known
+    return bad
+
+
 def main():
     args = sys.argv[1:]
     mends = "--mend" in args
     args = [a for a in args if a != "--mend"]
     root = args[0] if args else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    found, files, bad = collections.defaultdict(list), 0, 0
+    found, code, files, bad = collections.defaultdict(list), collections.defaultdict(list), 0, 0
     for path in sorted(sources(root)):
         files += 1
         with open(os.path.join(root, path), encoding="utf-8") as f:
@@ -119,6 +142,7 @@ def main():
             with open(os.path.join(root, path), "w", encoding="utf-8") as f:
                 f.write(text)
         found[path.split("/")[0]] += ["%s:%d" % (path, n) for n in wide_lines(text)]
+        code[path.split("/")[0]] += ["%s:%d" % (path, n) for n in wide_code(text)]
     for top in sorted(set(found) | set(KNOWN)):
         have, known = len(found[top]), KNOWN.get(top, 0)
         if have > known:
@@ -127,7 +151,8 @@ def main():
         elif have < known:
             print("KNOWN says %d of %s, there are %d: lower it" % (known, top, have))
         bad += have != known
-    print("%d files, %d wrong folders, %d wide lines known" % (files, bad, sum(KNOWN.values())))
+    bad += wrong_code(code)
+    print("%d files, %d wrong folders, %d wide lines known" % (files, bad, sum(KNOWN.values()) + sum(CODE.values())))
     return 1 if bad or not files else 0
 
 
