@@ -40,7 +40,7 @@
 #define CALM_MOST_NS 640000000ull       /* and while nothing has run since the last look, for long */
 #define NEW_NS 50000000ull              /* a thread that was just armed may not live that long: it is judged early */
 #define PAUSE_MIN_NS 1000000ull         /* between own ticks: each costs the recorder some 20 us */
-#define ONCE_NS 20000u                  /* until an event that is let go once comes, or looks again */
+#define ONCE_NS 20000u                  /* until an event that is let go comes */
 
 static int open_event(pid_t tid, uint64_t period_ns)
 {
