@@ -12,7 +12,7 @@ import sys
 MOST = 100
 KNOWN = {"daemon": 11, "examples": 1, "formats": 60, "libsample": 68, "record": 83, "report": 14, "store": 5, "tests": 32}
 CODE = {"cli": 26, "daemon": 135, "examples": 2, "formats": 427, "libsample": 596,
-        "luasample.c": 1, "record": 745, "report": 682, "store": 62, "tests": 766}
+        "luasample.c": 1, "record": 744, "report": 682, "store": 62, "tests": 766}
 TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 NOT_TEXT = re.compile(r"  +\S|\s*(-|\d\.|\*|\|) ")     # behind the * of a line: of a list or a drawing
 
