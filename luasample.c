@@ -1,6 +1,9 @@
 /* luasample: main() and the table of commands. */
 #include "cli/command.h"
 #include "daemon/commands.h"
+#ifdef LS_HAVE_HTTP
+#include "daemon/http/http.h"
+#endif
 #include "record/commands.h"
 #include "record/worker/apart.h"
 #include "record/worker/worker.h"
@@ -52,6 +55,10 @@ static int run_apart(int argc, const char **argv)
 
 int main(int argc, const char **argv)
 {
+#ifdef LS_HAVE_HTTP
+        if (argc > 1 && !strcmp(argv[0], LS_WORKER_ARGV0) && !strcmp(argv[1], LS_HTTP_ROLE))
+                return ls_http_main(argc, argv);
+#endif
         if (argc > 0 && !strcmp(argv[0], LS_WORKER_ARGV0))
                 return argc > 1 && !strcmp(argv[1], LS_OUT_ROLE) ? ls_serve_main(argc, argv) : ls_worker_main(argc, argv);
         if (argc > 0 && !strcmp(argv[0], LS_APART_ARGV0))

@@ -21,7 +21,8 @@ static void close_inputs(struct ls_merge_input *in, unsigned n)
         free(in);
 }
 
-/* Takes fd. Each must be whole: what cannot be read is kept as it is, and named by those who read it. */
+/* Takes fd. Each must be whole: what cannot be read is kept as it is, and named by those who read
+ * it. */
 static int open_input(int fd, const struct ls_chunk *c, struct ls_merge_input *in)
 {
         const char *why = NULL;

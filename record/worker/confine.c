@@ -219,6 +219,8 @@ static int allow_open_files(scmp_filter_ctx ctx)
                                        SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH));
         if (!err)
                 err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fsync), 0);
+        if (!err)
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(pwrite64), 0);
         return err ? err : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(sysinfo), 0);
 }
 

@@ -9,6 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import configuration    # noqa: F401
 import cost             # noqa: F401
 import ctl              # noqa: F401
+import http_            # noqa: F401
 import lending          # noqa: F401
 import reading          # noqa: F401
 import supervise        # noqa: F401
