@@ -478,7 +478,7 @@ static const char *check_query(struct ls_daemon *d, struct ls_http_ask *q)
             strspn(q->format, "abcdefghijklmnopqrstuvwxyz-") != strlen(q->format) || *q->format == '-')
                 return "not a format";
         if (q->pid < 0 || q->from_ms >= q->to_ms || !q->before_ms)
-                return "not a time";
+                return "from is not before to, or before now";
         if (q->op == LS_HTTP_STACK && !w)
                 return "no rule names this process";
         if (w && !*q->service)
@@ -491,7 +491,7 @@ static void do_query(struct ls_daemon *d, struct ls_http_ask *ask)
         const char *wrong = check_query(d, ask);
 
         if (wrong) {
-                answer(d->web, ask->id, 404, wrong, -1);
+                answer(d->web, ask->id, ask->op == LS_HTTP_STACK ? 404 : 400, wrong, -1);
                 return;
         }
         for (unsigned i = 0; i < LS_QUERIES_MOST; i++) {
@@ -661,10 +661,16 @@ void ls_web_done(struct ls_daemon *d)
 
 #else
 
+#include <errno.h>
+
+#include "cli/command.h"
+
 int ls_web_open(struct ls_daemon *d)
 {
-        (void)d;
-        return 0;
+        if (!d->config.http_listen)
+                return 0;
+        ls_error("[http] listen = %s: this luasample was built without libmicrohttpd", d->config.http_listen);
+        return -ENOTSUP;
 }
 
 void ls_web_start(struct ls_daemon *d)

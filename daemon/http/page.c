@@ -20,7 +20,7 @@ static const char head[] =
         "h1 { font-size: 20px; margin: 0 0 2px; } h2 { font-size: 15px; margin: 24px 0 8px; } p { margin: 2px 0; }\n"
         ".dim, th { color: var(--dim); font-weight: 400; } .bad { color: var(--bad); }\n"
         "table { width: 100%; border-collapse: collapse; background: var(--panel); border: 1px solid var(--line); border-radius: 8px; }\n"
-        "th, td { text-align: left; padding: 7px 12px; border-top: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }\n"
+        "th, td { text-align: left; padding: 7px 12px; border-top: 1px solid var(--line); vertical-align: top; overflow-wrap: break-word; }\n"
         "tr:first-child th { border-top: 0; } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }\n"
         "a { color: var(--accent); text-decoration: none; } a:hover { text-decoration: underline; } td a { margin-right: 10px; white-space: nowrap; }\n"
         "code { font: 12.5px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace; }\n"
@@ -145,9 +145,11 @@ static void put_target(FILE *out, yajl_val t)
         }
         fprintf(out, "</td><td class=\"n\">%lld&nbsp;ms</td><td class=\"n\">%.2f&nbsp;%%</td><td>", ls_json_number(t, "interval_ns") / 1000000,
                 (double)ls_json_number(t, "cost_ppm") / 10000);
-        put_link(out, "/stack", "pid", pid, "", "stacks now");
-        put_link(out, "/flame", "pid", pid, "&amp;last=10m", "flame");
-        put_link(out, "/debug/pprof/profile", "pid", pid, "&amp;seconds=10", "pprof of the next 10 s");
+        if (ls_json_number(t, "recorder")) {
+                put_link(out, "/stack", "pid", pid, "", "stacks now");
+                put_link(out, "/flame", "pid", pid, "&amp;last=10m", "flame");
+                put_link(out, "/debug/pprof/profile", "pid", pid, "&amp;seconds=10", "pprof of the next 10 s");
+        }
         fputs("</td></tr>\n", out);
 }
 
@@ -182,7 +184,7 @@ static void put_head(FILE *out, yajl_val status)
         fputs(head, out);
         fputs("<h1>luasample</h1><p class=\"dim\">version ", out);
         put(out, ls_json_text(status, "version"));
-        fprintf(out, ", process %lld, for %lld s; %.2f&nbsp;%% of the host's processors; store ", ls_json_number(status, "pid"),
+        fprintf(out, ", process %lld, running for %lld s; %.2f&nbsp;%% of the host's processors; store ", ls_json_number(status, "pid"),
                 ls_json_number(status, "uptime_s"), (double)ls_json_number(status, "host_cost_ppm") / 10000);
         put(out, ls_json_text(status, "store"));
         fputs("</p>\n", out);

@@ -169,7 +169,7 @@ def wrong():
             ("/flame?service=none", 404, "nothing is in the store"), ("/stack?pid=1", 404, "no rule"), ("/stack", 400, "give pid"),
             ("/flame?last=", 400, "last: give"), ("/flame?last", 400, "last: give"), ("/flame?last=5parsecs", 400, "last"),
             ("/flame?seconds=301", 400, "1 to 300"), ("/flame?seconds=2&last=3m", 400, "exclude"), ("/flame?to=1h", 400, "from"),
-            ("/flame?from=1h&to=2h", 400, "not before"), ("/flame?from=99999999999999999999", 400, "from"),
+            ("/flame?from=1h&to=2h", 400, "not before"), ("/flame?from=%d" % (time.time() + 1000), 400, "before now"), ("/flame?from=99999999999999999999", 400, "from"),
             ("/debug/pprof/profile?format=gif", 400, "format"), ("/targets?x=%00", 400, ""), ("/burst?pid=1", 405, "POST"),
             ("/flame?pid=-1", 400, "process id"), ("/operations/x", 400, "number"), ("/flame?%3Cscript%3E=1", 400, "unknown argument")):
         got = ask(d, url)
