@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -133,6 +134,31 @@ static int read_address(const char *text, struct sockaddr_storage *ret, char *re
         return (int)sizeof(*v4);
 }
 
+static int listen_tcp(int fd, const void *address, unsigned len)
+{
+        return bind(fd, address, len) < 0 || listen(fd, LISTEN_MOST) < 0 ? -errno : 0;
+}
+
+static int listen_unix(int fd, const void *path, unsigned len)
+{
+        (void)len;
+        return ls_listen_at(fd, path, LISTEN_MOST);
+}
+
+/* That of a daemon which was killed may be listened to for a moment, until its HTTP process has
+ * ended, too: the store is ours, so there is no other daemon. */
+static int listen_soon(int (*fn)(int fd, const void *at, unsigned len), int fd, const void *at, unsigned len)
+{
+        const struct timespec moment = { 0, 20000000 };
+        int error = fn(fd, at, len);
+
+        for (int i = 0; error == -EADDRINUSE && i < 100; i++) {
+                nanosleep(&moment, NULL);
+                error = fn(fd, at, len);
+        }
+        return error;
+}
+
 static int open_tcp(const struct ls_config *c, struct ls_web *w)
 {
         struct sockaddr_storage a;
@@ -147,12 +173,14 @@ static int open_tcp(const struct ls_config *c, struct ls_web *w)
                 return -EINVAL;
         }
         w->tcp_fd = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (w->tcp_fd >= 0 && setsockopt(w->tcp_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
-            bind(w->tcp_fd, (const struct sockaddr *)&a, (socklen_t)len) == 0 && listen(w->tcp_fd, LISTEN_MOST) == 0) {
+        if (w->tcp_fd < 0 || setsockopt(w->tcp_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0)
+                len = -errno;
+        else
+                len = listen_soon(listen_tcp, w->tcp_fd, &a, (unsigned)len);
+        if (!len) {
                 w->setup.has_tcp = 1;
                 return 0;
         }
-        len = -errno;
         ls_error("[http] listen = %s: %s", c->http_listen, strerror(-len));
         return len;
 }
@@ -175,7 +203,7 @@ static int open_unix(struct ls_daemon *d, struct ls_web *w)
                 if (error)
                         return error;
                 w->unix_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-                error = w->unix_fd < 0 ? -errno : ls_listen_at(w->unix_fd, path, LISTEN_MOST);
+                error = w->unix_fd < 0 ? -errno : listen_soon(listen_unix, w->unix_fd, path, 0);
                 if (!error && (lchown(path, (uid_t)-1, w->setup.group) < 0 || chmod(path, 0660) < 0))
                         error = -errno;
                 if (error) {
