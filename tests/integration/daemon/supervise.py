@@ -150,7 +150,7 @@ def kills():
     seed = int.from_bytes(os.urandom(4), "big")
     rand = random.Random(seed)
     services = [Service("tough") for _ in range(3)]
-    d = Daemon(rule("tough"), start=False)
+    d = Daemon(rule("tough"), start=False, store="merge = 1d\nmerge-old = 1d")        # what is merged has another name
     seen = {}
     for _ in range(KILLS):
         d.start()
