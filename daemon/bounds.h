@@ -24,6 +24,15 @@
 #define LS_COMMANDS_MOST 4u                     /* of rules, at one time, */
 #define LS_COMMAND_NS (60 * SECOND_NS)          /* for so long */
 #define LS_KEEP_NS (60 * SECOND_NS)             /* what a rule keeps; LS_STORE_KEPT times in all */
+#define LS_KEEPINGS_MOST 8u             /* that wait until what they keep is in the store */
+#define LS_SNAPSHOT_MS 600000u          /* what ctl snapshot keeps, when no time is given */
+#define LS_OPERATIONS_MOST 64u          /* that can be asked for */
+#define LS_QUERIES_MOST 32u             /* of HTTP that wait or are answered, */
+#define LS_QUERIES_AT_ONCE 2u           /* so many at one time, */
+#define LS_QUERY_CPU_S 60u              /* with so much CPU time, */
+#define LS_QUERY_NS (120 * SECOND_NS)   /* time, */
+#define LS_QUERY_BYTES (2ull << 30)     /* address space, */
+#define LS_QUERY_FILE (256ull << 20)    /* and answer; LS_STORE_APART_BYTES of chunks */
 #define LS_MERGE_MS 5000u                       /* with three chunks, after the end of a time until it is merged */
 #define LS_MERGE_CPU_S 300u                     /* of a merger, */
 #define LS_MERGE_BYTES (2ull << 30)             /* and its address space */

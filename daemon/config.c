@@ -23,10 +23,10 @@
 #define LINE_MOST 4096u
 #define ERRORS_SAID 50u                 /* of one file: who gives another file by mistake reads no thousand lines */
 
-enum section { DAEMON, STORE, SERVICE, RULE };
-enum kind { PATH, TIME, SIZE, COUNT, PERCENT, SHARE, SWITCH, NAME, PATTERNS };
+enum section { DAEMON, STORE, HTTP, SERVICE, RULE };
+enum kind { PATH, TEXT, TIME, SIZE, COUNT, PERCENT, SHARE, SWITCH, NAME, PATTERNS };
 
-static const char *const section_names[] = { "daemon", "store", "service", "rule", NULL };
+static const char *const section_names[] = { "daemon", "store", "http", "service", "rule", NULL };
 
 struct option {
         enum section section;
@@ -40,6 +40,7 @@ struct option {
 
 #define IN_DAEMON(member) offsetof(struct ls_config, member)
 #define IN_STORE(member) offsetof(struct ls_config, member)
+#define IN_HTTP(member) offsetof(struct ls_config, member)
 #define IN_SERVICE(member) offsetof(struct ls_service, member)
 #define IN_RULE(member) offsetof(struct ls_when, member)
 
@@ -203,6 +204,16 @@ static void set_path(struct reading *r, const struct option *o, char **to, const
         *to = strdup(value);
 }
 
+static void set_text(struct reading *r, const struct option *o, char **to, const char *value)
+{
+        if (!*value || strlen(value) > 128 || strpbrk(value, " \t")) {
+                wrong(r, "%s = %s: give %s", o->key, value, o->argument);
+                return;
+        }
+        free(*to);
+        *to = strdup(value);
+}
+
 static void set_name(struct reading *r, char *to, const char *value)
 {
         if (!ls_service_name_ok(value))
@@ -267,7 +278,7 @@ static int take_value(void *ctx, const char *section, const char *key, const cha
 
         if (r->section < 0) {
                 if (!*section)
-                        wrong(r, "'%s' stands in no section; begin with [daemon], [store] or [service NAME]", key);
+                        wrong(r, "'%s' stands in no section; begin with [daemon], [store], [http] or [service NAME]", key);
                 return 1;
         }
         while (i < N_OPTIONS && ((int)options[i].section != r->section || strcmp(options[i].key, key)))
@@ -283,6 +294,8 @@ static int take_value(void *ctx, const char *section, const char *key, const cha
                 add_pattern(r, &options[i], (struct ls_patterns *)(void *)((char *)r->base + options[i].offset), value);
         else if (options[i].kind == PATH)
                 set_path(r, &options[i], (char **)(void *)((char *)r->base + options[i].offset), value);
+        else if (options[i].kind == TEXT)
+                set_text(r, &options[i], (char **)(void *)((char *)r->base + options[i].offset), value);
         else if (options[i].kind == NAME)
                 set_name(r, (char *)r->base + options[i].offset, value);
         else
@@ -384,7 +397,7 @@ static void begin_section(struct reading *r, char *name)
         else if (near)
                 wrong(r, "unknown section [%s]; did you mean [%s]?", name, near);
         else
-                wrong(r, "unknown section [%s]; there are [daemon], [store], [service NAME] and [rule NAME]", name);
+                wrong(r, "unknown section [%s]; there are [daemon], [store], [http], [service NAME] and [rule NAME]", name);
 }
 
 /* For inih: the next line. What it would pass over is looked at here, where the number of the line
@@ -522,6 +535,14 @@ static int check_rule(const struct ls_config *c, const struct ls_when *r)
         return -EINVAL;
 }
 
+/* Beside the control socket. */
+static char *http_place(const char *socket)
+{
+        const char *slash = strrchr(socket, '/');
+
+        return slash ? ls_print("%.*s/http", (int)(slash - socket), socket) : NULL;
+}
+
 /* What no single line can tell. */
 static int check_whole(struct ls_config *c, int user)
 {
@@ -540,6 +561,12 @@ static int check_whole(struct ls_config *c, int user)
                 c->store = ls_place_store(user);
         if (!c->socket)
                 c->socket = ls_place_socket(user);
+        if (!c->http_socket && c->socket)
+                c->http_socket = http_place(c->socket);
+        if (!c->http_certificate != !c->http_key) {
+                ls_error("[http]: certificate and key are given together");
+                error = -EINVAL;
+        }
         if (c->store && c->socket)
                 return error;
         ls_error("--user: there is no place for the %s: set %s", c->store ? "socket" : "store",
@@ -591,6 +618,13 @@ void ls_config_done(struct ls_config *c)
         free(c->services);
         free(c->store);
         free(c->socket);
+        free(c->http_socket);
+        free(c->http_listen);
+        free(c->http_group);
+        free(c->http_host);
+        free(c->http_token);
+        free(c->http_certificate);
+        free(c->http_key);
         memset(c, 0, sizeof(*c));
 }
 

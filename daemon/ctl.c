@@ -14,11 +14,12 @@
 #include "cli/suggest.h"
 #include "formats/escape.h"
 
-static struct { char *socket; int json; } opt;
+static struct { char *socket, *last; int json; } opt;
 
 static const struct poptOption options[] = {
         { "socket", 0, POPT_ARG_STRING, &opt.socket, 0, "socket of the daemon (LUASAMPLE_SOCKET, else that of the host)",
           "PATH" },
+        { "last", 0, POPT_ARG_STRING, &opt.last, 0, "of snapshot: how much is kept, such as 1h (10m)", "TIME" },
         { "json", 0, POPT_ARG_NONE, &opt.json, 0, "print the answer as JSON", NULL },
         POPT_TABLEEND
 };
@@ -131,12 +132,17 @@ static void show_targets(yajl_val v)
                 printf("no process matches a rule\n");
 }
 
+static void show_snapshot(yajl_val v)
+{
+        printf("%s\n", text_of(v, "kept"));
+}
+
 static const struct request {
         const char *name;
         int takes;                      /* PID|SERVICE */
         void (*show)(yajl_val v);       /* NULL = there is nothing to show */
 } requests[] = {
-        { "status", 0, show_status }, { "targets", 0, show_targets }, { "attach", 1, NULL }, { "detach", 1, NULL }, { "burst", 1, NULL },
+        { "status", 0, show_status }, { "targets", 0, show_targets }, { "attach", 1, NULL }, { "detach", 1, NULL }, { "burst", 1, NULL }, { "snapshot", 1, show_snapshot },
         { "reload", 0, NULL }, { "flush", 0, NULL }, { "stop", 0, NULL },
 };
 
@@ -176,7 +182,7 @@ static int show(const struct request *r, const char *answer)
 static int ask(const struct request *r, const char *argument)
 {
         char *path = opt.socket ? strdup(opt.socket) : ls_place_of_socket(), *answer = NULL;
-        char *line = argument ? ls_print("%s %s", r->name, argument) : strdup(r->name);
+        char *line = argument ? ls_print("%s %s%s%s", r->name, argument, opt.last ? " " : "", opt.last ? opt.last : "") : strdup(r->name);
         int fd = path && line ? ls_client_ask(path, line, &answer) : -ENOENT, status = LS_EXIT_FAIL;
 
         if (fd >= 0) {
@@ -206,9 +212,13 @@ static int run_words(const char **words)
         while (words && words[n])
                 n++;
         if (!n)
-                ls_error("ctl: what is asked? status, targets, attach, detach, burst, reload, flush or stop");
+                ls_error("ctl: what is asked? status, targets, attach, detach, burst, snapshot, reload, flush or stop");
         if (!r)
                 return LS_EXIT_USAGE;
+        if (opt.last && (strcmp(r->name, "snapshot") || strpbrk(opt.last, " \n"))) {
+                ls_error("ctl: --last TIME is for snapshot");
+                return LS_EXIT_USAGE;
+        }
         if (n != (r->takes ? 2u : 1u) || (r->takes && strpbrk(words[1], " \n"))) {
                 ls_error(r->takes ? "ctl: %s: give one PID or SERVICE" : "ctl: %s takes no argument", r->name);
                 return LS_EXIT_USAGE;
@@ -229,7 +239,7 @@ static int ctl_run(int argc, const char **argv)
 const struct ls_command ls_cmd_ctl = {
         .name = "ctl",
         .summary = "ask the daemon what it does, and tell it what to do",
-        .usage = "[OPTION...] status|targets|attach PID|SERVICE|detach PID|SERVICE|burst PID|SERVICE|reload|flush|stop",
+        .usage = "[OPTION...] status|targets|attach PID|SERVICE|detach PID|SERVICE|burst PID|SERVICE|snapshot SERVICE|reload|flush|stop",
         .options = options,
         .run = ctl_run,
 };

@@ -72,7 +72,7 @@ static int run_daemon(struct ls_daemon *d)
 
         if (ls_store_open(&d->store, d->config.store, LS_STORE_WRITE))
                 return LS_EXIT_FAIL;
-        status = ls_socket_open(d) ? LS_EXIT_FAIL : ls_supervise(d);
+        status = ls_socket_open(d) || ls_web_open(d) ? LS_EXIT_FAIL : ls_supervise(d);
         ls_store_close(&d->store);
         return status;
 }

@@ -92,11 +92,22 @@ struct ls_firing {                      /* a rule while the daemon runs; kept ac
         char last[160];
 };
 
+struct ls_operation {
+        uint64_t id;
+        const char *kind;               /* "burst", "snapshot" */
+        char target[LS_SERVICE_NAME + 16];
+        int ended, failed;
+        char text[256];                 /* what came of it */
+        pid_t pids[LS_BURSTS_MOST];     /* that are recorded closely */
+        unsigned n_pids;
+};
+
 struct ls_keeping {                     /* what will be kept when it is in the store */
         uint64_t due_ns, from_ms, to_ms;        /* due: 0 = nothing */
         char service[LS_SERVICE_NAME];
         char name[LS_SERVICE_NAME + 48];
-        pid_t pid;
+        pid_t pid;                      /* 0 = all of the service */
+        uint64_t operation;             /* 0 = a rule's */
 };
 
 struct ls_client {
@@ -135,7 +146,10 @@ struct ls_daemon {
         struct ls_firing firings[LS_RULES_MOST];
         unsigned n_firings;
         struct { pid_t pid; uint64_t until_ns; char rule[LS_SERVICE_NAME]; } commands[LS_COMMANDS_MOST];        /* pid: 0 = none */
-        struct ls_keeping keeping;
+        struct ls_keeping keeping[LS_KEEPINGS_MOST];
+        struct ls_operation operations[LS_OPERATIONS_MOST];
+        uint64_t n_operations;          /* begun so far */
+        struct ls_web *web;             /* NULL = none */
         uint64_t usage_ns;
         struct ls_client clients[LS_CLIENTS_MOST];
         int signal_fd, listener;
@@ -228,6 +242,25 @@ void ls_triggers_exit(struct ls_daemon *d, struct ls_watched *w, int status);
 int ls_triggers_ended(struct ls_daemon *d, pid_t pid, int status);
 struct ls_firing *ls_firing(struct ls_daemon *d, const char *name);
 
+/* Keeps what was recorded in the last ms, of a process, 0 = of all of the service, in kept/NAME, as
+ * soon as it is in the store. Returns 0, or -EBUSY: LS_KEEPINGS_MOST wait already. */
+int ls_triggers_keep(struct ls_daemon *d, const char *name, const char *service, pid_t pid, uint64_t ms, uint64_t operation);
+
+/* operations.c: the last LS_OPERATIONS_MOST. */
+struct ls_operation *ls_operation_new(struct ls_daemon *d, const char *kind, const char *target);
+struct ls_operation *ls_operation_find(struct ls_daemon *d, uint64_t id);
+const char *ls_operation_state(const struct ls_daemon *d, struct ls_operation *o);
+
+/* web.c: HTTP. Opens the sockets. Returns 0 or -errno, after a line. */
+int ls_web_open(struct ls_daemon *d);
+void ls_web_start(struct ls_daemon *d);
+int ls_web_fd(const struct ls_daemon *d);                /* -1 = none */
+/* Does what it was asked for, and starts the process when there is none. */
+void ls_web_read(struct ls_daemon *d);
+/* Returns 1 when it was one of its processes. */
+int ls_web_ended(struct ls_daemon *d, pid_t pid, int status);
+void ls_web_done(struct ls_daemon *d);
+
 /* incoming.c: commits what recorders have finished, also of those that an earlier daemon left. */
 void ls_incoming(struct ls_daemon *d);
 
@@ -249,6 +282,10 @@ int ls_socket_open(struct ls_daemon *d);
 unsigned ls_socket_poll(struct ls_daemon *d, struct pollfd *p);
 void ls_socket_handle(struct ls_daemon *d, uint64_t now);
 void ls_socket_done(struct ls_daemon *d);
+/* A socket of systemd's: 0 = that of ctl, 1 = that of HTTP. Returns the descriptor or -1. */
+int ls_socket_inherited(int which);
+/* Makes the directory of a socket, and checks whose it is. Returns 0, or -errno after a line. */
+int ls_socket_directory(const char *path);
 /* Answers: text is taken (to be freed by the socket); error gets "error: " before it. */
 void ls_socket_answer(struct ls_client *c, char *text);
 void ls_socket_error(struct ls_client *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

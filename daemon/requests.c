@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <yajl/yajl_gen.h>
 
+#include "cli/command.h"
 #include "cli/suggest.h"
 #include "formats/escape.h"
 
@@ -265,21 +266,76 @@ static void do_detach(struct ls_daemon *d, struct ls_client *c, const char *argu
 static void do_burst(struct ls_daemon *d, struct ls_client *c, const char *argument)
 {
         char *end;
-        pid_t pid = to_pid(argument, &end);
+        pid_t pid = to_pid(argument, &end), pids[LS_BURSTS_MOST] = { 0 };
         unsigned n = 0;
 
         if (pid && *end)
                 pid = 0;
         if (!pid && !known_service(d, c, argument))
                 return;
-        for (unsigned i = 0; i < d->n_watched; i++)
-                if (pid ? d->watched[i]->pid == pid : !strcmp(d->watched[i]->service, argument))
-                        n += ls_decide_burst(d, d->watched[i]) == 0;
-        if (n)
-                ls_socket_answer(c, ls_print("ok {\"processes\":%u}\n", n));
-        else
+        for (unsigned i = 0; i < d->n_watched; i++) {
+                if (pid ? d->watched[i]->pid != pid : strcmp(d->watched[i]->service, argument) != 0)
+                        continue;
+                if (ls_decide_burst(d, d->watched[i]) == 0 && n < LS_BURSTS_MOST)
+                        pids[n++] = d->watched[i]->pid;
+        }
+        if (n) {
+                struct ls_operation *o = ls_operation_new(d, "burst", argument);
+
+                memcpy(o->pids, pids, sizeof(pids));
+                o->n_pids = n;
+                ls_socket_answer(c, ls_print("ok {\"processes\":%u,\"operation\":%llu}\n", n, (unsigned long long)o->id));
+        } else {
                 ls_socket_error(c, "%s: none is being recorded, or %u processes are recorded closely already", argument,
                                 LS_BURSTS_MOST);
+        }
+}
+
+/* SERVICE [TIME]: what was recorded of it in the last time is kept. */
+static void do_snapshot(struct ls_daemon *d, struct ls_client *c, const char *argument)
+{
+        char service[LS_SERVICE_NAME], name[LS_SERVICE_NAME + 48];
+        const char *space = strchr(argument, ' ');
+        uint64_t ns = LS_SNAPSHOT_MS * 1000000ull;
+        struct ls_operation *o;
+
+        snprintf(service, sizeof(service), "%.*s", space ? (int)(space - argument) : (int)strlen(argument), argument);
+        if (!known_service(d, c, service))
+                return;
+        if (space && (ls_parse_duration(space + 1, "", &ns) || ns < SECOND_NS)) {
+                ls_socket_error(c, "snapshot: %s: give a time such as 90s, 10m or 2h", space + 1);
+                return;
+        }
+        o = ls_operation_new(d, "snapshot", service);
+        snprintf(name, sizeof(name), "%s.%llu.%llu", service, (unsigned long long)ls_store_now_ms(), (unsigned long long)o->id);
+        if (ls_triggers_keep(d, name, service, 0, ns / 1000000, o->id) < 0) {
+                o->ended = o->failed = 1;
+                ls_socket_error(c, "snapshot: %u are about to be kept already: try again in some seconds", LS_KEEPINGS_MOST);
+                return;
+        }
+        ls_socket_answer(c, ls_print("ok {\"kept\":\"kept/%s\",\"operation\":%llu}\n", name, (unsigned long long)o->id));
+}
+
+static void do_operation(struct ls_daemon *d, struct ls_client *c, const char *argument)
+{
+        struct ls_operation *o = ls_operation_find(d, strtoull(argument, NULL, 10));
+        yajl_gen g;
+
+        if (!o) {
+                ls_socket_error(c, "there is no operation %s, or it is long ago", argument);
+                return;
+        }
+        g = yajl_gen_alloc(NULL);
+        if (g) {
+                yajl_gen_map_open(g);
+                put_number(g, "operation", o->id);
+                put_text(g, "kind", o->kind);
+                put_text(g, "target", o->target);
+                put_text(g, "state", ls_operation_state(d, o));
+                put_text(g, "text", o->text);
+                yajl_gen_map_close(g);
+        }
+        ls_socket_answer(c, finish(g));
 }
 
 static void do_reload(struct ls_daemon *d, struct ls_client *c, const char *argument)
@@ -384,7 +440,7 @@ static const struct {
         void (*run)(struct ls_daemon *d, struct ls_client *c, const char *argument);
 } requests[] = {
         { "status", 0, do_status }, { "targets", 0, do_targets }, { "attach", 1, do_attach }, { "detach", 1, do_detach },
-        { "burst", 1, do_burst },
+        { "burst", 1, do_burst }, { "snapshot", 1, do_snapshot }, { "operation", 1, do_operation },
         { "reload", 0, do_reload }, { "flush", 0, do_flush }, { "stop", 0, do_stop }, { "lend", 1, do_lend },
 };
 

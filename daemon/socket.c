@@ -18,7 +18,7 @@
 #include "formats/escape.h"
 
 /* The directory is made when it is missing; nobody else may be able to put another socket there. */
-static int check_directory(const char *path)
+int ls_socket_directory(const char *path)
 {
         char *dir = strdup(path), *slash = dir ? strrchr(dir, '/') : NULL;
         struct stat st;
@@ -43,22 +43,30 @@ static int check_directory(const char *path)
         return error;
 }
 
-/* The socket that systemd has made for us, or -1. */
-static int inherited(void)
+/* systemd gives names to several: those of HTTP are called http, the other is that of ctl. */
+int ls_socket_inherited(int which)
 {
-        const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
+        const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS"), *name = getenv("LISTEN_FDNAMES");
+        long fds = pid && n && strtol(pid, NULL, 10) == getpid() ? strtol(n, NULL, 10) : 0;
         struct stat st;
 
-        if (!pid || !n || strtol(pid, NULL, 10) != getpid() || strcmp(n, "1") || fstat(3, &st) < 0 || !S_ISSOCK(st.st_mode))
-                return -1;
-        fcntl(3, F_SETFD, FD_CLOEXEC);
-        fcntl(3, F_SETFL, O_NONBLOCK);
-        return 3;
+        for (int i = 0; i < fds && i < 2; i++) {
+                size_t len = name ? strcspn(name, ":") : 0;
+                int is_http = len == 4 && !strncmp(name, "http", 4);
+
+                name = name && name[len] ? name + len + 1 : NULL;
+                if (is_http != which || fstat(3 + i, &st) < 0 || !S_ISSOCK(st.st_mode))
+                        continue;
+                fcntl(3 + i, F_SETFD, FD_CLOEXEC);
+                fcntl(3 + i, F_SETFL, O_NONBLOCK);
+                return 3 + i;
+        }
+        return -1;
 }
 
 static int bind_socket(struct ls_daemon *d, const char *path)
 {
-        int error = check_directory(path);
+        int error = ls_socket_directory(path);
 
         if (error)
                 return error;
@@ -80,7 +88,7 @@ int ls_socket_open(struct ls_daemon *d)
 {
         for (unsigned i = 0; i < LS_CLIENTS_MOST; i++)
                 d->clients[i].fd = -1;
-        d->listener = inherited();
+        d->listener = ls_socket_inherited(0);
         return d->listener >= 0 ? 0 : bind_socket(d, d->config.socket);
 }
 

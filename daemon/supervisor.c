@@ -156,7 +156,7 @@ static void ended(struct ls_daemon *d, pid_t pid, int status)
                 ls_merging_ended(d, status);
                 return;
         }
-        if (ls_triggers_ended(d, pid, status))
+        if (ls_triggers_ended(d, pid, status) || ls_web_ended(d, pid, status))
                 return;
         for (unsigned i = 0; i < d->n_watched; i++)
                 if (d->watched[i]->recorder == pid) {
@@ -258,7 +258,7 @@ static int wait_ms(const struct ls_daemon *d, int soon)
 
 static void wait_and_listen(struct ls_daemon *d)
 {
-        static struct pollfd p[3 + LS_CLIENTS_MOST + LS_WATCHED_MOST];
+        static struct pollfd p[4 + LS_CLIENTS_MOST + LS_WATCHED_MOST];
         const uint64_t now = ls_daemon_now();
         unsigned n = 1;
         int soon = d->stopping;
@@ -266,6 +266,7 @@ static void wait_and_listen(struct ls_daemon *d)
         p[0] = (struct pollfd){ .fd = d->signal_fd, .events = POLLIN };
         n += ls_socket_poll(d, p + n);
         p[n++] = (struct pollfd){ .fd = ls_events_fd(d), .events = POLLIN };
+        p[n++] = (struct pollfd){ .fd = ls_web_fd(d), .events = POLLIN };
         for (unsigned i = 0; i < d->n_watched; i++) {
                 const struct ls_watched *w = d->watched[i];
 
@@ -279,6 +280,7 @@ static void wait_and_listen(struct ls_daemon *d)
         poll(p, n, wait_ms(d, soon));
         read_signals(d);
         ls_events_read(d);
+        ls_web_read(d);
         for (unsigned i = 0; i < d->n_watched; i++)
                 if (d->watched[i]->err_fd >= 0)
                         ls_recorder_listen(d->watched[i]);
@@ -324,6 +326,7 @@ int ls_supervise(struct ls_daemon *d)
                       d->config.n_services == 1 ? "" : "s");
         if (d->config.process_events)
                 ls_events_open(d);
+        ls_web_start(d);
         ls_notify("READY=1");
         for (;;) {
                 work(d);
@@ -337,6 +340,7 @@ int ls_supervise(struct ls_daemon *d)
         }
         ls_merging_stop(d);
         ls_incoming(d);
+        ls_web_done(d);
         ls_socket_done(d);
         ls_events_done(d);
         ls_scan_done(d);

@@ -125,6 +125,20 @@ int ls_triggers_ended(struct ls_daemon *d, pid_t pid, int status)
         return 0;
 }
 
+static void kept(struct ls_daemon *d, const struct ls_keeping *k, unsigned n, int full)
+{
+        struct ls_operation *o = ls_operation_find(d, k->operation);
+
+        if (!o)
+                return;
+        o->ended = 1;
+        o->failed = full || !n;
+        if (full)
+                snprintf(o->text, sizeof(o->text), "%u times are kept already: remove some of kept/", LS_STORE_KEPT);
+        else
+                snprintf(o->text, sizeof(o->text), "kept/%s: %u chunk%s", k->name, n, n == 1 ? "" : "s");
+}
+
 /* A name more for what the store has of that minute: it stays when the first one is pruned or
  * merged. */
 static void keep(struct ls_daemon *d, const struct ls_keeping *k)
@@ -136,13 +150,14 @@ static void keep(struct ls_daemon *d, const struct ls_keeping *k)
         if (ls_store_list(&d->store, k->service, k->from_ms, k->to_ms, &all))
                 return;
         for (size_t i = 0; i < all.n; i++)
-                if (!all.v[i].pid || all.v[i].pid == (uint32_t)k->pid) {
+                if (!k->pid || !all.v[i].pid || all.v[i].pid == (uint32_t)k->pid) {
                         int error = ls_store_keep(&d->store, &all.v[i], k->name);
 
                         n += !error;
                         full |= error == -EDQUOT;
                 }
         ls_chunks_done(&all);
+        kept(d, k, n, full);
         if (full)
                 ls_daemon_say("%s/kept has %u times already: nothing more is kept until some are removed", d->store.path,
                               LS_STORE_KEPT);
@@ -150,21 +165,30 @@ static void keep(struct ls_daemon *d, const struct ls_keeping *k)
                 ls_daemon_say("%s/kept/%s: %u chunk%s", d->store.path, k->name, n, n == 1 ? "" : "s");
 }
 
-static void begin_keeping(struct ls_daemon *d, const char *name, struct ls_watched *w)
+int ls_triggers_keep(struct ls_daemon *d, const char *name, const char *service, pid_t pid, uint64_t ms, uint64_t operation)
 {
-        struct ls_keeping *k = &d->keeping;
+        struct ls_keeping *k = NULL;
         uint64_t now_ms = ls_store_now_ms();
 
-        if (k->due_ns)
-                return;                 /* another one is about to be */
+        for (unsigned i = 0; i < LS_KEEPINGS_MOST && !k; i++)
+                if (!d->keeping[i].due_ns)
+                        k = &d->keeping[i];
+        if (!k)
+                return -EBUSY;
         snprintf(k->name, sizeof(k->name), "%s", name);
-        memcpy(k->service, w->service, sizeof(k->service));
-        k->pid = w->pid;
-        k->from_ms = now_ms - LS_KEEP_NS / 1000000;
+        snprintf(k->service, sizeof(k->service), "%s", service);
+        k->pid = pid;
+        k->operation = operation;
+        k->from_ms = now_ms > ms ? now_ms - ms : 0;
         k->to_ms = now_ms;
         k->due_ns = ls_daemon_now() + KEEP_AFTER_NS;
-        if (w->state == LS_WATCH_RECORDING)
-                ls_recorder_flush(w);
+        for (unsigned i = 0; i < d->n_watched; i++) {
+                struct ls_watched *w = d->watched[i];
+
+                if (w->state == LS_WATCH_RECORDING && (pid ? w->pid == pid : !strcmp(w->service, service)))
+                        ls_recorder_flush(w);
+        }
+        return 0;
 }
 
 static void keep_stack(struct ls_daemon *d, const struct ls_when *r, const char *name, const struct ls_watched *w, const char *why)
@@ -182,7 +206,7 @@ static void keep_stack(struct ls_daemon *d, const struct ls_when *r, const char 
 static void fire(struct ls_daemon *d, const struct ls_when *r, struct ls_watched *w, const char *why, uint64_t now)
 {
         struct ls_firing *f = ls_firing(d, r->name);
-        char name[sizeof(d->keeping.name)];
+        char name[sizeof(d->keeping->name)];
 
         if (!f->since_ns || now - f->since_ns >= r->per_ns) {
                 f->since_ns = now;
@@ -199,10 +223,12 @@ static void fire(struct ls_daemon *d, const struct ls_when *r, struct ls_watched
         snprintf(name, sizeof(name), "%s.%" PRIu64 ".%d", r->name, ls_store_now_ms(), (int)w->pid);
         if (r->stack)
                 keep_stack(d, r, name, w, why);
-        if (r->keep)
-                begin_keeping(d, name, w);
-        if (r->burst)
-                ls_decide_burst(d, w);
+        if (r->keep && ls_triggers_keep(d, name, w->service, w->pid, LS_KEEP_NS / 1000000, 0) < 0)
+                ls_daemon_say("rule %s: process %d: nothing is kept: %u times are about to be already", r->name, (int)w->pid,
+                              LS_KEEPINGS_MOST);
+        if (r->burst && ls_decide_burst(d, w) < 0)
+                ls_daemon_say("rule %s: process %d is not recorded closely: it is not being recorded, is so already, or %u are",
+                              r->name, (int)w->pid, LS_BURSTS_MOST);
         if (r->run)
                 run_command(d, r, w, why, -1);
 }
@@ -255,10 +281,11 @@ void ls_triggers(struct ls_daemon *d)
         for (unsigned i = 0; i < LS_COMMANDS_MOST; i++)
                 if (d->commands[i].pid && now > d->commands[i].until_ns)
                         kill(-d->commands[i].pid, SIGKILL);
-        if (d->keeping.due_ns && now >= d->keeping.due_ns) {
-                keep(d, &d->keeping);
-                d->keeping.due_ns = 0;
-        }
+        for (unsigned i = 0; i < LS_KEEPINGS_MOST; i++)
+                if (d->keeping[i].due_ns && now >= d->keeping[i].due_ns) {
+                        keep(d, &d->keeping[i]);
+                        d->keeping[i].due_ns = 0;
+                }
         if (!d->config.n_rules || now - d->usage_ns < LOOK_NS || d->stopping)
                 return;
         d->usage_ns = now;

@@ -22,7 +22,7 @@ import sys
 
 #   folder: (folders whose headers it may use, doors beside NAME/NAME.h)
 ROOMS = {
-    ".": ("cli daemon record record/worker record/writer report report/coverage report/diff report/jit report/tui store", ""),
+    ".": ("cli daemon daemon/http record record/worker record/writer report report/coverage report/diff report/jit report/tui store", ""),
     "formats/wire": ("", ""),
     "formats": ("formats/wire", ""),
     "formats/jit": ("formats/wire", ""),
@@ -75,7 +75,8 @@ ROOMS = {
     # the daemon
     "store": ("cli formats formats/merge formats/trace", ""),
     "daemon/client": ("cli", ""),
-    "daemon": ("cli daemon/client formats store", ""),
+    "daemon/http": ("cli formats formats/export record/worker record/writer store", ""),
+    "daemon": ("cli daemon/client daemon/http formats record/worker record/writer store", ""),
 }
 KNOWN = {}
 # declared where others are to have the function: seen.h, for a process that reads another one's memory

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define FIRST_PIECE 16                  /* records; each piece of a stream has twice as many as the one before, up to: */
@@ -90,6 +91,11 @@ static int open_file(void)
 
         if (fd < 0)
                 fd = open_in("/tmp");
+        if (fd < 0) {                   /* in memory, where no file may be made */
+                int memory = memfd_create("luasample-spool", MFD_CLOEXEC);
+
+                fd = memory < 0 ? fd : memory;
+        }
         return fd == -ENOENT ? -ENOTDIR : fd;   /* what is missing is not the trace */
 }
 

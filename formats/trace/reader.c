@@ -137,14 +137,13 @@ static int spool(int fd, int *ret_fd)
         return r;
 }
 
-static int open_file(struct ls_reader *r, const char *path, const char **ret_error)
+/* Takes fd. */
+static int take_file(struct ls_reader *r, int fd, const char **ret_error)
 {
-        int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO), e;
         struct stat st;
+        int e;
 
         *ret_error = NULL;
-        if (fd < 0)
-                return -errno;
         if (fstat(fd, &st)) {
                 e = -errno;
                 close(fd);
@@ -185,9 +184,9 @@ static int looks_like_trace(struct ls_reader *r)
         return r->n_chunks || r->header_ok || (n > 0 && !memcmp(start, LS_FILE_MAGIC, (size_t)n));
 }
 
-static int read_all(struct ls_reader *r, const char *path, const char **ret_error)
+static int read_all(struct ls_reader *r, int fd, const char **ret_error)
 {
-        int e = open_file(r, path, ret_error);
+        int e = fd < 0 ? -errno : take_file(r, fd, ret_error);
 
         if (e)
                 return e;
@@ -203,15 +202,19 @@ static int read_all(struct ls_reader *r, const char *path, const char **ret_erro
         return ls_resolve(r);
 }
 
-int ls_profile_open(const char *path, struct ls_profile **ret_profile, const char **ret_error)
+/* Takes fd; -1 = errno says why. */
+static int open_profile(int fd, struct ls_profile **ret_profile, const char **ret_error)
 {
         static char sentence[256];
         struct ls_profile *p = NULL;
         const char *error = NULL;
-        int e = profile_new(&p);
+        int cause = errno, e = profile_new(&p);
 
+        errno = cause;
         if (!e)
-                e = read_all(p->priv, path, &error);
+                e = read_all(p->priv, fd, &error);
+        else if (fd >= 0)
+                close(fd);
         if (!e) {
                 *ret_profile = p;
                 return 0;
@@ -223,6 +226,16 @@ int ls_profile_open(const char *path, struct ls_profile **ret_profile, const cha
         *ret_error = error;
         ls_profile_close(p);
         return e;
+}
+
+int ls_profile_open(const char *path, struct ls_profile **ret_profile, const char **ret_error)
+{
+        return open_profile(strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO), ret_profile, ret_error);
+}
+
+int ls_profile_open_fd(int fd, struct ls_profile **ret_profile, const char **ret_error)
+{
+        return open_profile(dup(fd), ret_profile, ret_error);
 }
 
 uint32_t ls_profile_rows(const struct ls_profile *p, unsigned kind)

@@ -43,7 +43,7 @@ int ls_range_open(const char *command, const char *shift, const char **ret_name)
                 ls_error("%s: --before %s: give how long before, such as 24h", command, shift);
                 return LS_EXIT_USAGE;
         }
-        switch (ls_query_open(command, &q, shift_ns / 1000000, &ranges[n_ranges])) {
+        switch (ls_query_find(command, &q, shift_ns / 1000000, &ranges[n_ranges])) {
         case 0:
                 *ret_name = ranges[n_ranges++].name;
                 return 0;
@@ -52,6 +52,14 @@ int ls_range_open(const char *command, const char *shift, const char **ret_name)
         default:
                 return LS_EXIT_FAIL;
         }
+}
+
+int ls_range_read(const char *command)
+{
+        for (unsigned i = 0; i < n_ranges; i++)
+                if (ls_query_read(command, &ranges[i]))
+                        return LS_EXIT_FAIL;
+        return 0;
 }
 
 static const struct ls_range *find(const char *name)
@@ -86,14 +94,11 @@ void ls_range_bounds(const char *name, struct ls_filter_options *want)
         want->time = time_text(r);      /* as if it had been given */
 }
 
-const char *ls_range_path(const char *name, char *buf)
+int ls_range_fd(const char *name)
 {
         const struct ls_range *r = find(name);
 
-        if (!r)
-                return name;
-        snprintf(buf, 64, "/proc/self/fd/%d", r->fd);
-        return buf;
+        return r ? r->fd : -1;
 }
 
 int ls_range_use(struct ls_report_options *o, const char *input)
@@ -109,6 +114,8 @@ int ls_range_use(struct ls_report_options *o, const char *input)
                 return LS_EXIT_USAGE;
         }
         status = ls_range_open(o->command, NULL, &o->input);
+        if (!status)
+                status = ls_range_read(o->command);
         if (!status)
                 ls_range_bounds(o->input, &o->want);
         return status;

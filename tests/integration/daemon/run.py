@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""The daemon: run.py [--list] [--quick] [NAME...]
+"""The daemon: run.py [--list] [--quick] [--long] [NAME...]
 
-Each test has a daemon, a store and services of its own. Needs the build directory in LUASAMPLE_BUILD (default build/)."""
+Each test has a daemon, a store and services of its own. Needs the build directory in LUASAMPLE_BUILD (default build/).
+--long: `kills` kills 200 times in place of 20."""
 import os
 import sys
 
@@ -9,6 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import configuration    # noqa: F401
 import cost             # noqa: F401
 import ctl              # noqa: F401
+import http_            # noqa: F401
 import lending          # noqa: F401
 import reading          # noqa: F401
 import supervise        # noqa: F401
@@ -16,4 +18,7 @@ import systemd          # noqa: F401
 import triggers         # noqa: F401
 from shared import suite
 
+if "--long" in sys.argv:
+    sys.argv.remove("--long")
+    supervise.KILLS = 200
 sys.exit(suite.main())

@@ -2,6 +2,8 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 
 from shared import Daemon, Service, check, check_once, rule, s, suite, ticks_of, until
@@ -117,19 +119,53 @@ def crash():
     check(check_once(d.chunks("frail")) <= used, "more ticks than CPU time")
 
 
-@suite.test("kills", "the daemon is killed at random, five times: what was committed is there exactly once, services unharmed")
+KILLS = 20
+# a question that reads the store while that happens
+ASK = """import socket
+c = socket.socket(socket.AF_UNIX)
+c.settimeout(20)
+c.connect(%r)
+c.sendall(b"GET /flame?last=1h HTTP/1.0\\r\\n\\r\\n")
+while c.recv(65536):
+    pass"""
+
+
+def children_of(pid):
+    try:
+        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+            return [int(w) for w in f.read().split()]
+    except OSError:
+        return []
+
+
+def kill_if_there(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+@suite.test("kills", "the daemon, or what it has started, is killed at random, 20 times: what was committed is there exactly once, services unharmed")
 def kills():
     seed = int.from_bytes(os.urandom(4), "big")
     rand = random.Random(seed)
     services = [Service("tough") for _ in range(3)]
-    d = Daemon(rule("tough"), start=False)
+    d = Daemon(rule("tough"), start=False, store="merge = 1d\nmerge-old = 1d")        # what is merged has another name
     seen = {}
-    for _ in range(5):
+    for _ in range(KILLS):
         d.start()
-        time.sleep(rand.uniform(0.2, 4))
+        ask = subprocess.Popen([sys.executable, "-c", ASK % os.path.join(d.dir, "http")], stderr=subprocess.DEVNULL)
+        time.sleep(rand.uniform(0.1, 1))
+        if rand.random() < 0.3:         # one of its children first
+            children = children_of(d.started.p.pid)
+            if children:
+                kill_if_there(rand.choice(children))
+                time.sleep(rand.uniform(0, 0.3))
         d.kill()
+        ask.wait()
         for c in d.chunks("tough"):
             seen.setdefault(c, os.stat(c).st_ino)
+        check(all(os.path.exists(c) for c in seen), "seed %d: committed chunks are gone" % seed)
     d.start()
     for p in services:
         d.until_state(p.pid, "recording")

@@ -35,11 +35,29 @@ def activate():
     check(d.started.wait() == 0 and os.path.exists(d.socket), "the socket of systemd was removed")
 
 
+@suite.test("activate-http", "systemd's socket of HTTP is known by its name, whichever comes first")
+def activate_http():
+    program = s.need("systemd-socket-activate")
+    for order in (("ctl", "http"), ("http", "ctl")):
+        d = Daemon(start=False)
+        at = {"ctl": d.socket, "http": os.path.join(d.dir, "web")}
+        d.started = s.Started([program, "-l", at[order[0]], "-l", at[order[1]], "--fdname=%s:%s" % order, s.luasample(), "daemon",
+                               "--config", d.path])
+        until("systemd listens", lambda: os.path.exists(at["ctl"]) and os.path.exists(at["http"]))
+        check(d.json("status")["pid"] == d.started.p.pid, "another process answers")
+        with socket.socket(socket.AF_UNIX) as c:
+            c.connect(at["http"])
+            c.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            check(b" 200 " in c.recv(4096), "HTTP does not answer")
+        d.ctl("stop").ok()
+        check(d.started.wait() == 0 and os.path.exists(at["http"]), "the socket of systemd was removed")
+
+
 @suite.test("units", "systemd-analyze finds nothing wrong with the example units")
 def units():
     program, at = s.need("systemd-analyze"), s.tmpfile("-units")
     os.mkdir(at)
-    for name in "luasample.service", "luasample.socket":
+    for name in "luasample.service", "luasample.socket", "luasample-http.socket":
         with open(os.path.join(UNITS, name)) as f, open(os.path.join(at, name), "w") as to:
             to.write(f.read().replace("/usr/local/bin/luasample", s.luasample()))
     r = s.run([program, "verify", "--man=no", *[os.path.join(at, n) for n in sorted(os.listdir(at))]])
