@@ -40,6 +40,29 @@ def expected(program, n):
     return hits
 
 
+def callers_of(trace, program):
+    """(line of the call or 0, line of the called function) -> calls, of one file."""
+    calls, name = {}, os.path.basename(program) + ":"
+    for line in s.run([s.luasample(), "export", "-i", trace, "--event", "calls", "--by", "line", "--format", "collapsed"]).ok().out.splitlines():
+        stack, n = line.rsplit(" ", 1)
+        stack = [x[len(name):] for x in stack.split(";") if x.startswith(name)]
+        caller = int(stack[0]) if len(stack) > 1 else 0
+        if stack and stack[-1] != "?":          # the main chunk
+            s.check((caller, int(stack[-1])) not in calls, "twice: " + line)
+            calls[caller, int(stack[-1])] = int(n)
+    return calls
+
+
+def expected_callers(program, n):
+    """What the comments of callers.lua say."""
+    calls = {}
+    with open(program) as f:
+        for number, line in enumerate(f, 1):
+            for caller, times in re.findall(r"(\d+):(\S+)", line.partition("--=")[2]):
+                calls[int(caller), number] = int(eval(times, {"N": n}))
+    return calls
+
+
 def read_lcov(text):
     """Path -> line -> hits, path -> function -> calls."""
     lines, functions, path = {}, {}, None
@@ -76,6 +99,19 @@ def add(suite, luajits):
                 compiled = s.info(r.trace)["counted_compiled"]
                 s.check((compiled == 0) == bool(opts), "%d bytecodes in compiled code" % compiled)
 
+        @suite.test("callers." + name, "who calls whom, as the program says itself", name == "debian")
+        def callers(name=name):
+            program = os.path.join(OWN, "callers.lua")
+            plain = s.run([s.luajit(name).program, program], env=s.luajit(name).environ())
+            for opts in ((), ("-joff",)):
+                r = record(program, lj=s.luajit(name), lua_opts=opts).ok()
+                got, want = callers_of(r.trace, program), expected_callers(program, 1000)
+                s.check(want and got == want, "%s" % [(k, got.get(k), want.get(k)) for k in sorted(set(got) | set(want))
+                                                      if got.get(k) != want.get(k)][:8])
+                s.check(r.out == plain.out, "another output")
+                text = s.report(r.trace, "--event", "calls", "--split", "--min", "0").ok().out
+                s.check(re.search(r"^ +7000 .*callers\.lua:3\n(    <-.*\n)*    <- +2000 ", text, re.M), text)
+
         for bench, rounds in (("richards", "3"), ("json", "3"), ("life", "20"), ("ring", "300"), ("trees", "1")):
             @suite.test("record.%s.%s" % (bench, name), "as many as without the JIT compiler", name == "debian" and bench != "trees")
             def same(name=name, bench=bench, rounds=rounds):
@@ -97,6 +133,7 @@ def add(suite, luajits):
     def hooks(count=suite.count):
         program = os.path.join(BENCH, "richards.lua")
         hooked, _, _ = count(s.luajit(), "hook", program, "2", "-joff")
+        hooked = {k: n for k, n in hooked.items() if " calls " not in k[0]}
         want = sum(n for (where, pos), n in hooked.items() if pos != "0" and where.startswith("@" + program[:40]))
         calls = sum(n for (where, pos), n in hooked.items() if pos == "0" and where.startswith("@" + program[:40]))
         r = record(program, "2").ok()
