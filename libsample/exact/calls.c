@@ -1,6 +1,6 @@
-/* Who calls whom in the interpreter: for each instruction that calls and each function that it calls
- * a number, in a record of the log that is counted on. The stub of a function's header (stubs.c)
- * finds it in a cache; called by it when that does not have it, in the VM's own thread.
+/* Who calls whom in the interpreter: for each instruction that calls and each function that it
+ * calls a number, in a record of the log that is counted on. The stub of a function's header
+ * (stubs.c) finds it in a cache; called by it when that does not have it, in the VM's own thread.
  *
  * The caller is the instruction of the innermost Lua function below the one that is called: where C
  * functions lie between, such as pcall, the one that called those. Compiled code needs none of

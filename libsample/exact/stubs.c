@@ -197,7 +197,8 @@ static void count_caller(struct ls_exact *x, struct code *c, int op)
         PUT(c, 0x49, 0x83, 0x39, 0x00);                         /* cmp qword [r9], 0 */
         tail = branch(c, 0x75);
         PUT(c, 0x4c, 0x8b, 0x42, 0xf8);                         /* mov r8, [rdx - 8] */
-        PUT(c, 0x41, 0xf6, 0xc0, 0x03);                         /* test r8b, 3: called by a Lua instruction */
+        PUT(c, 0x41, 0xf6, 0xc0, 0x03);                         /* test r8b, 3: called by a Lua
+                                                                 * instruction */
         foreign = branch(c, 0x75);
         PUT(c, 0x4d, 0x8d, 0x0c, 0x58);                         /* lea r9, [r8 + rbx * 2] */
         PUT(c, 0x41, 0x81, 0xe1), put32(c, 4 * (LS_EXACT_CACHE - 1));   /* and r9d, ... */

@@ -183,8 +183,8 @@ static void append_calls(uint32_t caller, uint32_t pos, uint32_t callee, uint64_
         calls->times = times;
 }
 
-/* By the interpreter, and by a trace: where its own bytecodes have the call, and where its parent's
- * do. */
+/* By the interpreter, and by a trace: where its own bytecodes have the call, and where its
+ * parent's do. */
 static void calls_have_callers(void **state)
 {
         struct ls_exact_trace *trace;
