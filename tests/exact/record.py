@@ -229,6 +229,35 @@ def add(suite, luajits):
         s.check((r.status, r.out) == (plain.status, plain.out), "%d %s, not %d %s" % (r.status, r.out, plain.status, plain.out))
         s.check("counted" in r.err, r.err)
 
+    @suite.test("record.callgrind", "CG02 CG03 CG08 CG09: instructions, calls and ticks at once, read by callgrind_annotate", True)
+    def callgrind():
+        program = os.path.join(BENCH, "richards.lua")
+        r = record(program, "10", events="instructions,calls,cpu").ok()
+        path = s.tmpfile(".callgrind")
+        s.run([s.luasample(), "export", "-i", r.trace, "--event", "instructions,calls,cpu", "-o", path]).ok()
+        text = s.run([s.need("callgrind_annotate"), "--auto=no", "--threshold=100", "--tree=both", "--show-percs=no", path])
+        s.check(text.status == 0 and text.err == "", "%d %s" % (text.status, text.err))
+        s.check(re.search(r"^Events recorded: +Instructions Calls Samples Microseconds$", text.out, re.M), text.out[:400])
+        number = lambda t: int(t.replace(",", ""))
+        totals = [number(t) for t in re.search(r"^(.*) PROGRAM TOTALS$", text.out, re.M).group(1).split()]
+        want = [sum(by_line(r.trace, e).values()) for e in ("instructions", "calls", "cpu")]
+        s.check(totals[:3] == want and min(want) > 0, "%s, not %s" % (totals, want))
+        # "> function (times x)" below "* caller": how often, which is what report --split says.
+        got, caller = {}, None
+        for line in text.out.splitlines():
+            m = re.match(r"^.*? ([*><]) +\S*?richards\.lua:(.+?)(?: \(([\d,]+)x\))?(?: \[.*\])?$", line)
+            if not m or m.group(1) == "*":
+                caller = m and m.group(2)
+            elif caller and m.group(1) == ">" and m.group(3) and number(m.group(3)):
+                got[caller, m.group(2)] = number(m.group(3))
+        calls = {}
+        out = s.run([s.luasample(), "export", "-i", r.trace, "--event", "calls", "--format", "collapsed"]).ok().out
+        for line in out.splitlines():
+            stack, n = line.rsplit(" ", 1)
+            if ";" in stack:
+                calls[tuple(stack.split(";"))] = int(n)
+        s.check(len(calls) > 10 and got == calls, "%s, not %s" % (sorted(got.items()), sorted(calls.items())))
+
     @suite.test("record.fork", "a child of fork is not counted, and says so; its parent is", True)
     def fork():
         program = os.path.join(OWN, "forks.lua")
