@@ -360,7 +360,7 @@ static int settle(struct ls_report_options *o)
                 return -EINVAL;
         }
         if (o->want.events.n > 1 && ((views && !o->annotate && !several) || o->by[1] || o->depth > 1)) {
-                ls_error("%s: --event with several events goes with the flat view, of one level, with --annotate, and with callgrind",
+                ls_error("%s: --event with several events goes with the flat view, of one level, with --annotate, and with callgrind and pprof",
                          command);
                 return -EINVAL;
         }
