@@ -90,7 +90,7 @@ static int read_proto(struct reading *r, const struct ls_exact_proto *rec)
         uint64_t name = ((uint64_t)rec->name_len + 3) & ~UINT64_C(3);
         struct ls_flow_proto *p;
 
-        if (rec->rec.size < sizeof *rec || !id_is_possible(r, rec->id) || rec->n > LUA_BC_MOST ||
+        if (!id_is_possible(r, rec->id) || rec->n > LUA_BC_MOST ||
             sizeof *rec + name + (rec->has_lines ? 8 : 4) * (uint64_t)rec->n > rec->rec.size ||
             !has_cell(r, rec->code + 4) || !has_cell(r, rec->code + 4 * (uint64_t)rec->n))
                 return -EBADMSG;
@@ -117,7 +117,7 @@ static int read_gone(struct reading *r, const struct ls_exact_gone *rec)
         struct ls_flow_proto *p = rec->id < r->flow->nprotos ? &r->flow->protos[rec->id] : NULL;
         const uint64_t *counts = (const uint64_t *)(rec + 1);
 
-        if (rec->rec.size < sizeof *rec || !p || !p->rec || rec->n != p->rec->n || p->at_least & 2 ||
+        if (!p || !p->rec || rec->n != p->rec->n || p->at_least & 2 ||
             sizeof *rec + 8 * (uint64_t)rec->n > rec->rec.size)
                 return -EBADMSG;
         for (uint32_t i = 0; i < rec->n; i++)
@@ -146,7 +146,7 @@ static int is_instruction(const struct reading *r, uint32_t proto, uint32_t pos)
 
 static int read_calls(struct reading *r, const struct ls_exact_calls *rec)
 {
-        if (rec->rec.size < sizeof *rec || !is_instruction(r, rec->caller, rec->pos) || !is_instruction(r, rec->callee, 0))
+        if (!is_instruction(r, rec->caller, rec->pos) || !is_instruction(r, rec->callee, 0))
                 return -EBADMSG;
         add_calls(r, rec->caller, rec->pos, rec->callee, rec->times);
         return 0;
@@ -187,7 +187,7 @@ static int read_trace(struct reading *r, const struct ls_exact_trace *rec)
 {
         struct trace *t;
 
-        if (rec->rec.size < sizeof *rec || !id_is_possible(r, rec->id) || rec->parent >= rec->id ||
+        if (!id_is_possible(r, rec->id) || rec->parent >= rec->id ||
             rec->nfirst > rec->nsnapshots || rec->nsnapshots > 65535 ||
             sizeof *rec + 8 * (uint64_t)rec->nevents + 4 * (uint64_t)rec->nsnapshots + 2 * ((uint64_t)rec->nbefore_head +
             rec->nbefore_loop) > rec->rec.size || !counter_exists(r, rec->entries, 1) || !counter_exists(r, rec->iterations, 1) ||
@@ -211,6 +211,17 @@ static int read_trace(struct reading *r, const struct ls_exact_trace *rec)
         return 0;
 }
 
+/* Whether the fixed part of a record is there. */
+static int is_whole(const struct ls_exact_rec *rec)
+{
+        static const size_t least[] = {
+                [LS_EXACT_PROTO] = sizeof(struct ls_exact_proto), [LS_EXACT_GONE] = sizeof(struct ls_exact_gone),
+                [LS_EXACT_TRACE] = sizeof(struct ls_exact_trace), [LS_EXACT_CALLS] = sizeof(struct ls_exact_calls),
+        };
+
+        return rec->kind < sizeof least / sizeof *least && rec->size >= least[rec->kind];
+}
+
 static int read_log(struct reading *r)
 {
         for (uint64_t at = 0; at < r->used;) {
@@ -219,7 +230,9 @@ static int read_log(struct reading *r)
 
                 if (rec->size < sizeof *rec || rec->size & 7 || rec->size > r->used - at)
                         return -EBADMSG;
-                if (rec->kind == LS_EXACT_PROTO)
+                if (!is_whole(rec))
+                        error = -EBADMSG;
+                else if (rec->kind == LS_EXACT_PROTO)
                         error = read_proto(r, (const struct ls_exact_proto *)rec);
                 else if (rec->kind == LS_EXACT_GONE)
                         error = read_gone(r, (const struct ls_exact_gone *)rec);
