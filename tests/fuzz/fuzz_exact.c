@@ -1,6 +1,6 @@
-/* libFuzzer target: any bytes as what a recorded program writes into the memory of its exact counts.
- * The input is where the cells begin, counters, and records of the log, of any kind with any body.
- * Whatever comes, the recorder writes a trace that is whole. */
+/* libFuzzer target: any bytes as what a recorded program writes into the memory of its exact
+ * counts. The input is where the cells begin, counters, and records of the log, of any kind with
+ * any body. Whatever comes, the recorder writes a trace that is whole. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

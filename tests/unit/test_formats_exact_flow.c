@@ -198,7 +198,7 @@ static void calls_have_callers(void **state)
         trace = append_trace(1);
         events = (void *)(trace + 1);
         events[0].pos = 3;
-        events[1] = (struct ls_exact_event){ LS_EXACT_UNKNOWN, 0 };     /* as pcall is, which calls */
+        events[1] = (struct ls_exact_event){ LS_EXACT_UNKNOWN, 0 };     /* as pcall is */
         events[2] = (struct ls_exact_event){ 1, 0 };
         trace = append(LS_EXACT_TRACE, sizeof *trace + 8);
         trace->id = 2;
