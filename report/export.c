@@ -88,20 +88,41 @@ static struct ls_export_cell make_cell(const struct ls_export_job *job, const st
         return cell;
 }
 
-/* The cells of one thread, or of all. Returns their ticks. */
-static uint64_t take_cells(struct ls_export_job *job, const uint32_t *only)
+/* The cells of one thread, or of all, of an event. Returns their ticks. */
+static uint64_t take_cells_of(struct ls_export_job *job, unsigned event, const uint32_t *only)
 {
-        const struct ls_aggregate *a = job->r->aggregate;
+        const struct ls_aggregate *a = job->r->events[event];
         uint64_t ticks = 0;
 
-        job->n_cells = 0;
+        job->n_cells[event] = 0;
         for (size_t i = 0; i < a->n_cells; i++) {
                 if (only && a->cells[i].thread != *only)
                         continue;
-                job->cells[job->n_cells++] = make_cell(job, &a->cells[i]);
+                job->cells[event][job->n_cells[event]++] = make_cell(job, &a->cells[i]);
                 ticks += a->cells[i].ticks;
         }
         return ticks;
+}
+
+/* Returns the ticks of the first event; *ret_all: of all. */
+static uint64_t take_cells(struct ls_export_job *job, const uint32_t *only, uint64_t *ret_all)
+{
+        uint64_t first = take_cells_of(job, 0, only);
+
+        *ret_all = first;
+        for (unsigned e = 1; e < job->r->filter->choice.n; e++)
+                *ret_all += take_cells_of(job, e, only);
+        return first;
+}
+
+static int cells_room(struct ls_export_job *job)
+{
+        for (unsigned e = 0; e < job->r->filter->choice.n; e++) {
+                job->cells[e] = malloc((job->r->events[e]->n_cells + 1) * sizeof(**job->cells));
+                if (!job->cells[e])
+                        return -ENOMEM;
+        }
+        return 0;
 }
 
 struct rows {                           /* a pass over the rows that pass the filters */
@@ -145,16 +166,22 @@ static int stream_rows(const struct ls_export *in, unsigned columns, ls_export_r
 static int write_one(struct ls_export_job *job, FILE *out, uint64_t ticks, unsigned part, uint32_t thread)
 {
         const struct ls_report *r = job->r;
-
-        return r->o->exporter->write(out, &(struct ls_export){
-                .profile = r->profile, .labels = r->labels, .cells = job->cells, .n_cells = job->n_cells, .ticks = ticks,
+        struct ls_export in = {
+                .profile = r->profile, .labels = r->labels, .cells = job->cells[0], .n_cells = job->n_cells[0], .ticks = ticks,
                 .tags = job->tags.texts, .frame_of_location = job->frames->group_of, .frame_text = frame_text,
                 .ctx = job->frames, .n_frames = job->frames->n_groups, .interval_ns = r->profile->interval_ns,
                 .exact = ls_events_count(&r->filter->choice), .event = ls_event_name(r->filter->choice.id[0]), .from_ns = r->filter->from_ns,
                 .to_ns = r->filter->to_ns == UINT64_MAX ? 0 : r->filter->to_ns,
                 .part = part, .part_thread = thread, .dim_text = ls_export_dim_text, .rows = stream_rows,
-                .table = ls_export_table, .caller_ctx = job,
-        });
+                .table = ls_export_table, .caller_ctx = job, .n_events = r->filter->choice.n,
+        };
+
+        for (unsigned e = 0; e < in.n_events; e++) {
+                uint8_t id = r->filter->choice.id[e];
+
+                in.events[e] = (struct ls_export_event){ ls_event_name(id), ls_event_is_exact(id), job->cells[e], job->n_cells[e] };
+        }
+        return r->o->exporter->write(out, &in);
 }
 
 /* A file for each thread that has ticks, in the order of the threads: FILE-01, FILE-02, ... */
@@ -165,12 +192,12 @@ static int write_parts(struct ls_export_job *job)
         int error = 0;
 
         for (uint32_t thread = 0; !error && thread < job->r->profile->n_threads; thread++) {
-                uint64_t ticks = take_cells(job, &thread);
+                uint64_t all, ticks = take_cells(job, &thread, &all);
                 struct ls_output out;
                 char *path;
                 int end;
 
-                if (!ticks)
+                if (!all)
                         continue;
                 if (asprintf(&path, "%s-%02u", o->output, ++part) < 0)
                         return -ENOMEM;
@@ -190,17 +217,17 @@ static int write_parts(struct ls_export_job *job)
 int ls_report_export(const struct ls_report *r)
 {
         struct ls_export_job job = { .r = r };
+        uint64_t all;
         int error = find_frames(&job);
 
         if (!error)
                 error = ls_export_dims_new(&job);
-        if (!error) {
-                job.cells = malloc((r->aggregate->n_cells + 1) * sizeof(*job.cells));
-                error = job.cells ? 0 : -ENOMEM;
-        }
         if (!error)
-                error = r->o->per_thread ? write_parts(&job) : write_one(&job, r->out, take_cells(&job, NULL), 0, 0);
-        free(job.cells);
+                error = cells_room(&job);
+        if (!error)
+                error = r->o->per_thread ? write_parts(&job) : write_one(&job, r->out, take_cells(&job, NULL, &all), 0, 0);
+        for (unsigned e = 0; e < LS_EXPORT_EVENTS_MOST; e++)
+                free(job.cells[e]);
         free(job.tags.texts);
         ls_export_dims_free(&job);
         for (int level = 0; level < 2; level++)

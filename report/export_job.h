@@ -2,6 +2,7 @@
 #ifndef LS_REPORT_EXPORT_JOB_H
 #define LS_REPORT_EXPORT_JOB_H
 
+#include "formats/export/export.h"
 #include "report/model/report.h"
 
 /* Keys of the sample as a whole become frames: before the root when they come first in --by, else
@@ -20,8 +21,8 @@ struct ls_export_job {
         struct ls_grouping *frames;     /* one of those */
         struct ls_grouping *dims[LS_DIMS];       /* of the exporter's dims, by bit */
         struct ls_export_tags tags;
-        struct ls_export_cell *cells;
-        size_t n_cells;
+        struct ls_export_cell *cells[LS_EXPORT_EVENTS_MOST];    /* of each event */
+        size_t n_cells[LS_EXPORT_EVENTS_MOST];
 };
 
 #endif

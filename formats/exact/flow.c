@@ -28,7 +28,8 @@ struct reading {
         uint64_t *counters;
         struct ls_flow *flow;
         struct trace *traces;                   /* by id, from 1 */
-        size_t ntraces, traces_room, protos_room;
+        size_t ntraces, traces_room, protos_room, calls_room;
+        int no_memory;
 };
 
 static int grow(void **array, size_t *room, size_t want, size_t size)
@@ -89,7 +90,7 @@ static int read_proto(struct reading *r, const struct ls_exact_proto *rec)
         uint64_t name = ((uint64_t)rec->name_len + 3) & ~UINT64_C(3);
         struct ls_flow_proto *p;
 
-        if (rec->rec.size < sizeof *rec || !id_is_possible(r, rec->id) || rec->n > LUA_BC_MOST ||
+        if (!id_is_possible(r, rec->id) || rec->n > LUA_BC_MOST ||
             sizeof *rec + name + (rec->has_lines ? 8 : 4) * (uint64_t)rec->n > rec->rec.size ||
             !has_cell(r, rec->code + 4) || !has_cell(r, rec->code + 4 * (uint64_t)rec->n))
                 return -EBADMSG;
@@ -116,13 +117,65 @@ static int read_gone(struct reading *r, const struct ls_exact_gone *rec)
         struct ls_flow_proto *p = rec->id < r->flow->nprotos ? &r->flow->protos[rec->id] : NULL;
         const uint64_t *counts = (const uint64_t *)(rec + 1);
 
-        if (rec->rec.size < sizeof *rec || !p || !p->rec || rec->n != p->rec->n || p->at_least & 2 ||
+        if (!p || !p->rec || rec->n != p->rec->n || p->at_least & 2 ||
             sizeof *rec + 8 * (uint64_t)rec->n > rec->rec.size)
                 return -EBADMSG;
         for (uint32_t i = 0; i < rec->n; i++)
                 p->counts[i] += counts[i];
         p->at_least |= 2;
         return 0;
+}
+
+/* Calls of a function by an instruction: the table may have others of them. */
+static void add_calls(struct reading *r, uint32_t caller, uint32_t pos, uint32_t callee, uint64_t times)
+{
+        struct ls_flow *flow = r->flow;
+
+        if (!times)
+                return;
+        if (grow((void **)&flow->calls, &r->calls_room, flow->ncalls + 1, sizeof *flow->calls))
+                r->no_memory = 1;
+        else
+                flow->calls[flow->ncalls++] = (struct ls_flow_calls){ callee, caller, pos, times };
+}
+
+static int is_instruction(const struct reading *r, uint32_t proto, uint32_t pos)
+{
+        return proto < r->flow->nprotos && r->flow->protos[proto].rec && pos < r->flow->protos[proto].rec->n;
+}
+
+static int read_calls(struct reading *r, const struct ls_exact_calls *rec)
+{
+        if (!is_instruction(r, rec->caller, rec->pos) || !is_instruction(r, rec->callee, 0))
+                return -EBADMSG;
+        add_calls(r, rec->caller, rec->pos, rec->callee, rec->times);
+        return 0;
+}
+
+static int by_callee(const void *a, const void *b)
+{
+        const struct ls_flow_calls *x = a, *y = b;
+
+        if (x->callee != y->callee)
+                return x->callee < y->callee ? -1 : 1;
+        if (x->caller != y->caller)
+                return x->caller < y->caller ? -1 : 1;
+        return x->pos < y->pos ? -1 : x->pos > y->pos;
+}
+
+static void merge_calls(struct ls_flow *flow)
+{
+        size_t n = 0;
+
+        if (flow->ncalls)
+                qsort(flow->calls, flow->ncalls, sizeof *flow->calls, by_callee);
+        for (size_t i = 0; i < flow->ncalls; i++) {
+                if (n && !by_callee(&flow->calls[n - 1], &flow->calls[i]))
+                        flow->calls[n - 1].times += flow->calls[i].times;
+                else
+                        flow->calls[n++] = flow->calls[i];
+        }
+        flow->ncalls = n;
 }
 
 static int counter_exists(const struct reading *r, uint64_t first, uint64_t n)
@@ -134,7 +187,7 @@ static int read_trace(struct reading *r, const struct ls_exact_trace *rec)
 {
         struct trace *t;
 
-        if (rec->rec.size < sizeof *rec || !id_is_possible(r, rec->id) || rec->parent >= rec->id ||
+        if (!id_is_possible(r, rec->id) || rec->parent >= rec->id ||
             rec->nfirst > rec->nsnapshots || rec->nsnapshots > 65535 ||
             sizeof *rec + 8 * (uint64_t)rec->nevents + 4 * (uint64_t)rec->nsnapshots + 2 * ((uint64_t)rec->nbefore_head +
             rec->nbefore_loop) > rec->rec.size || !counter_exists(r, rec->entries, 1) || !counter_exists(r, rec->iterations, 1) ||
@@ -158,6 +211,17 @@ static int read_trace(struct reading *r, const struct ls_exact_trace *rec)
         return 0;
 }
 
+/* Whether the fixed part of a record is there. */
+static int is_whole(const struct ls_exact_rec *rec)
+{
+        static const size_t least[] = {
+                [LS_EXACT_PROTO] = sizeof(struct ls_exact_proto), [LS_EXACT_GONE] = sizeof(struct ls_exact_gone),
+                [LS_EXACT_TRACE] = sizeof(struct ls_exact_trace), [LS_EXACT_CALLS] = sizeof(struct ls_exact_calls),
+        };
+
+        return rec->kind < sizeof least / sizeof *least && rec->size >= least[rec->kind];
+}
+
 static int read_log(struct reading *r)
 {
         for (uint64_t at = 0; at < r->used;) {
@@ -166,12 +230,16 @@ static int read_log(struct reading *r)
 
                 if (rec->size < sizeof *rec || rec->size & 7 || rec->size > r->used - at)
                         return -EBADMSG;
-                if (rec->kind == LS_EXACT_PROTO)
+                if (!is_whole(rec))
+                        error = -EBADMSG;
+                else if (rec->kind == LS_EXACT_PROTO)
                         error = read_proto(r, (const struct ls_exact_proto *)rec);
                 else if (rec->kind == LS_EXACT_GONE)
                         error = read_gone(r, (const struct ls_exact_gone *)rec);
                 else if (rec->kind == LS_EXACT_TRACE)
                         error = read_trace(r, (const struct ls_exact_trace *)rec);
+                else if (rec->kind == LS_EXACT_CALLS)
+                        error = read_calls(r, (const struct ls_exact_calls *)rec);
                 if (error == -ENOMEM)
                         return error;
                 r->flow->damaged += error != 0;
@@ -242,18 +310,51 @@ static void add(struct reading *r, const struct ls_exact_event *event, uint64_t 
         r->flow->compiled += event->pos ? times : 0;
 }
 
+/* The instruction before event i of a trace, 0 = there is none: in a side trace the parent's. */
+static const struct ls_exact_event *caller_of(const struct reading *r, const struct trace *t, uint32_t i)
+{
+        const struct trace *parent;
+        uint32_t n;
+
+        while (i--)
+                if (is_instruction(r, t->events[i].proto, t->events[i].pos))
+                        return &t->events[i];
+        if (!t->rec->parent || t->rec->parent >= r->ntraces)
+                return NULL;
+        parent = &r->traces[t->rec->parent];
+        if (!parent->rec || t->rec->exit >= parent->rec->nsnapshots)
+                return NULL;
+        n = parent->before[t->rec->exit];
+        for (i = n < parent->rec->nevents ? n : parent->rec->nevents; i--;)
+                if (is_instruction(r, parent->events[i].proto, parent->events[i].pos))
+                        return &parent->events[i];
+        return NULL;
+}
+
+/* Event i of a trace was done so often. */
+static void add_event(struct reading *r, const struct trace *t, uint32_t i, uint64_t times)
+{
+        const struct ls_exact_event *event = &t->events[i], *from;
+
+        add(r, event, times, (t->rec->flags & LS_EXACT_AT_LEAST) != 0);
+        if (event->pos || !is_instruction(r, event->proto, 0))
+                return;
+        from = caller_of(r, t, i);
+        if (from)
+                add_calls(r, from->proto, from->pos, event->proto, times);
+}
+
 /* Events of a part of the trace that is begun so often, with the exits [from, to). Returns how
  * often the part is done to its end. */
 static uint64_t add_part(struct reading *r, const struct trace *t, uint32_t n, uint64_t begun, uint32_t from, uint32_t to)
 {
         uint64_t left = 0, *leave = calloc(n + (size_t)1, sizeof *leave);
-        int at_least = (t->rec->flags & LS_EXACT_AT_LEAST) != 0;
 
         for (uint32_t i = from; leave && i < to; i++)
                 leave[t->before[i] < n ? t->before[i] : n] += t->exits[i];
         for (uint32_t i = 0; leave && i < n; i++) {
                 left += leave[i];
-                add(r, &t->events[i], begun >= left ? begun - left : 0, at_least);
+                add_event(r, t, i, begun >= left ? begun - left : 0);
         }
         left += leave ? leave[n] : 0;
         free(leave);
@@ -363,8 +464,11 @@ int ls_flow_read(int fd, struct ls_flow *ret)
                 error = read_log(&r);
         if (!error)
                 error = read_cells(&r);
-        if (!error)
+        if (!error) {
                 follow(&r);
+                merge_calls(ret);
+                error = r.no_memory ? -ENOMEM : 0;
+        }
         for (size_t i = 1; i < r.ntraces; i++)
                 free(r.traces[i].exits);
         free(r.traces);
@@ -379,6 +483,7 @@ void ls_flow_free(struct ls_flow *flow)
         for (size_t i = 1; i < flow->nprotos; i++)
                 free(flow->protos[i].counts);
         free(flow->protos);
+        free(flow->calls);
         free(flow->log);
         *flow = (struct ls_flow){ 0 };
 }

@@ -18,9 +18,18 @@ struct ls_flow_proto {
                                                  * not be counted */
 };
 
+struct ls_flow_calls {
+        uint32_t callee, caller, pos;   /* prototypes' ids, and the instruction of the caller's */
+        uint64_t times;
+};
+
 struct ls_flow {
         struct ls_flow_proto *protos;           /* by id, from 1 */
         size_t nprotos;
+        struct ls_flow_calls *calls;            /* by callee, caller and instruction, each once. A
+                                                 * function's calls that are not here came from
+                                                 * what is no Lua function: C, or a resume */
+        size_t ncalls;
         size_t ntraces;
         uint64_t compiled;                      /* of the instructions: done by compiled code */
         uint64_t unbalanced;                    /* loops of traces that are not left as often as

@@ -22,13 +22,14 @@
 
 struct cost {                           /* self cost of a line of a function */
         uint32_t function, line;
-        uint64_t ticks;
+        uint64_t ticks[LS_EXPORT_EVENTS_MOST];
 };
 
 struct edge {                           /* calls from a line of a function to another function */
         uint32_t caller, line, callee;
-        uint64_t ticks;                 /* inclusive cost charged to this call */
-        uint64_t seen;                  /* ticks during which the call was on the stack, recursion
+        uint64_t ticks[LS_EXPORT_EVENTS_MOST];  /* inclusive cost charged to this call */
+        uint64_t seen;                  /* how often it was called; where that was not counted,
+                                         * ticks during which the call was on the stack, recursion
                                          * too */
 };
 
@@ -40,7 +41,10 @@ struct graph {
         size_t n_costs, n_edges;
         uint32_t *object;               /* [n_mappings] the first mapping of the same file; 0 = the
                                          * runtime's file */
-        uint64_t samples, us;           /* sums of what was written */
+        unsigned n;                     /* events */
+        unsigned calls;                 /* the one that counts calls, n = there is none */
+        uint64_t samples[LS_EXPORT_EVENTS_MOST];        /* sums of what was written */
+        uint64_t us[LS_EXPORT_EVENTS_MOST];
         uint8_t *fl_named, *fn_named, *ob_named;        /* names that were written already */
         uint8_t *has_line;              /* [n_sources] a line of it has cost, or was written
                                          * without */
@@ -79,32 +83,48 @@ static uint32_t root_function(const struct ls_profile *p)
         return p->n_functions;
 }
 
-/* Self ticks by location; *ret_self by stack. */
-static int sum_cells(struct graph *g, uint64_t **ret_self)
+static int any(const struct graph *g, const uint64_t *ticks)
+{
+        for (unsigned e = 0; e < g->n; e++)
+                if (ticks[e])
+                        return 1;
+        return 0;
+}
+
+/* Self ticks of an event by stack: [n_stacks]. NULL = no memory. */
+static uint64_t *self_of(const struct graph *g, unsigned event)
+{
+        const struct ls_export_event *e = &g->in->events[event];
+        uint64_t *self = calloc((size_t)g->p->n_stacks + 1, sizeof(*self));
+
+        for (size_t i = 0; self && i < e->n_cells; i++)
+                self[e->cells[i].stack] += e->cells[i].ticks;
+        return self;
+}
+
+/* Self ticks by location. */
+static int sum_cells(struct graph *g)
 {
         const struct ls_profile *p = g->p;
-        uint64_t *by_location = calloc((size_t)p->n_locations + 1, sizeof(*by_location));
-        uint64_t *self = calloc((size_t)p->n_stacks + 1, sizeof(*self));
 
-        g->costs = malloc(((size_t)p->n_locations + 1) * sizeof(*g->costs));
-        if (!by_location || !self || !g->costs) {
-                free(by_location);
-                free(self);
+        g->costs = calloc((size_t)p->n_locations + 1, sizeof(*g->costs));
+        if (!g->costs)
                 return -ENOMEM;
-        }
-        for (size_t i = 0; i < g->in->n_cells; i++) {
-                const struct ls_export_cell *c = &g->in->cells[i];
+        for (unsigned e = 0; e < g->n; e++)
+                for (size_t i = 0; i < g->in->events[e].n_cells; i++) {
+                        const struct ls_export_cell *c = &g->in->events[e].cells[i];
 
-                self[c->stack] += c->ticks;
-                by_location[p->stacks[c->stack].location] += c->ticks;
-        }
+                        g->costs[p->stacks[c->stack].location].ticks[e] += c->ticks;
+                }
         for (uint32_t i = 0; i < p->n_locations; i++)
-                if (by_location[i])
-                        g->costs[g->n_costs++] = (struct cost){ p->locations[i].function, p->locations[i].line,
-                                                                by_location[i] };
-        free(by_location);
+                if (any(g, g->costs[i].ticks)) {
+                        struct cost *cost = &g->costs[g->n_costs++];
+
+                        *cost = g->costs[i];
+                        cost->function = p->locations[i].function;
+                        cost->line = p->locations[i].line;
+                }
         qsort(g->costs, g->n_costs, sizeof(*g->costs), by_cost);
-        *ret_self = self;
         return 0;
 }
 
@@ -152,7 +172,8 @@ static void merge_edges(struct graph *g)
         qsort(g->edges, g->n_edges, sizeof(*g->edges), by_edge);
         for (size_t i = 0; i < g->n_edges; i++) {
                 if (n && by_edge(&g->edges[n - 1], &g->edges[i]) == 0) {
-                        g->edges[n - 1].ticks += g->edges[i].ticks;
+                        for (unsigned e = 0; e < g->n; e++)
+                                g->edges[n - 1].ticks[e] += g->edges[i].ticks[e];
                         g->edges[n - 1].seen += g->edges[i].seen;
                 } else {
                         g->edges[n++] = g->edges[i];
@@ -160,45 +181,99 @@ static void merge_edges(struct graph *g)
         }
         g->n_edges = 0;
         for (size_t i = 0; i < n; i++)
-                if (g->edges[i].ticks || g->edges[i].caller == g->edges[i].callee)
+                if (any(g, g->edges[i].ticks) || g->edges[i].caller == g->edges[i].callee)
                         g->edges[g->n_edges++] = g->edges[i];
 }
 
-static int make_edges(struct graph *g, const uint64_t *self)
+/* A call is counted with its caller alone, and other counts with nobody: what was called from there
+ * in turn is not known. */
+static void charge_calls(const struct ls_profile *p, const uint64_t *self, uint64_t *charged)
+{
+        for (uint32_t i = 1; i < p->n_stacks; i++) {
+                uint32_t parent = p->stacks[i].parent;
+
+                charged[i] = parent && function_of(p, parent) == function_of(p, i) ? 0 : self[i];
+        }
+}
+
+struct event {                          /* by stack */
+        uint64_t *self, *totals, *charged;
+};
+
+static int sum_event(const struct graph *g, unsigned event, struct event *ret)
+{
+        ret->self = self_of(g, event);
+        ret->charged = calloc((size_t)g->p->n_stacks + 1, sizeof(*ret->charged));
+        if (!ret->self || !ret->charged)
+                return -ENOMEM;
+        if (g->in->events[event].exact) {
+                if (event == g->calls)
+                        charge_calls(g->p, ret->self, ret->charged);
+                ret->totals = ret->self;
+                return 0;
+        }
+        ret->totals = ls_stack_totals(g->p, ret->self);
+        return ret->totals ? charge_entries(g->p, ret->totals, ret->charged) : -ENOMEM;
+}
+
+static int is_seen(const struct graph *g, const struct event *events, uint32_t stack)
+{
+        for (unsigned e = 0; e < g->n; e++)
+                if (events[e].totals[stack])
+                        return 1;
+        return 0;
+}
+
+static void add_edge(struct graph *g, const struct event *events, uint32_t stack)
+{
+        uint32_t parent = g->p->stacks[stack].parent;
+        const struct ls_location *from = &g->p->locations[g->p->stacks[parent].location];
+        struct edge *edge = &g->edges[g->n_edges++];
+
+        *edge = (struct edge){ .caller = parent ? from->function : root_function(g->p), .line = parent ? from->line : 0,
+                               .callee = function_of(g->p, stack) };
+        for (unsigned e = 0; e < g->n; e++)
+                edge->ticks[e] = events[e].charged[stack];
+        edge->seen = g->calls < g->n ? events[g->calls].self[stack] : events[0].totals[stack];
+}
+
+static int add_edges(struct graph *g, const struct event *events)
 {
         const struct ls_profile *p = g->p;
-        uint64_t *totals = ls_stack_totals(p, self);
-        uint64_t *charged = calloc((size_t)p->n_stacks + 1, sizeof(*charged));
         uint8_t *called = calloc((size_t)p->n_functions + 1, 1);
         size_t n = 0;
-        int r = totals && charged && called ? charge_entries(p, totals, charged) : -ENOMEM;
 
-        for (uint32_t i = 1; !r && i < p->n_stacks; i++) {
-                if (totals[i])
+        for (uint32_t i = 1; called && i < p->n_stacks; i++)
+                if (is_seen(g, events, i)) {
                         n++;
-                if (totals[i] && p->stacks[i].parent)
-                        called[function_of(p, i)] = 1;
-        }
-        if (!r) {
-                g->edges = malloc((n + 1) * sizeof(*g->edges));
-                r = g->edges ? 0 : -ENOMEM;
-        }
-        for (uint32_t i = 1; !r && i < p->n_stacks; i++) {
-                uint32_t parent = p->stacks[i].parent;
-                const struct ls_location *from = &p->locations[p->stacks[parent].location];
+                        called[function_of(p, i)] |= p->stacks[i].parent != 0;
+                }
+        g->edges = malloc((n + 1) * sizeof(*g->edges));
+        for (uint32_t i = 1; called && g->edges && i < p->n_stacks; i++)
+                if (is_seen(g, events, i) && (p->stacks[i].parent || called[function_of(p, i)]))
+                        add_edge(g, events, i);
+        n = called && g->edges;
+        free(called);
+        return n ? 0 : -ENOMEM;
+}
 
-                if (!totals[i] || (!parent && !called[function_of(p, i)]))
-                        continue;
-                g->edges[g->n_edges++] = (struct edge){
-                        .caller = parent ? from->function : root_function(p), .line = parent ? from->line : 0,
-                        .callee = function_of(p, i), .ticks = charged[i], .seen = totals[i],
-                };
-        }
+static int make_edges(struct graph *g)
+{
+        struct event events[LS_EXPORT_EVENTS_MOST] = { { 0 } };
+        int r = 0;
+
+        for (unsigned e = 0; !r && e < g->n; e++)
+                r = sum_event(g, e, &events[e]);
+        if (!r)
+                r = add_edges(g, events);
         if (!r)
                 merge_edges(g);
-        free(totals);
-        free(charged);
-        free(called);
+        for (unsigned e = 0; e < g->n; e++) {
+                if (events[e].totals != events[e].self)
+                        free(events[e].totals);
+                free(events[e].self);
+                free(events[e].charged);
+        }
         return r;
 }
 
@@ -279,10 +354,8 @@ static void put_function(FILE *out, struct graph *g, const char *key, uint32_t f
 
 /* A position and its costs; the position as the distance to the one before, where that is
  * shorter. */
-static void put_cost(FILE *out, struct graph *g, uint32_t line, uint64_t ticks, int is_self)
+static void put_cost(FILE *out, struct graph *g, uint32_t line, const uint64_t *ticks, int is_self)
 {
-        uint64_t us = (uint64_t)((unsigned __int128)ticks * g->in->interval_ns / 1000);
-
         if (!g->has_last)
                 fprintf(out, "%u", line);
         else if (line == g->last_line)
@@ -291,16 +364,20 @@ static void put_cost(FILE *out, struct graph *g, uint32_t line, uint64_t ticks, 
                 fprintf(out, "+%u", line - g->last_line);
         else
                 fprintf(out, "-%u", g->last_line - line);
-        fprintf(out, " %" PRIu64, ticks);
-        if (!g->in->exact)
-                fprintf(out, " %" PRIu64, us);
+        for (unsigned e = 0; e < g->n; e++) {
+                uint64_t us = (uint64_t)((unsigned __int128)ticks[e] * g->in->interval_ns / 1000);
+
+                fprintf(out, " %" PRIu64, ticks[e]);
+                if (!g->in->events[e].exact)
+                        fprintf(out, " %" PRIu64, us);
+                if (is_self) {
+                        g->samples[e] += ticks[e];
+                        g->us[e] += us;
+                }
+        }
         fputc('\n', out);
         g->last_line = line;
         g->has_last = 1;
-        if (is_self) {
-                g->samples += ticks;
-                g->us += us;
-        }
 }
 
 static uint32_t first_line(const struct ls_profile *p, uint32_t function)
@@ -323,7 +400,7 @@ static void put_self(FILE *out, struct graph *g, uint32_t function, size_t *cost
         for (; *cost < g->n_costs && g->costs[*cost].function == function; ++*cost)
                 put_cost(out, g, g->costs[*cost].line, g->costs[*cost].ticks, 1);
         if (source && !g->has_line[source])
-                put_cost(out, g, line ? line : 1, 0, 1);
+                put_cost(out, g, line ? line : 1, (const uint64_t[LS_EXPORT_EVENTS_MOST]){ 0 }, 1);
         g->has_line[source] = 1;
 }
 
@@ -357,6 +434,31 @@ static void put_info(FILE *out, const struct ls_profile *p, const char *what, en
         free(text);
 }
 
+/* Times of several clocks have the name of theirs before "Samples" and "Microseconds". */
+static void put_events(FILE *out, const struct graph *g)
+{
+        unsigned times = 0;
+
+        for (unsigned e = 0; e < g->n; e++)
+                times += !g->in->events[e].exact;
+        for (unsigned e = 0; e < g->n; e++)
+                if (times == 1 && !g->in->events[e].exact && strcmp(g->in->events[e].name, "cpu"))
+                        fprintf(out, "desc: Time: %s\n", g->in->events[e].name);
+        fprintf(out, "positions: line\nevents:");
+        for (unsigned e = 0; e < g->n; e++) {
+                const char *name = g->in->events[e].name;
+                int upper = toupper((unsigned char)*name);
+
+                if (g->in->events[e].exact)
+                        fprintf(out, " %c%s", upper, name + 1);
+                else if (times == 1)
+                        fprintf(out, " Samples Microseconds");
+                else
+                        fprintf(out, " %c%sSamples %c%sMicroseconds", upper, name + 1, upper, name + 1);
+        }
+        fputc('\n', out);
+}
+
 static void put_graph(FILE *out, struct graph *g)
 {
         size_t cost = 0, edge = 0;
@@ -373,21 +475,18 @@ static void put_graph(FILE *out, struct graph *g)
                 free(name);
         }
         put_info(out, g->p, "cmd", LS_INFO_COMMAND);
-        if (!g->in->exact && strcmp(g->in->event, "cpu"))
-                fprintf(out, "desc: Time: %s\n", g->in->event);
-        fprintf(out, "positions: line\nevents: ");
-        if (g->in->exact)
-                fprintf(out, "%c%s\n", toupper((unsigned char)*g->in->event), g->in->event + 1);
-        else
-                fprintf(out, "Samples Microseconds\n");
+        put_events(out, g);
         for (uint32_t f = 0; f <= root_function(g->p); f++) {
                 if ((cost < g->n_costs && g->costs[cost].function == f) ||
                     (edge < g->n_edges && g->edges[edge].caller == f))
                         put_block(out, g, f, &cost, &edge);
         }
-        fprintf(out, "\ntotals: %" PRIu64, g->samples);
-        if (!g->in->exact)
-                fprintf(out, " %" PRIu64, g->us);
+        fprintf(out, "\ntotals:");
+        for (unsigned e = 0; e < g->n; e++) {
+                fprintf(out, " %" PRIu64, g->samples[e]);
+                if (!g->in->events[e].exact)
+                        fprintf(out, " %" PRIu64, g->us[e]);
+        }
         fputc('\n', out);
 }
 
@@ -434,12 +533,13 @@ static int find_objects(struct graph *g)
 
 static int callgrind_write(FILE *out, const struct ls_export *in)
 {
-        struct graph g = { .in = in, .p = in->profile };
-        uint64_t *self = NULL;
-        int r = sum_cells(&g, &self);
+        struct graph g = { .in = in, .p = in->profile, .n = in->n_events };
+        int r = sum_cells(&g);
 
+        while (g.calls < g.n && strcmp(in->events[g.calls].name, "calls"))
+                g.calls++;
         if (!r)
-                r = make_edges(&g, self);
+                r = make_edges(&g);
         if (!r)
                 r = find_objects(&g);
         if (!r) {
@@ -453,7 +553,6 @@ static int callgrind_write(FILE *out, const struct ls_export *in)
                         g.has_line[source_of(g.p, g.costs[i].function)] = 1;
         if (!r)
                 put_graph(out, &g);
-        free(self);
         free(g.costs);
         free(g.edges);
         free(g.fl_named);
@@ -469,6 +568,6 @@ const struct ls_exporter ls_export_callgrind = {
         .suffix = ".callgrind",
         .help = "call graph, for kcachegrind and callgrind_annotate",
         .prefix = "callgrind.out.",
-        .flags = LS_EXPORT_PARTS,
+        .flags = LS_EXPORT_PARTS | LS_EXPORT_EVENTS,
         .write = callgrind_write,
 };

@@ -40,6 +40,15 @@ typedef int (*ls_export_rows_fn)(void *ctx, const struct ls_sample_block *block,
  * The first line is the head, without values. Non-zero stops and is returned. */
 typedef int (*ls_export_line_fn)(void *ctx, const char *const *names, const char *const *values, unsigned n);
 
+#define LS_EXPORT_EVENTS_MOST 4u
+
+struct ls_export_event {
+        const char *name;               /* "cpu" */
+        int exact;                      /* as in struct ls_export */
+        const struct ls_export_cell *cells;
+        size_t n_cells;
+};
+
 struct ls_export {
         struct ls_profile *profile;
         const struct ls_labels *labels;
@@ -56,6 +65,9 @@ struct ls_export {
         const char *event;              /* what passed during a tick: "cpu" */
         int exact;                      /* 1 = ticks are how often the event was counted, and no
                                          * time */
+        /* For LS_EXPORT_EVENTS: all that are shown, of which those above are the first. */
+        struct ls_export_event events[LS_EXPORT_EVENTS_MOST];
+        unsigned n_events;
         uint64_t from_ns, to_ns;        /* what --time leaves, of CLOCK_MONOTONIC; 0 = open */
         unsigned part;                  /* of LS_EXPORT_PARTS with --per-thread: number of the file;
                                          * 0 = all threads */
@@ -77,6 +89,7 @@ struct ls_export {
 #define LS_EXPORT_TABLE        8u       /* reads table(), not cells: any --by, --depth and --split */
 #define LS_EXPORT_BY           16u      /* shows what --by says: tags, frame_of_location */
 #define LS_EXPORT_TIMELINE     64u      /* lays samples on the time line of their thread */
+#define LS_EXPORT_EVENTS       128u     /* knows several events at a time */
 #define LS_EXPORT_BINARY       32u      /* not for a terminal */
 
 struct ls_exporter {

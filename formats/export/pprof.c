@@ -227,7 +227,19 @@ static uint64_t to_ns(const struct ls_export *in, uint64_t ticks)
         return ns > INT64_MAX ? INT64_MAX : (uint64_t)ns;
 }
 
-static void put_sample(struct pprof *s, const struct ls_export_cell *c)
+/* Of each event, and 0 of those that the sample is not of. */
+static void add_values(struct pprof *s, unsigned event, uint64_t ticks)
+{
+        for (unsigned e = 0; e < s->in->n_events; e++) {
+                uint64_t n = e == event ? ticks : 0;
+
+                ls_buf_varint(&s->packed, n < INT64_MAX ? n : INT64_MAX);
+                if (!s->in->events[e].exact)
+                        ls_buf_varint(&s->packed, to_ns(s->in, n));
+        }
+}
+
+static void put_sample(struct pprof *s, unsigned event, const struct ls_export_cell *c)
 {
         const struct ls_profile *p = s->p;
         uint32_t at = c->stack;
@@ -236,9 +248,7 @@ static void put_sample(struct pprof *s, const struct ls_export_cell *c)
         while (at && (at = p->stacks[at].parent) != 0)
                 ls_buf_varint(&s->packed, location_id(s, p->stacks[at].location));
         ls_proto_message(&s->message, SAMPLE_LOCATION, &s->packed);
-        ls_buf_varint(&s->packed, c->ticks < INT64_MAX ? c->ticks : INT64_MAX);
-        if (!s->in->exact)
-                ls_buf_varint(&s->packed, to_ns(s->in, c->ticks));
+        add_values(s, event, c->ticks);
         ls_proto_message(&s->message, SAMPLE_VALUE, &s->packed);
         for (unsigned i = 0; i < N_DIMS; i++)
                 add_label(s, c, i);
@@ -276,9 +286,34 @@ static void add_times(struct pprof *s, struct ls_buf *b)
         ls_proto_u64(b, PROFILE_DURATION_NANOS, elapsed <= INT64_MAX ? elapsed : 0);
 }
 
+/* Types of the values: a count has one, a time two. Samples of several clocks have the name of
+ * theirs. Returns the first event that is a time, n_events = there is none. */
+static unsigned put_types(struct pprof *s, uint32_t samples, uint32_t count, uint32_t nanoseconds)
+{
+        const struct ls_export *in = s->in;
+        unsigned times = 0, first = in->n_events;
+        char name[64];
+
+        for (unsigned e = 0; e < in->n_events; e++)
+                times += !in->events[e].exact;
+        for (unsigned e = 0; e < in->n_events; e++) {
+                int exact = in->events[e].exact;
+
+                if (!exact && times > 1)
+                        snprintf(name, sizeof(name), "%s samples", in->events[e].name);
+                if (!exact)
+                        put_type(s, PROFILE_SAMPLE_TYPE, times > 1 ? string(s, name) : samples, count);
+                put_type(s, PROFILE_SAMPLE_TYPE, string(s, in->events[e].name), exact ? count : nanoseconds);
+                if (!exact && first == in->n_events)
+                        first = e;
+        }
+        return first;
+}
+
 static void put_head(struct pprof *s)
 {
         uint32_t event, nanoseconds, samples, count, comment, command;
+        unsigned time;
         struct ls_str runtime = ls_profile_str(s->p, LS_INFO_RUNTIME_PATH);
 
         string(s, "");
@@ -288,14 +323,12 @@ static void put_head(struct pprof *s)
         nanoseconds = string(s, "nanoseconds");
         comment = string(s, "luasample " LS_VERSION);
         command = visible_string(s, ls_profile_str(s->p, LS_INFO_COMMAND));
-        if (!s->in->exact)
-                put_type(s, PROFILE_SAMPLE_TYPE, samples, count);
-        put_type(s, PROFILE_SAMPLE_TYPE, event, s->in->exact ? count : nanoseconds);
-        if (!s->in->exact)
-                put_type(s, PROFILE_PERIOD_TYPE, event, nanoseconds);
+        time = put_types(s, samples, count, nanoseconds);
+        if (time < s->in->n_events)
+                put_type(s, PROFILE_PERIOD_TYPE, string(s, s->in->events[time].name), nanoseconds);
         put_mapping(s, NULL, runtime.len ? runtime : (struct ls_str){ "Lua", 3 });
         add_times(s, &s->element);
-        ls_proto_u64(&s->element, PROFILE_PERIOD, !s->in->exact && s->in->interval_ns <= INT64_MAX ? s->in->interval_ns : 0);
+        ls_proto_u64(&s->element, PROFILE_PERIOD, time < s->in->n_events && s->in->interval_ns <= INT64_MAX ? s->in->interval_ns : 0);
         ls_proto_u64(&s->element, PROFILE_COMMENT, comment);
         ls_proto_u64(&s->element, PROFILE_COMMENT, command);
         ls_proto_u64(&s->element, PROFILE_DEFAULT_SAMPLE_TYPE, event);
@@ -348,12 +381,13 @@ static int pprof_write(FILE *out, const struct ls_export *in)
                 r = ls_gzip_new(out, &s.gzip);
         if (!r)
                 put_head(&s);
-        for (size_t i = 0; !r && i < in->n_cells; i++) {
-                if (in->cells[i].ticks)
-                        put_sample(&s, &in->cells[i]);
-                if (s.message.failed || s.packed.failed || s.element.failed)
-                        r = -ENOMEM;
-        }
+        for (unsigned e = 0; e < in->n_events; e++)
+                for (size_t i = 0; !r && i < in->events[e].n_cells; i++) {
+                        if (in->events[e].cells[i].ticks)
+                                put_sample(&s, e, &in->events[e].cells[i]);
+                        if (s.message.failed || s.packed.failed || s.element.failed)
+                                r = -ENOMEM;
+                }
         end = ls_gzip_end(s.gzip);
         free_tables(&s);
         return r ? r : end;
@@ -363,7 +397,7 @@ const struct ls_exporter ls_export_pprof = {
         .name = "pprof",
         .suffix = ".pb.gz",
         .help = "profile.proto, for go tool pprof and others",
-        .flags = LS_EXPORT_BINARY,
+        .flags = LS_EXPORT_BINARY | LS_EXPORT_EVENTS,
         .dims = LS_DIM_VMSTATE | LS_DIM_ZONE | LS_DIM_THREAD | LS_DIM_VM | LS_DIM_COROUTINE | LS_DIM_LABEL,
         .write = pprof_write,
 };

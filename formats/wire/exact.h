@@ -40,6 +40,7 @@ enum ls_exact_kind {
         LS_EXACT_GONE,                  /* struct ls_exact_gone, then a count for each
                                          * instruction */
         LS_EXACT_TRACE,                 /* struct ls_exact_trace, then its arrays */
+        LS_EXACT_CALLS,                 /* struct ls_exact_calls */
 };
 
 struct ls_exact_rec {
@@ -75,6 +76,15 @@ struct ls_exact_gone {
         struct ls_exact_rec rec;
         uint32_t id, n;
         /* uint64_t counts[n] */
+};
+
+/* Calls of a function that the interpreter did from one instruction. The agent goes on counting in
+ * the record. */
+struct ls_exact_calls {
+        struct ls_exact_rec rec;
+        uint32_t caller, pos;           /* prototype's id, and which instruction of it */
+        uint32_t callee, pad;
+        uint64_t times;
 };
 
 /* What is left of an instruction in a trace's code: how often the trace was entered and how often

@@ -62,7 +62,7 @@ static struct ls_exact *take(void)
         return x;
 }
 
-struct ls_exact *ls_exact_open(lua_State *L, uint32_t vm_id, const char **ret_why)
+struct ls_exact *ls_exact_open(lua_State *L, uint32_t vm_id, int calls, const char **ret_why)
 {
         const char *global = LS_READ(const char *, L, LS_L_GLREF);
         struct ls_exact *x;
@@ -77,7 +77,11 @@ struct ls_exact *ls_exact_open(lua_State *L, uint32_t vm_id, const char **ret_wh
         x->vm_id = vm_id;
         x->table = (void **)(uintptr_t)(global + ls_exact_facts.table);
         x->fixed = (void **)((char *)x->table + ls_exact_facts.fixed);
-        if ((!x->exits && make(x)) || ls_exact_make_stubs(x)) {
+        if (calls)
+                x->callers = ls_exact_callers_new();
+        if ((!x->exits && make(x)) || (calls && !x->callers) || ls_exact_make_stubs(x)) {
+                ls_exact_callers_free(x->callers);
+                x->callers = NULL;
                 __atomic_store_n(&x->global, NULL, __ATOMIC_RELEASE);
                 return NULL;
         }
@@ -94,6 +98,9 @@ void ls_exact_close(struct ls_exact *x)
         memset(x->trace_id, 0, NUMBERS * sizeof *x->trace_id);
         ls_exact_sites_flushed(x);
         ls_exact_free_stubs(x);
+        ls_exact_callers_free(x->callers);
+        x->callers = NULL;
+        memset(&x->tail, 0, sizeof x->tail);
         x->nevents = x->nsnaps = 0;
         memset(&x->figures, 0, sizeof x->figures);
         __atomic_store_n(&x->global, NULL, __ATOMIC_RELEASE);

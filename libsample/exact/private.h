@@ -11,10 +11,10 @@
 
 /* Numbers of instructions, less that of FORI, which the VM's probe finds; verified by probe.c. */
 enum {
-        LS_OP_ITERN = -7, LS_OP_RETM = -4, LS_OP_RET1 = -1, LS_OP_FORI = 0, LS_OP_FORL = 2, LS_OP_ITERL = 5, LS_OP_LOOP = 8,
+        LS_OP_CALLMT = -10, LS_OP_CALLT = -9, LS_OP_ITERN = -7, LS_OP_RETM = -4, LS_OP_RET1 = -1, LS_OP_FORI = 0, LS_OP_FORL = 2, LS_OP_ITERL = 5, LS_OP_LOOP = 8,
         LS_OP_JLOOP = 10, LS_OP_FUNCF = 12, LS_OP_FUNCV = 15, LS_OP_END = 18,
 };
-#define LS_OPS_MOST 128u
+#define LS_OPS_MOST 256u
 #define LS_DISPATCH_CALL 1u             /* bits of dispatchmode: hooks of calls, */
 #define LS_DISPATCH_RET  2u             /* of returns, */
 #define LS_DISPATCH_INS  4u             /* of all instructions, or recording */
@@ -37,6 +37,9 @@ struct ls_exact_snap {
         uint32_t entries;               /* hash of its entries */
 };
 
+/* The last tail call that is not yet a call: its function's frame is that of the called one. */
+struct ls_exact_tail { uint64_t pc, base, link, function; };
+
 struct ls_exact {
         const char *global;
         void **table, **fixed;          /* the VM's dispatch tables */
@@ -44,6 +47,9 @@ struct ls_exact {
         uint8_t *stubs;                 /* a page of slots (what a stub goes on to), then code */
         uint8_t *stub[LS_OPS_MOST];
         uint8_t *near, *near_used;      /* code for traces, and for exits at its start */
+        struct ls_exact_callers *callers;       /* who calls whom (calls.c); NULL = that is not
+                                                 * wanted */
+        struct ls_exact_tail tail;
         uint64_t **exits;               /* by trace number: counters of its exits */
         uint32_t *trace_id;             /* by trace number: id of the trace that has it now */
         uint64_t **returns;             /* by trace number: see LS_EXACT_COUNTS_RETURN */
@@ -98,13 +104,29 @@ static inline uint64_t *ls_exact_cell(uintptr_t pc)
 /* protos.c */
 
 /* Called by the stub of a function's header when the function is not the one that was there before.
- * pc is behind the header. */
-void ls_exact_meet(struct ls_exact *x, const char *pc);
+ * pc is behind the header, base the frame's. */
+void ls_exact_meet(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L);
 /* Id of a prototype that was met; 0 = it was not. */
 uint32_t ls_exact_proto_id(const char *pt);
+/* How many are gone: what was known by their addresses before is not true any more, in any VM. */
+extern _Atomic unsigned ls_exact_protos_gone;
 /* What is in [from, to) is no prototype. */
 void ls_exact_no_proto(uintptr_t from, uintptr_t to);
 void ls_exact_protos_after_fork(void);
+
+/* calls.c */
+
+/* What the stub of a header looks into, by the link of the frame and the pc behind the header:
+ * entry ((link + 2 * pc) / 4) % LS_EXACT_CACHE. */
+#define LS_EXACT_CACHE 1024u
+struct ls_exact_cached { uint64_t link, pc; uint64_t *times; uint64_t pad; };
+
+struct ls_exact_callers *ls_exact_callers_new(void);
+void ls_exact_callers_free(struct ls_exact_callers *c);
+/* Of LS_EXACT_CACHE entries. */
+struct ls_exact_cached *ls_exact_cache(struct ls_exact_callers *c);
+/* Called by the stub of a header whose call is not in the cache. */
+void ls_exact_called(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L);
 
 /* sites.c */
 

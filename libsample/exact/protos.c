@@ -27,6 +27,7 @@ static struct link *links;              /* from 1 */
 static uint32_t *chains;                /* by a hash of the page's number */
 static size_t nknown, known_room, nlinks, links_room, chains_room;
 static uint32_t unused_known, unused_links, last_id;
+_Atomic unsigned ls_exact_protos_gone;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct mark *mark_of(const char *pt)
@@ -131,6 +132,7 @@ static void forget(uint32_t i)
         struct mark *mark = mark_of((const char *)known[i].code - LS_PT_SIZE);
 
         take_counts(&known[i]);
+        atomic_fetch_add(&ls_exact_protos_gone, 1);
         if (mark)
                 memset(mark, 0, sizeof *mark);
         unlink_pages(i);
@@ -259,7 +261,7 @@ static void describe(struct ls_exact *x, const char *pt, unsigned depth)
         }
 }
 
-void ls_exact_meet(struct ls_exact *x, const char *pc)
+void ls_exact_meet(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L)
 {
         uint64_t *cell = ls_exact_cell((uintptr_t)pc);
         sigset_t mask;
@@ -269,6 +271,7 @@ void ls_exact_meet(struct ls_exact *x, const char *pc)
         ls_unlock(&lock, &mask);
         if (cell)
                 ++*cell;
+        ls_exact_called(x, pc, base, L);
 }
 
 void ls_exact_no_proto(uintptr_t from, uintptr_t to)

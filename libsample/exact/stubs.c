@@ -22,6 +22,30 @@
 #define PAGE 4096u
 #define CODE (4 * PAGE)
 
+static int is_tail_call(int op)
+{
+        op -= ls_vm_facts.op_fori;
+        return op == LS_OP_CALLMT || op == LS_OP_CALLT;
+}
+
+static int is_header(int op)
+{
+        op -= ls_vm_facts.op_fori;
+        return op >= LS_OP_FUNCF && op < LS_OP_END;
+}
+
+/* Of C functions, and of LuaJIT's own in machine code. */
+static int is_foreign_header(int op)
+{
+        return op >= ls_vm_facts.op_fori + LS_OP_END;
+}
+
+/* Instructions that have stubs: only who wants to know of calls counts those of other functions. */
+static int end_of(const struct ls_exact *x)
+{
+        return x->callers ? (int)(ls_exact_facts.fixed / sizeof *x->table) : ls_vm_facts.op_fori + LS_OP_END;
+}
+
 struct code { uint8_t *at, *end; };
 
 static void put(struct code *c, const void *bytes, size_t n)
@@ -46,6 +70,15 @@ static void here(const struct code *c, uint8_t *branch)
 {
         if (c->at <= c->end)
                 branch[-1] = (uint8_t)(c->at - branch);
+}
+
+/* The same of a jump of five bytes. */
+static void far_here(const struct code *c, uint8_t *branch)
+{
+        int32_t rel = (int32_t)(c->at - branch);
+
+        if (c->at <= c->end)
+                memcpy(branch - 4, &rel, 4);
 }
 
 static void jump_slot(struct code *c, const struct ls_exact *x, int op)
@@ -74,10 +107,32 @@ static void count_outside(struct code *c)
         PUT(c, 0x49, 0xff, 0x02);                               /* inc qword [r10] */
 }
 
+/* What calls.c has to know of a tail call, which leaves no frame. */
+static void note_tail_call(struct ls_exact *x, struct code *c)
+{
+        PUT(c, 0x49, 0xb8), put64(c, (uintptr_t)&x->tail);      /* mov r8, &tail */
+        PUT(c, 0x49, 0x89, 0x18);                               /* mov [r8], rbx */
+        PUT(c, 0x49, 0x89, 0x50, 0x08);                         /* mov [r8 + 8], rdx */
+        PUT(c, 0x4c, 0x8b, 0x4a, 0xf8);                         /* mov r9, [rdx - 8] */
+        PUT(c, 0x4d, 0x89, 0x48, 0x10);                         /* mov [r8 + 16], r9 */
+        PUT(c, 0x4c, 0x8b, 0x4a, 0xf0);                         /* mov r9, [rdx - 16] */
+        PUT(c, 0x4d, 0x89, 0x48, 0x18);                         /* mov [r8 + 24], r9 */
+}
+
+/* The header of a function that is not Lua's: a tail call was one of it. */
+static void foreign_stub(struct ls_exact *x, struct code *c, int op)
+{
+        PUT(c, 0x49, 0xb8), put64(c, (uintptr_t)&x->tail);      /* mov r8, &tail */
+        PUT(c, 0x49, 0xc7, 0x00), put32(c, 0);                  /* mov qword [r8], 0 */
+        jump_slot(c, x, op);
+}
+
 static void instruction_stub(struct ls_exact *x, struct code *c, int op)
 {
         uint8_t *outside;
 
+        if (x->callers && is_tail_call(op))
+                note_tail_call(x, c);
         find_cell(c, &outside);
         PUT(c, 0x49, 0xff, 0x02);                               /* inc qword [r10] */
         jump_slot(c, x, op);
@@ -118,16 +173,49 @@ static void find_print(struct code *c)
         PUT(c, 0x49, 0x0f, 0xba, 0xeb, 0x3f);                   /* bts r11, 63 */
 }
 
-static void call_meet(struct ls_exact *x, struct code *c)
+/* f(x, pc, base, lua_State) */
+static void call_c(struct ls_exact *x, struct code *c,
+                   void (*f)(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L))
 {
         PUT(c, 0x50, 0x51, 0x52);                               /* push rax, rcx, rdx */
         PUT(c, 0x48, 0x83, 0xec, 0x08);                         /* sub rsp, 8 */
         PUT(c, 0x48, 0xbf), put64(c, (uintptr_t)x);             /* mov rdi, x */
         PUT(c, 0x48, 0x89, 0xde);                               /* mov rsi, rbx */
-        PUT(c, 0x48, 0xb8), put64(c, (uintptr_t)ls_exact_meet); /* mov rax, ls_exact_meet */
+        PUT(c, 0x48, 0x8b, 0x4c, 0x24, 32 + LS_CF_L);           /* mov rcx, [rsp + 32 + ...] */
+        PUT(c, 0x48, 0xb8), put64(c, (uintptr_t)f);             /* mov rax, f */
         PUT(c, 0xff, 0xd0);                                     /* call rax */
         PUT(c, 0x48, 0x83, 0xc4, 0x08);
         PUT(c, 0x5a, 0x59, 0x58);
+}
+
+/* Counts the call by the cache of calls.c, where it has it; else calls that. */
+static void count_caller(struct ls_exact *x, struct code *c, int op)
+{
+        uint8_t *tail, *foreign, *other_link, *other_pc;
+
+        PUT(c, 0x49, 0xb9), put64(c, (uintptr_t)&x->tail);      /* mov r9, &tail */
+        PUT(c, 0x49, 0x83, 0x39, 0x00);                         /* cmp qword [r9], 0 */
+        tail = branch(c, 0x75);
+        PUT(c, 0x4c, 0x8b, 0x42, 0xf8);                         /* mov r8, [rdx - 8] */
+        PUT(c, 0x41, 0xf6, 0xc0, 0x03);                         /* test r8b, 3: called by a Lua
+                                                                 * instruction */
+        foreign = branch(c, 0x75);
+        PUT(c, 0x4d, 0x8d, 0x0c, 0x58);                         /* lea r9, [r8 + rbx * 2] */
+        PUT(c, 0x41, 0x81, 0xe1), put32(c, 4 * (LS_EXACT_CACHE - 1));   /* and r9d, ... */
+        PUT(c, 0x49, 0xba), put64(c, (uintptr_t)ls_exact_cache(x->callers));    /* mov r10, cache */
+        PUT(c, 0x4f, 0x8d, 0x14, 0xca);                         /* lea r10, [r10 + r9 * 8] */
+        PUT(c, 0x4d, 0x3b, 0x02);                               /* cmp r8, [r10] */
+        other_link = branch(c, 0x75);
+        PUT(c, 0x49, 0x3b, 0x5a, 0x08);                         /* cmp rbx, [r10 + 8] */
+        other_pc = branch(c, 0x75);
+        PUT(c, 0x4d, 0x8b, 0x52, 0x10);                         /* mov r10, [r10 + 16] */
+        PUT(c, 0x49, 0xff, 0x02);                               /* inc qword [r10] */
+        jump_slot(c, x, op);
+        here(c, tail);
+        here(c, foreign);
+        here(c, other_link);
+        here(c, other_pc);
+        call_c(x, c, ls_exact_called);
 }
 
 /* A function's header. Where the stack has to grow first it is dispatched a second time, unless a
@@ -135,7 +223,7 @@ static void call_meet(struct ls_exact *x, struct code *c)
 static void header_stub(struct ls_exact *x, struct code *c, int op)
 {
         uint32_t mode = ls_vm_facts.hookmask_offset + 1 - ls_exact_facts.table;
-        uint8_t *hooked, *grows, *new, *outside;
+        uint8_t *hooked, *grows, *new, *outside, *caller = NULL;
 
         PUT(c, 0x41, 0xf6, 0x86), put32(c, mode), PUT(c, LS_DISPATCH_CALL);     /* test byte [r14 + mode], CALL */
         hooked = branch(c, 0x75);
@@ -151,20 +239,23 @@ static void header_stub(struct ls_exact *x, struct code *c, int op)
         PUT(c, 0x4d, 0x3b, 0x5a, 0xf8);                         /* cmp r11, [r10 - 8] */
         new = branch(c, 0x75);
         PUT(c, 0x49, 0xff, 0x02);                               /* inc qword [r10] */
+        if (x->callers) {
+                PUT(c, 0xe9), put32(c, 0);                      /* jmp caller */
+                caller = c->at;
+        }
         here(c, grows);
         jump_slot(c, x, op);
         here(c, new);
-        call_meet(x, c);
+        call_c(x, c, ls_exact_meet);
         jump_slot(c, x, op);
         here(c, outside);
         count_outside(c);
         jump_slot(c, x, op);
-}
-
-static int is_header(int op)
-{
-        op -= ls_vm_facts.op_fori;
-        return op >= LS_OP_FUNCF && op < LS_OP_END;
+        if (caller) {
+                far_here(c, caller);
+                count_caller(x, c, op);
+                jump_slot(c, x, op);
+        }
 }
 
 /* Also those that LuaJIT puts in place of others: which never become hot, while it records; which
@@ -183,7 +274,7 @@ static int is_return(int op)
 
 int ls_exact_make_stubs(struct ls_exact *x)
 {
-        int end = ls_vm_facts.op_fori + LS_OP_END;
+        int end = end_of(x);
         struct code c;
 
         x->stubs = ls_pages_new(PAGE + CODE);
@@ -194,6 +285,8 @@ int ls_exact_make_stubs(struct ls_exact *x)
                 x->stub[op] = c.at;
                 if (is_header(op))
                         header_stub(x, &c, op);
+                else if (is_foreign_header(op))
+                        foreign_stub(x, &c, op);
                 else if (op == ls_vm_facts.op_fori + LS_OP_JLOOP)
                         jloop_stub(x, &c, op);
                 else
@@ -216,7 +309,7 @@ void ls_exact_free_stubs(struct ls_exact *x)
  * place. */
 static void *behind_stub(const struct ls_exact *x, void *entry)
 {
-        for (int op = 0; op < ls_vm_facts.op_fori + LS_OP_END; op++)
+        for (int op = 0; op < end_of(x); op++)
                 if (entry == x->stub[op])
                         return ((void **)x->stubs)[op];
         return entry;
@@ -237,10 +330,10 @@ static void put_stub(struct ls_exact *x, void **place, int op)
 void ls_exact_apply(struct ls_exact *x)
 {
         uint8_t mode = LS_READ(uint8_t, x->global, ls_vm_facts.hookmask_offset + 1);
-        int end = ls_vm_facts.op_fori + LS_OP_END;
+        int end = end_of(x);
 
         for (int op = 0; op < end; op++) {
-                if (is_header(op) || is_loop(op)) {
+                if (is_header(op) || is_foreign_header(op) || is_loop(op)) {
                         put_stub(x, &x->table[op], op);
                         continue;
                 }

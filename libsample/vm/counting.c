@@ -62,7 +62,7 @@ int ls_counting_begin(struct ls_vm *vm, lua_State *L)
                 return 0;
         why = !ls_vm_facts.ok ? ls_vm_facts.why :
               vm->engine == LS_ENGINE_HOOK ? "LuaJIT's own profiler reads its stacks (engine hook)" : (why = ls_exact_why_not(ls_agent.shm->exact == LS_EXACT_ALL)) ? why : map(L);
-        exact = why ? NULL : ls_exact_open(L, vm->vm_id, &why);
+        exact = why ? NULL : ls_exact_open(L, vm->vm_id, ls_agent.shm->exact == LS_EXACT_ALL, &why);
         if (!exact) {
                 say(why);
                 return 0;

@@ -24,6 +24,7 @@ struct writing {
         struct name { uint64_t hash; uint32_t len, id; } *names;        /* sources by chunk name: open addressing */
         size_t room;                    /* a power of two */
         uint32_t n;
+        uint32_t *functions;            /* of the trace, by prototype */
 };
 
 /* The source's id in w->sources, which is defined at its first use. 0 = it cannot be. */
@@ -57,59 +58,101 @@ static uint32_t function_of(struct writing *w, const struct ls_flow_proto *p)
         return def.source ? ls_trace_function(w->t->cfg.writer, &def) : 0;
 }
 
-static void write_row(struct writing *w, enum ls_event_kind event, uint32_t function, uint32_t line, uint64_t weight)
+/* caller: stack below it, 0 = none. */
+static void write_row(struct writing *w, enum ls_event_kind event, uint32_t caller, uint32_t function, uint32_t line, uint64_t weight)
 {
         struct ls_trace_writer *writer = w->t->cfg.writer;
 
         if (!(w->events & 1u << event))
                 return;
         w->row.event = (uint8_t)event;
-        w->row.stack = ls_trace_stack(writer, 0, ls_trace_location(writer, function, line));
+        w->row.stack = ls_trace_stack(writer, caller, ls_trace_location(writer, function, line));
         w->row.weight = weight;
         ls_trace_sample(writer, &w->row);
 }
 
-/* Lines that were never executed have rows without weight: so a reader knows that they could be. */
-static int write_proto(struct writing *w, const struct ls_flow_proto *p, struct sums *sums)
+/* The calls of a function, by who called it; first: its first ones of flow->calls. Those of C, and
+ * none at all, are of the function alone. Returns the first calls of another function. */
+static size_t write_calls(struct writing *w, const struct ls_flow *flow, uint32_t callee, size_t first)
 {
-        uint32_t function = function_of(w, p);
+        const struct ls_flow_proto *p = &flow->protos[callee];
+        struct ls_trace_writer *writer = w->t->cfg.writer;
+        uint64_t known = 0, calls = p->rec->n ? p->counts[0] : 0;
+        uint32_t line = p->lines ? p->lines[0] : 0;
+
+        if (!(w->events & 1u << LS_EVENT_CALLS) || !p->rec->n)
+                return first;
+        for (; first < flow->ncalls && flow->calls[first].callee == callee; first++) {
+                const struct ls_flow_calls *c = &flow->calls[first];
+                const struct ls_flow_proto *from = &flow->protos[c->caller];
+                uint64_t times = c->times < calls - known ? c->times : calls - known;
+
+                known += times;
+                if (times)
+                        write_row(w, LS_EVENT_CALLS, ls_trace_stack(writer, 0, ls_trace_location(writer, w->functions[c->caller],
+                                                                                                 from->lines ? from->lines[c->pos] : 0)),
+                                  w->functions[callee], line, times);
+        }
+        if (calls != known || !calls)
+                write_row(w, LS_EVENT_CALLS, 0, w->functions[callee], line, calls - known);
+        return first;
+}
+
+/* Lines that were never executed have rows without weight: so a reader knows that they could be. */
+static int write_lines(struct writing *w, const struct ls_flow_proto *p, uint32_t function, struct sums *sums)
+{
         struct ls_exact_line *lines;
         size_t n;
-        int r = function ? ls_exact_lines(p, &lines, &n) : -ENOMEM;
+        int r = ls_exact_lines(p, &lines, &n);
 
         if (r)
                 return r;
-        w->row.vm = ls_translate_vm(w->t, p->rec->vm_id);
         for (size_t i = 0; i < n; i++) {
                 sums->instructions += lines[i].instructions;
-                write_row(w, LS_EVENT_COVERAGE, function, lines[i].line, lines[i].entered != 0);
-                write_row(w, LS_EVENT_LINES, function, lines[i].line, lines[i].entered);
+                write_row(w, LS_EVENT_COVERAGE, 0, function, lines[i].line, lines[i].entered != 0);
+                write_row(w, LS_EVENT_LINES, 0, function, lines[i].line, lines[i].entered);
                 if (lines[i].instructions)
-                        write_row(w, LS_EVENT_INSTRUCTIONS, function, lines[i].line, lines[i].instructions);
+                        write_row(w, LS_EVENT_INSTRUCTIONS, 0, function, lines[i].line, lines[i].instructions);
         }
-        if (p->rec->n)
-                write_row(w, LS_EVENT_CALLS, function, p->lines ? p->lines[0] : 0, p->counts[0]);
         sums->at_least += p->at_least != 0;
         free(lines);
         return 0;
 }
 
+static int write_protos(struct writing *w, const struct ls_flow *flow, struct sums *sums)
+{
+        size_t calls = 0;
+        int r = 0;
+
+        for (size_t i = 1; !r && i < flow->nprotos; i++)
+                if (flow->protos[i].rec) {
+                        w->functions[i] = function_of(w, &flow->protos[i]);
+                        r = w->functions[i] ? 0 : -ENOMEM;
+                }
+        for (size_t i = 1; !r && i < flow->nprotos; i++) {
+                if (!flow->protos[i].rec)
+                        continue;
+                w->row.vm = ls_translate_vm(w->t, flow->protos[i].rec->vm_id);
+                r = write_lines(w, &flow->protos[i], w->functions[i], sums);
+                calls = write_calls(w, flow, (uint32_t)i, calls);
+        }
+        return r;
+}
+
 static int write_all(struct writing *w, const struct ls_flow *flow, struct sums *sums)
 {
-        int r = 0;
+        int r;
 
         for (w->room = 64; w->room < 2 * flow->nprotos;)
                 w->room *= 2;
         w->names = calloc(w->room, sizeof(*w->names));
-        if (!w->names)
-                return -ENOMEM;
+        w->functions = calloc(flow->nprotos + 1, sizeof(*w->functions));
         w->row = (struct ls_sample_row){ .thread = ls_translate_thread(w->t, 0), .vmstate = LS_VMSTATE_INTERPRETED,
                                          .time_ns = w->t->now_ns };
-        for (size_t i = 1; !r && i < flow->nprotos; i++)
-                if (flow->protos[i].rec)
-                        r = write_proto(w, &flow->protos[i], sums);
+        r = w->names && w->functions ? write_protos(w, flow, sums) : -ENOMEM;
         ls_source_table_done(&w->t->sources, &w->sources);
         free(w->names);
+        free(w->functions);
         return r;
 }
 

@@ -340,6 +340,7 @@ static int settle(struct ls_report_options *o)
 {
         int table = o->exporter && (o->exporter->flags & LS_EXPORT_TABLE);
         int views = o->split + o->tree + o->stacks + o->annotate + o->html + (o->exporter && !(o->split && table));
+        int several = o->exporter && (o->exporter->flags & LS_EXPORT_EVENTS);
         int frames = o->by[0]->is_frame + (o->by[1] && o->by[1]->is_frame);
 
         if (o->exporter && settle_exporter(o))
@@ -358,8 +359,9 @@ static int settle(struct ls_report_options *o)
                 ls_error("%s: one view at a time: --split, --tree, --stacks, --annotate, --html or --format", command);
                 return -EINVAL;
         }
-        if (o->want.events.n > 1 && ((views && !o->annotate) || o->by[1] || o->depth > 1)) {
-                ls_error("%s: --event with several events goes with the flat view, of one level, and with --annotate", command);
+        if (o->want.events.n > 1 && ((views && !o->annotate && !several) || o->by[1] || o->depth > 1)) {
+                ls_error("%s: --event with several events goes with the flat view, of one level, with --annotate, and with callgrind and pprof",
+                         command);
                 return -EINVAL;
         }
         if (o->exporter && o->json) {

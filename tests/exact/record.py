@@ -40,6 +40,29 @@ def expected(program, n):
     return hits
 
 
+def callers_of(trace, program):
+    """(line of the call or 0, line of the called function) -> calls, of one file."""
+    calls, name = {}, os.path.basename(program) + ":"
+    for line in s.run([s.luasample(), "export", "-i", trace, "--event", "calls", "--by", "line", "--format", "collapsed"]).ok().out.splitlines():
+        stack, n = line.rsplit(" ", 1)
+        stack = [x[len(name):] for x in stack.split(";") if x.startswith(name)]
+        caller = int(stack[0]) if len(stack) > 1 else 0
+        if stack and stack[-1] != "?":          # the main chunk
+            s.check((caller, int(stack[-1])) not in calls, "twice: " + line)
+            calls[caller, int(stack[-1])] = int(n)
+    return calls
+
+
+def expected_callers(program, n):
+    """What the comments of callers.lua say."""
+    calls = {}
+    with open(program) as f:
+        for number, line in enumerate(f, 1):
+            for caller, times in re.findall(r"(\d+):(\S+)", line.partition("--=")[2]):
+                calls[int(caller), number] = int(eval(times, {"N": n}))
+    return calls
+
+
 def read_lcov(text):
     """Path -> line -> hits, path -> function -> calls."""
     lines, functions, path = {}, {}, None
@@ -76,6 +99,19 @@ def add(suite, luajits):
                 compiled = s.info(r.trace)["counted_compiled"]
                 s.check((compiled == 0) == bool(opts), "%d bytecodes in compiled code" % compiled)
 
+        @suite.test("callers." + name, "who calls whom, as the program says itself", name == "debian")
+        def callers(name=name):
+            program = os.path.join(OWN, "callers.lua")
+            plain = s.run([s.luajit(name).program, program], env=s.luajit(name).environ())
+            for opts in ((), ("-joff",)):
+                r = record(program, lj=s.luajit(name), lua_opts=opts).ok()
+                got, want = callers_of(r.trace, program), expected_callers(program, 1000)
+                s.check(want and got == want, "%s" % [(k, got.get(k), want.get(k)) for k in sorted(set(got) | set(want))
+                                                      if got.get(k) != want.get(k)][:8])
+                s.check(r.out == plain.out, "another output")
+                text = s.report(r.trace, "--event", "calls", "--split", "--min", "0").ok().out
+                s.check(re.search(r"^ +7000 .*callers\.lua:3\n(    <-.*\n)*    <- +2000 ", text, re.M), text)
+
         for bench, rounds in (("richards", "3"), ("json", "3"), ("life", "20"), ("ring", "300"), ("trees", "1")):
             @suite.test("record.%s.%s" % (bench, name), "as many as without the JIT compiler", name == "debian" and bench != "trees")
             def same(name=name, bench=bench, rounds=rounds):
@@ -97,6 +133,7 @@ def add(suite, luajits):
     def hooks(count=suite.count):
         program = os.path.join(BENCH, "richards.lua")
         hooked, _, _ = count(s.luajit(), "hook", program, "2", "-joff")
+        hooked = {k: n for k, n in hooked.items() if " calls " not in k[0]}
         want = sum(n for (where, pos), n in hooked.items() if pos != "0" and where.startswith("@" + program[:40]))
         calls = sum(n for (where, pos), n in hooked.items() if pos == "0" and where.startswith("@" + program[:40]))
         r = record(program, "2").ok()
@@ -191,6 +228,35 @@ def add(suite, luajits):
         r = s.run([*prefix, s.luasample(), "record", "-e", ALL, "-o", s.tmpfile(".data"), "--", lj.program, program], env=lj.environ())
         s.check((r.status, r.out) == (plain.status, plain.out), "%d %s, not %d %s" % (r.status, r.out, plain.status, plain.out))
         s.check("counted" in r.err, r.err)
+
+    @suite.test("record.callgrind", "CG02 CG03 CG08 CG09: instructions, calls and ticks at once, read by callgrind_annotate", True)
+    def callgrind():
+        program = os.path.join(BENCH, "richards.lua")
+        r = record(program, "10", events="instructions,calls,cpu").ok()
+        path = s.tmpfile(".callgrind")
+        s.run([s.luasample(), "export", "-i", r.trace, "--event", "instructions,calls,cpu", "-o", path]).ok()
+        text = s.run([s.need("callgrind_annotate"), "--auto=no", "--threshold=100", "--tree=both", "--show-percs=no", path])
+        s.check(text.status == 0 and text.err == "", "%d %s" % (text.status, text.err))
+        s.check(re.search(r"^Events recorded: +Instructions Calls Samples Microseconds$", text.out, re.M), text.out[:400])
+        number = lambda t: int(t.replace(",", ""))
+        totals = [number(t) for t in re.search(r"^(.*) PROGRAM TOTALS$", text.out, re.M).group(1).split()]
+        want = [sum(by_line(r.trace, e).values()) for e in ("instructions", "calls", "cpu")]
+        s.check(totals[:3] == want and min(want) > 0, "%s, not %s" % (totals, want))
+        # "> function (times x)" below "* caller": how often, which is what report --split says.
+        got, caller = {}, None
+        for line in text.out.splitlines():
+            m = re.match(r"^.*? ([*><]) +\S*?richards\.lua:(.+?)(?: \(([\d,]+)x\))?(?: \[.*\])?$", line)
+            if not m or m.group(1) == "*":
+                caller = m and m.group(2)
+            elif caller and m.group(1) == ">" and m.group(3) and number(m.group(3)):
+                got[caller, m.group(2)] = number(m.group(3))
+        calls = {}
+        out = s.run([s.luasample(), "export", "-i", r.trace, "--event", "calls", "--format", "collapsed"]).ok().out
+        for line in out.splitlines():
+            stack, n = line.rsplit(" ", 1)
+            if ";" in stack:
+                calls[tuple(stack.split(";"))] = int(n)
+        s.check(len(calls) > 10 and got == calls, "%s, not %s" % (sorted(got.items()), sorted(calls.items())))
 
     @suite.test("record.fork", "a child of fork is not counted, and says so; its parent is", True)
     def fork():

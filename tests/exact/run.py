@@ -3,7 +3,7 @@
 
 Runs programs under each LuaJIT and counts how often each bytecode is executed: by hooks of Lua's C API with the JIT compiler
 off, by the agent's stubs with the compiler off, and by the agent with the compiler on. All three must be equal, to the last
-digit, for each bytecode of each function, and the program's output must be the same. The agent's own sources count, in the
+digit, for each bytecode of each function and for each line that calls one, and the program's output must be the same. The agent's own sources count, in the
 module exacttruth (truth.c), which count.lua loads: no recording is made.
 
 same.PROGRAM: with and without counts the same traces are compiled, at the same places, in the same order. killed: what a
@@ -87,6 +87,7 @@ def add(name, program, arg, lj_name, quick):
             s.check(hooked_out == off_out, "the program's output differs")
         on, figures, on_out = count(lj, "exact", program, arg, env={"LS_JIT": "on"})
         compare("with the JIT compiler", off, on)
+        s.check(any(" calls " in where for where, _ in on), "nobody calls anything")
         s.check(on_out == off_out, "the program's output differs")
         for figure in MUST_BE_0:
             s.check(figures[figure] == 0, "%s is %d" % (figure, figures[figure]))

@@ -33,7 +33,14 @@ struct kind {
         int first, last, at_least;
         uint32_t n;
         uint64_t *counts;
+        struct call *calls;
         struct kind *next;
+};
+struct call {                           /* of this one, from a line of another */
+        const struct kind *caller;
+        uint32_t line;
+        uint64_t times;
+        struct call *next;
 };
 enum { BUCKETS = 65536 };
 static struct kind *kinds[BUCKETS];
@@ -56,6 +63,58 @@ static struct kind *kind_of(const char *name, size_t len, int first, int last, u
         return kinds[h % BUCKETS] = k;
 }
 
+/* Numbers of instructions, less that of FORI. */
+enum { CALLMT = -10, CALLT = -9 };
+
+static void add_calls(struct kind *callee, const struct kind *caller, uint32_t line, uint64_t times)
+{
+        struct call *c;
+
+        for (c = callee->calls; c && (c->caller != caller || c->line != line); c = c->next)
+                ;
+        if (!c) {
+                c = calloc(1, sizeof *c);
+                *c = (struct call){ caller, line, 0, callee->calls };
+                callee->calls = c;
+        }
+        c->times += times;
+}
+
+static struct kind *kind_of_proto(const char *pt)
+{
+        const char *name = LS_READ(const char *, pt, LS_PT_CHUNKNAME);
+
+        return kind_of(ls_str_data(name), ls_str_len(name), LS_READ(int32_t, pt, LS_PT_FIRSTLINE),
+                       LS_READ(int32_t, pt, LS_PT_FIRSTLINE) + LS_READ(int32_t, pt, LS_PT_NUMLINE),
+                       LS_READ(uint32_t, pt, LS_PT_SIZEBC));
+}
+
+/* The last instruction, when it is a tail call. */
+static struct { const struct kind *k; uint32_t line; } tail;
+
+/* A function is called: by the tail call that was the last instruction, else by the innermost Lua
+ * function below. */
+static void hook_caller(lua_State *L, struct kind *callee)
+{
+        struct lua_Debug below;
+
+        if (tail.k) {
+                add_calls(callee, tail.k, tail.line, 1);
+                return;
+        }
+        for (int level = 1; ls_lua.lua_getstack(L, level, &below); level++) {
+                const char *fn;
+
+                ls_lua.lua_getinfo(L, "fl", &below);
+                fn = ls_lua.lua_topointer(L, -1);
+                ls_lua.lua_settop(L, -2);
+                if (ls_fn_is_lua(fn)) {
+                        add_calls(callee, kind_of_proto(ls_fn_proto(fn)), (uint32_t)below.currentline, 1);
+                        return;
+                }
+        }
+}
+
 static void hook(lua_State *L, struct lua_Debug *ar)
 {
         static const char *last;
@@ -63,6 +122,8 @@ static void hook(lua_State *L, struct lua_Debug *ar)
         static struct kind *k;
         const char *fn = ls_gcptr(LS_READ(uint64_t, LS_READ(const char *, L, LS_L_BASE), -16)), *pt, *name, *pc;
 
+        if (ar->event == 0 && !ls_fn_is_lua(fn))
+                tail.k = NULL;
         if (!ls_fn_is_lua(fn))
                 return;
         pt = ls_fn_proto(fn);
@@ -70,15 +131,20 @@ static void hook(lua_State *L, struct lua_Debug *ar)
         if (pt != last || !k || last_hash != (LS_READ(uint32_t, name, LS_STR_HASH) ^ ls_pt_shape(pt))) {
                 last = pt;
                 last_hash = LS_READ(uint32_t, name, LS_STR_HASH) ^ ls_pt_shape(pt);
-                k = kind_of(ls_str_data(name), ls_str_len(name), LS_READ(int32_t, pt, LS_PT_FIRSTLINE),
-                            LS_READ(int32_t, pt, LS_PT_FIRSTLINE) + LS_READ(int32_t, pt, LS_PT_NUMLINE),
-                            LS_READ(uint32_t, pt, LS_PT_SIZEBC));
+                k = kind_of_proto(pt);
         }
         pc = LS_READ(const char *, ls_cframe_of(L), LS_CF_PC);
-        if (ar->event == 3)             /* LUA_HOOKCOUNT */
+        if (ar->event == 3) {           /* LUA_HOOKCOUNT */
+                int op = LS_READ(uint8_t, pc, -4) - ls_vm_facts.op_fori;
+
                 k->counts[(pc - (pt + LS_PT_SIZE)) / 4 - 1]++;
-        else
+                tail.k = op == CALLMT || op == CALLT ? k : NULL;
+                tail.line = ls_pt_line(pt, pc);
+        } else {
                 k->counts[0]++;
+                hook_caller(L, k);
+                tail.k = NULL;
+        }
 }
 
 static int probe_others(lua_State *L)
@@ -157,7 +223,7 @@ static int begin_exact(lua_State *L)
 
         begin_vm(L);
         if (fd >= 0 && !ls_exact_map(fd, (uintptr_t)L)) {
-                vm.exact = ls_exact_open(L, 1, &why);
+                vm.exact = ls_exact_open(L, 1, 1, &why);
                 pthread_atfork(NULL, NULL, after_fork);
         }
         ls_lua.lua_settop(L, 0);
@@ -176,21 +242,41 @@ static int begin_hook(lua_State *L)
         return 0;
 }
 
+static struct kind *kind_of_record(const struct ls_flow_proto *p)
+{
+        return kind_of(p->name, p->rec->name_len, p->rec->first_line, p->rec->last_line, p->rec->n);
+}
+
 static int read_counts(struct ls_flow *flow)
 {
         if (ls_flow_read(memory_fd, flow))
                 return -1;
         for (size_t i = 1; i < flow->nprotos; i++) {
                 const struct ls_flow_proto *p = &flow->protos[i];
-                struct kind *k = p->rec ? kind_of(p->name, p->rec->name_len, p->rec->first_line, p->rec->last_line,
-                                                  p->rec->n) : NULL;
+                struct kind *k = p->rec ? kind_of_record(p) : NULL;
 
                 for (uint32_t pos = 0; k && pos < k->n; pos++)
                         k->counts[pos] += p->counts[pos];
                 if (k)
                         k->at_least |= p->at_least;
         }
+        for (size_t i = 0; i < flow->ncalls; i++) {
+                const struct ls_flow_calls *c = &flow->calls[i];
+                struct kind *callee = kind_of_record(&flow->protos[c->callee]);
+                const struct ls_flow_proto *from = &flow->protos[c->caller];
+
+                add_calls(callee, kind_of_record(from), from->lines ? from->lines[c->pos] : 0, c->times);
+        }
         return 0;
+}
+
+/* A line for each line that calls the function. */
+static void write_calls(FILE *f, const struct kind *k, const char *skip)
+{
+        for (const struct call *c = k->calls; c; c = c->next)
+                if (strcmp(c->caller->name, skip))
+                        fprintf(f, "%.60s:%d-%d:%u calls %.60s:%d-%d:%u %u %llu\n", c->caller->name, c->caller->first, c->caller->last,
+                                c->caller->n, k->name, k->first, k->last, k->n, c->line, (unsigned long long)c->times);
 }
 
 /* write(file, skip): a line for each bytecode of all chunks but skip that was executed. */
@@ -204,11 +290,14 @@ static int write_counts(lua_State *L)
         if (memory && read_counts(&flow))
                 fprintf(f, "damaged\n");
         for (size_t i = 0; i < BUCKETS; i++)
-                for (const struct kind *k = kinds[i]; k; k = k->next)
+                for (const struct kind *k = kinds[i]; k; k = k->next) {
                         for (uint32_t pos = 0; strcmp(k->name, skip) && pos < k->n; pos++)
                                 if (k->counts[pos])
                                         fprintf(f, "%.60s:%d-%d:%u %u %llu%s\n", k->name, k->first, k->last, k->n, pos,
                                                 (unsigned long long)k->counts[pos], k->at_least ? " at least" : "");
+                        if (strcmp(k->name, skip))
+                                write_calls(f, k, skip);
+                }
         if (vm.exact) {
                 const struct ls_exact_figures *n = ls_exact_figures(vm.exact);
                 const struct ls_exact_head *head = memory;

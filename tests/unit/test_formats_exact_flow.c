@@ -173,6 +173,55 @@ static void what_was_gone_is_kept(void **state)
         ls_flow_free(&flow);
 }
 
+static void append_calls(uint32_t caller, uint32_t pos, uint32_t callee, uint64_t times)
+{
+        struct ls_exact_calls *calls = append(LS_EXACT_CALLS, sizeof *calls);
+
+        calls->caller = caller;
+        calls->pos = pos;
+        calls->callee = callee;
+        calls->times = times;
+}
+
+/* By the interpreter, and by a trace: where its own bytecodes have the call, and where its
+ * parent's do. */
+static void calls_have_callers(void **state)
+{
+        struct ls_exact_trace *trace;
+        struct ls_exact_event *events;
+        struct ls_flow flow;
+
+        (void)state;
+        append_proto(1);
+        append_calls(1, 3, 1, 7);
+        append_calls(1, 5, 1, 3);
+        trace = append_trace(1);
+        events = (void *)(trace + 1);
+        events[0].pos = 3;
+        events[1] = (struct ls_exact_event){ LS_EXACT_UNKNOWN, 0 };     /* as pcall is */
+        events[2] = (struct ls_exact_event){ 1, 0 };
+        trace = append(LS_EXACT_TRACE, sizeof *trace + 8);
+        trace->id = 2;
+        trace->parent = 1;
+        trace->exit = 4;
+        trace->entries = 10;
+        trace->link_kind = 1;
+        trace->nevents = 1;
+        *(struct ls_exact_event *)(trace + 1) = (struct ls_exact_event){ 1, 0 };
+        ((uint64_t *)(memory + LS_EXACT_COUNTERS))[10] = 20;
+        append_calls(1, 3, 2, 1);       /* there is no such function, */
+        append_calls(2, 3, 1, 1);
+        append_calls(1, N, 1, 1);       /* and no such instruction */
+        assert_int_equal(ls_flow_read(fd, &flow), 0);
+        assert_int_equal(flow.damaged, 3);
+        assert_int_equal(flow.ncalls, 2);
+        assert_int_equal(flow.calls[0].pos, 3);
+        assert_int_equal(flow.calls[0].times, 7 + 7 + 73 + 20);
+        assert_int_equal(flow.calls[1].pos, 5);
+        assert_int_equal(flow.calls[1].times, 3);
+        ls_flow_free(&flow);
+}
+
 static void what_cannot_be_is_left_out(void **state)
 {
         struct ls_exact_trace *trace;
@@ -219,6 +268,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(a_loop_is_added, setup, teardown),
                 cmocka_unit_test_setup_teardown(an_exit_goes_on_in_a_side_trace, setup, teardown),
                 cmocka_unit_test_setup_teardown(what_was_gone_is_kept, setup, teardown),
+                cmocka_unit_test_setup_teardown(calls_have_callers, setup, teardown),
                 cmocka_unit_test_setup_teardown(what_cannot_be_is_left_out, setup, teardown),
                 cmocka_unit_test_setup_teardown(no_log_is_refused, setup, teardown),
         };

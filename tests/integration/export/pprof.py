@@ -82,9 +82,9 @@ class Go:
         r = s.run([self.go, "tool", "pprof", *args], env=env, cwd=self.home).ok()
         return r.out
 
-    def top(self, *args):
+    def top(self, *args, index="samples"):
         """{function: flat} in ticks."""
-        text = self("-top", "-sample_index=samples", "-nodefraction=0", "-nodecount=100000", *args)
+        text = self("-top", "-sample_index=" + index, "-nodefraction=0", "-nodecount=100000", *args)
         rows = re.findall(r"^ *(-?\d+) +-?[\d.e-]+% +-?[\d.e-]+% +(-?\d+) +-?[\d.e-]+% +(.*?) *$", text, re.M)
         return {f: int(flat) for flat, _, f in rows}, text
 
@@ -98,6 +98,18 @@ def add_to(suite):
             for filters in FILTERS if "app" in trace or "mixed" in trace else FILTERS[:1]:
                 if shared.ticks(trace, *filters):
                     compare(trace, filters)
+
+    @t("pprof.events", "counts and ticks at once: each is a type of value, with the sums of report", True)
+    def events():
+        lj = s.luajit()
+        r = s.record([lj.program, os.path.join(s.TESTS, "bench", "programs", "richards.lua"), "10"], "-e", "instructions,calls,cpu",
+                     env=lj.environ()).ok()
+        path, go = s.tmpfile(".pb.gz"), Go()
+        s.run([s.luasample(), "export", "-i", r.trace, "--event", "cpu,calls,instructions", "-o", path]).ok()
+        for event, index in (("calls", "calls"), ("instructions", "instructions"), ("cpu", "samples")):
+            got = {k: v for k, v in go.top("-unit=count", path, index=index)[0].items() if v}
+            want = {x["function"]: x["self_ticks"] for x in shared.report(r.trace, "--event", event)["rows"] if x["self_ticks"]}
+            check(want and got == want, "%s: %s, not %s" % (event, got, want))
 
     @t("pprof.fields", "types, times, mappings, build ids, addresses, lines", True)
     def fields():
