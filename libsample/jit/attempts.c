@@ -11,8 +11,8 @@
 #include "libsample/layout.h"
 #include "libsample/lua_debug.h"
 
-#define TELL_NS    UINT64_C(250000)     /* an attempt is described in each: 4000 a second, */
-#define TELL_FREE  UINT64_C(4000)       /* and so many at once */
+#define TELL_NS    UINT64_C(2000000)    /* an attempt is described in each: 500 a second, */
+#define TELL_FREE  UINT64_C(1000)       /* and so many at once */
 #define REASON_MOST 96u                 /* bytes */
 #define LINK_STITCH 8u                  /* kind of link: up to a call that is not compiled */
 
@@ -77,17 +77,32 @@ static void note_parameters(const struct ls_jit *jit)
                         atomic_store_explicit(parameters[i].to, LS_READ(uint32_t, state, parameters[i].at), memory_order_relaxed);
 }
 
+/* 1 when an attempt may be described: else it is counted, which is all that it then costs. */
+static int may_tell(struct ls_jit *jit, uint64_t now)
+{
+        if (jit->told_ns + TELL_FREE * TELL_NS < now)
+                jit->told_ns = now - TELL_FREE * TELL_NS;
+        if (jit->told_ns + TELL_NS > now)
+                return 0;
+        jit->told_ns += TELL_NS;
+        return 1;
+}
+
 void ls_jit_attempt_begins(struct ls_jit *jit)
 {
         const char *at = atomic_load_explicit(&jit->global, memory_order_relaxed) + jit->at.state + jit->at.pc;
         const char *pc = LS_READ(const char *, at, 0), *fn = LS_READ(const char *, at, 8);
         const char *pt = LS_READ(const char *, at, 16);
         struct ls_jit_attempt *a = &jit->attempt;
+        uint64_t now = ls_now_ns();
 
-        *a = (struct ls_jit_attempt){ .start = ls_jit_key(fn, pt), .begin_ns = ls_now_ns() };
-        atomic_fetch_add_explicit(&ls_agent.shm->jit_attempts, 1, memory_order_relaxed);
-        note_parameters(jit);
         jit->code_full = 0;
+        a->start = 0;
+        atomic_fetch_add_explicit(&ls_agent.shm->jit_attempts, 1, memory_order_relaxed);
+        if (!may_tell(jit, now))
+                return;
+        note_parameters(jit);
+        *a = (struct ls_jit_attempt){ .start = ls_jit_key(fn, pt), .begin_ns = now };
         if (jit->parent)
                 a->flags = LS_ATTEMPT_SIDE;
         if (!ls_fn_is_lua(fn) || !pt || ls_jit_pos(pt, pc) == UINT32_MAX)
@@ -98,17 +113,6 @@ void ls_jit_attempt_begins(struct ls_jit *jit)
                 a->flags = flags_of(pc) & ~(uint32_t)LS_ATTEMPT_BLACKLISTED;
                 describe_range(a, pt, pc);
         }
-}
-
-/* 1 when an attempt may be described: else it is counted. */
-static int may_tell(struct ls_jit *jit, uint64_t now)
-{
-        if (jit->told_ns + TELL_FREE * TELL_NS < now)
-                jit->told_ns = now - TELL_FREE * TELL_NS;
-        if (jit->told_ns + TELL_NS > now)
-                return 0;
-        jit->told_ns += TELL_NS;
-        return 1;
 }
 
 /* Sends what is known of the attempt that ends, with the place and the reason that rec has. */
@@ -138,9 +142,9 @@ static void tell(struct ls_jit *jit, struct ls_thread *t, struct ls_rec_attempt 
 }
 
 /* 1 when the attempt that ends is to be described. */
-static int ends(struct ls_jit *jit, const struct ls_thread *t, uint64_t now)
+static int ends(const struct ls_jit *jit, const struct ls_thread *t)
 {
-        if (jit->attempt.start && t && may_tell(jit, now))
+        if (jit->attempt.start && t)
                 return 1;
         atomic_fetch_add_explicit(&ls_agent.shm->jit_untold, 1, memory_order_relaxed);
         return 0;
@@ -152,10 +156,11 @@ void ls_jit_attempt_compiled(struct ls_jit *jit, struct ls_thread *t, const char
         const char *pc = LS_READ(const char *, at, 0), *fn = LS_READ(const char *, at, 8);
         const char *pt = LS_READ(const char *, at, 16);
         struct ls_rec_attempt rec = { .flags = LS_ATTEMPT_COMPILED };
-        uint64_t now = ls_now_ns();
+        uint64_t now;
 
-        if (!ends(jit, t, now))
+        if (!ends(jit, t))
                 return;
+        now = ls_now_ns();
         if (LS_READ(uint8_t, trace, LS_TR_LINKTYPE) == LINK_STITCH) {
                 rec.flags |= LS_ATTEMPT_STITCHED;
                 if (!ls_fn_is_lua(fn))
@@ -214,23 +219,18 @@ static void put_reason(char *to, uint32_t error, int32_t info)
 
 /* Arguments: "abort", number, function, position, error (a number, or what was thrown), and what it
  * is about (a number, a function). */
-void ls_jit_attempt_aborted(struct ls_jit *jit, struct ls_thread *t, lua_State *L)
+static void describe_abort(struct ls_jit *jit, struct ls_thread *t, lua_State *L)
 {
-        struct ls_jit_attempt *a = &jit->attempt;
-        int coded = ls_lua.lua_type(L, 5) == LS_LUA_TNUMBER;
-        uint32_t error = coded ? (uint32_t)ls_lua.lua_tonumber(L, 5) : 0;
+        const struct ls_jit_attempt *a = &jit->attempt;
         const char *fn = ls_lua.lua_type(L, 3) == LS_LUA_TFUNCTION ? ls_lua.lua_topointer(L, 3) : NULL;
         const char *about = ls_lua.lua_type(L, 6) == LS_LUA_TFUNCTION ? ls_lua.lua_topointer(L, 6) : NULL;
         struct ls_rec_attempt rec = { 0 };
         char reason[REASON_MOST] = "an error was thrown while it was recorded";
         uint64_t now = ls_now_ns();
 
-        atomic_fetch_add_explicit(&ls_agent.shm->jit_aborts, 1, memory_order_relaxed);
-        if (coded)
-                put_reason(reason, error, ls_lua.lua_type(L, 6) == LS_LUA_TNUMBER ? (int32_t)ls_lua.lua_tonumber(L, 6) : -1);
-        jit->code_full = strstr(reason, "allocate mcode") != NULL;
-        if (!ends(jit, t, now))
-                return;
+        if (ls_lua.lua_type(L, 5) == LS_LUA_TNUMBER)
+                put_reason(reason, (uint32_t)ls_lua.lua_tonumber(L, 5),
+                           ls_lua.lua_type(L, 6) == LS_LUA_TNUMBER ? (int32_t)ls_lua.lua_tonumber(L, 6) : -1);
         if (fn && ls_fn_is_lua(fn)) {
                 rec.stop_function = ls_jit_function(t, ls_jit_key(fn, ls_fn_proto(fn)), now);
                 rec.stop_line = ls_jit_line(ls_fn_proto(fn), (uint32_t)ls_lua.lua_tonumber(L, 4));
@@ -240,7 +240,23 @@ void ls_jit_attempt_aborted(struct ls_jit *jit, struct ls_thread *t, lua_State *
         if (a->pc && !(a->flags & LS_ATTEMPT_SIDE))
                 rec.flags |= flags_of(a->pc) & LS_ATTEMPT_BLACKLISTED;
         tell(jit, t, &rec, reason, now);
-        a->start = 0;
+}
+
+void ls_jit_attempt_aborted(struct ls_jit *jit, struct ls_thread *t, lua_State *L)
+{
+        uint64_t cpu, start;
+
+        atomic_fetch_add_explicit(&ls_agent.shm->jit_aborts, 1, memory_order_relaxed);
+        jit->code_full = ls_lua.lua_type(L, 5) == LS_LUA_TNUMBER && (uint32_t)ls_lua.lua_tonumber(L, 5) == ls_jit_facts.code_full;
+        if (!ends(jit, t))
+                return;
+        cpu = ls_thread_cpu_ns();
+        start = ls_now_ns();
+        ls_thread_enter(t);
+        describe_abort(jit, t, L);
+        ls_thread_leave(t);
+        jit->attempt.start = 0;
+        atomic_fetch_add(&ls_agent.shm->own_hook_ns, ls_own_ns(start, cpu));
 }
 
 /* LuaJIT tells no cause. It flushes by itself when there is no room for code, which it has just
@@ -265,12 +281,16 @@ void ls_jit_attempt_names(lua_State *L)
         const char *s;
 
         ls_jit_facts.nerrors = ls_jit_facts.nbcnames = 0;
+        ls_jit_facts.code_full = UINT32_MAX;
         ls_lua.lua_getfield(L, -1, "errors");
         s = ls_lua.lua_tolstring(L, -1, &len);
         if (s && len && len <= sizeof ls_jit_facts.errors && !s[len - 1]) {
                 memcpy(ls_jit_facts.errors, s, len);
                 for (size_t i = 0; i < len; i++)
                         ls_jit_facts.nerrors += !s[i];
+                for (uint32_t i = 0; i < ls_jit_facts.nerrors; i++)
+                        if (strstr(error_text(i), "allocate mcode"))
+                                ls_jit_facts.code_full = i;
         }
         ls_lua.lua_settop(L, -2);
         ls_lua.lua_getfield(L, -1, "bcnames");

@@ -12,7 +12,8 @@ typedef struct lua_State lua_State;
 /* An attempt begins: event "start". */
 void ls_jit_attempt_begins(struct ls_jit *jit);
 /* It has become a trace (a GCtrace), or was given up: the arguments of the event "abort" are on the
- * stack. t, which is entered, or NULL = the thread is not sampled: then it is counted only. */
+ * stack. t: NULL = the thread is not sampled: then it is counted only. In the former t is entered,
+ * in the latter not. */
 void ls_jit_attempt_compiled(struct ls_jit *jit, struct ls_thread *t, const char *trace);
 void ls_jit_attempt_aborted(struct ls_jit *jit, struct ls_thread *t, lua_State *L);
 /* All traces are thrown away; before ls_jit_flush. */

@@ -205,21 +205,6 @@ static void on_stop(struct ls_jit *jit, lua_State *L)
         account(jit, ls_own_ns(start, cpu));
 }
 
-static void on_abort(struct ls_jit *jit, lua_State *L)
-{
-        struct ls_thread *t = ls_thread_self();
-        uint64_t cpu = ls_thread_cpu_ns(), start = ls_now_ns();
-
-        if (t)
-                ls_thread_enter(t);
-        ls_jit_attempt_aborted(jit, t, L);
-        if (t) {
-                take_ticks(t, L);
-                ls_thread_leave(t);
-        }
-        account(jit, ls_own_ns(start, cpu));
-}
-
 static void trace_event(struct ls_jit *jit, lua_State *L)
 {
         const char *what = ls_lua.lua_tolstring(L, 1, NULL);
@@ -233,7 +218,7 @@ static void trace_event(struct ls_jit *jit, lua_State *L)
         else if (!strcmp(what, "stop"))
                 on_stop(jit, L);
         else if (!strcmp(what, "abort"))
-                on_abort(jit, L);
+                ls_jit_attempt_aborted(jit, ls_thread_self(), L);
         else if (!strcmp(what, "flush")) {
                 ls_jit_attempt_flushed(jit);
                 ls_jit_flush(jit);

@@ -28,7 +28,8 @@ struct work {
         uint32_t *stitch;               /* by function: attempt of a trace that ends at its call,
                                          * LS_NO_ATTEMPT = none */
         uint64_t flushes;
-        int off, recorded;              /* 1 = the compiler was off; its attempts are known */
+        int off, recorded;              /* 1 = the compiler was off; its attempts are known, */
+        int partly;                     /* but of more than a tenth only the number */
         struct ls_blame *b;
 };
 
@@ -178,7 +179,7 @@ static enum ls_reason reason_of(const struct work *w, uint32_t stack, uint32_t *
                 if (at)
                         return reason_at(w, at, ret_attempt);
         }
-        return LS_REASON_SELDOM;
+        return w->partly ? LS_REASON_UNKNOWN : LS_REASON_SELDOM;
 }
 
 static int more_ticks(const void *a, const void *b)
@@ -242,6 +243,7 @@ int ls_blame_new(const struct ls_profile *p, const struct ls_aggregate *a, struc
         w.off = all && off >= all - all / 100;
         w.recorded = ls_profile_u64(p, LS_INFO_JIT_ATTEMPTS, 0) > 0;
         ret->recorded = w.recorded;
+        w.partly = ls_profile_u64(p, LS_INFO_JIT_UNTOLD, 0) > ls_profile_u64(p, LS_INFO_JIT_ATTEMPTS, 0) / 10;
         error = make_places(&w);
         if (!error)
                 error = find_sides(&w);
