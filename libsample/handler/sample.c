@@ -267,7 +267,7 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
                 return -1;
         }
         fill(rec, m->vm, ticks);
-        if (!ticks->event)
+        if (LS_ITSELF && !ticks->event)
                 count_off(m->vm, ticks);
         rec->flags |= m->flags;
         rec->coroutine_id = coroutine;

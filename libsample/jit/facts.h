@@ -16,8 +16,8 @@ struct ls_jit_facts {
         char errors[4096];              /* LuaJIT's words for why it gives up, by number; each ends
                                          * with a zero byte; "" = not known */
         uint32_t nerrors;               /* texts */
-        uint32_t code_full;             /* number of the one that says that there is no more room for
-                                         * code; UINT32_MAX = not known */
+        uint32_t code_full;             /* number of the one for a lack of room; UINT32_MAX = not
+                                         * known */
         char bcnames[6 * 128];          /* names of bytecodes, filled up with blanks */
         uint32_t nbcnames;              /* bytes, 0 = not known */
 };
