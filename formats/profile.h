@@ -63,6 +63,17 @@ struct ls_jittrace {                    /* a trace of the JIT compiler */
                                          * wire/ring.h; NULL = none */
         uint32_t map_len;
 };
+struct ls_attempt {                     /* of the JIT compiler: those that are alike */
+        uint32_t vm, start, stop;       /* VM; locations where they began and ended, 0 = not
+                                         * known */
+        uint32_t first_line, last_line; /* of the loop or function that they began at; 0 = at
+                                         * neither */
+        uint32_t flags;                 /* LS_ATTEMPT_* */
+        uint32_t about;                 /* function that the reason is about, 0 = none */
+        struct ls_str reason;           /* why they were given up, in LuaJIT's words; empty = they
+                                         * were not */
+        uint64_t count, ns, bytecodes;
+};
 struct ls_event { uint32_t id; struct ls_str name, unit; int sampled; uint64_t period_ns; uint64_t rows, sum; };
 struct ls_clocks { uint64_t monotonic_ns, realtime_ns, boottime_ns; };
 struct ls_region { uint64_t time_ns, cpu_ns; uint32_t thread; int begin; struct ls_str name; };
@@ -95,6 +106,7 @@ struct ls_profile {
         LS_TABLE(ls_mapping, mappings);
         LS_TABLE(ls_jittrace, jittraces);
         LS_TABLE(ls_counter_series, counters);
+        struct ls_attempt *attempts; uint32_t n_attempts;       /* from 0, no "none" entry */
         struct ls_event *events; uint32_t n_events;     /* these from 0, no "none" entry */
         struct ls_clocks *clocks; uint32_t n_clocks;
         struct ls_region *regions; uint32_t n_regions;

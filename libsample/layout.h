@@ -28,6 +28,7 @@ enum {
         LS_CF_NRES = 8, LS_CF_L = 16, LS_CF_PC = 24, LS_CF_PREV = 32, LS_CF_SIZE = 80, LS_CF_RETURN = 72,
 };
 #define LS_PTF_VARARG 0x02
+#define LS_PTF_NOJIT  0x08
 
 /* Types in the upper 17 bits of a TValue, and in the gct byte as their complement. */
 enum { LS_T_STR = 4, LS_T_THREAD = 6, LS_T_PROTO = 7, LS_T_FUNC = 8, LS_T_CDATA = 10, LS_T_TAB = 11, LS_T_UDATA = 12 };

@@ -164,6 +164,22 @@ static void put_runtime(struct ls_session *s, const struct ls_sums *sums)
         put_shared(s, LS_INFO_RUNTIME_PATH, s->runtime_path, sizeof(s->runtime_path));
 }
 
+/* The compiler's parameters, of the process that has said them last. */
+static void put_parameters(struct ls_session *s)
+{
+        for (unsigned i = 0; i < s->n_targets; i++) {
+                const struct ls_shm *shm = s->targets[i]->memory.shm;
+                uint32_t maxtrace = atomic_load_explicit(&shm->jit_maxtrace, memory_order_relaxed);
+
+                if (!maxtrace)
+                        continue;
+                put_u64(s, LS_INFO_JIT_MAXTRACE, maxtrace);
+                put_u64(s, LS_INFO_JIT_MAXMCODE, atomic_load_explicit(&shm->jit_maxmcode, memory_order_relaxed));
+                put_u64(s, LS_INFO_JIT_HOTLOOP, atomic_load_explicit(&shm->jit_hotloop, memory_order_relaxed));
+                put_u64(s, LS_INFO_JIT_HOTEXIT, atomic_load_explicit(&shm->jit_hotexit, memory_order_relaxed));
+        }
+}
+
 static void put_loss(struct ls_session *s, unsigned loss, uint64_t n)
 {
         char key[64];
@@ -282,6 +298,7 @@ void ls_totals_write(struct ls_session *s)
         for (unsigned i = 0; i < s->n_targets; i++)
                 ls_totals_process(s, s->targets[i]);
         put_runtime(s, &sums);
+        put_parameters(s);
         put_timer(s);
         put_u64(s, LS_INFO_ELAPSED, (s->end_ns ? s->end_ns : ls_session_clock(CLOCK_MONOTONIC)) - s->rotate.begin_ns);
         if (s->pause.was_on)

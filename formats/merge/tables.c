@@ -305,7 +305,7 @@ static int add_jittraces(struct ls_merge_ids *ids)
 }
 
 /* Columns of the other kinds that are not copied as they are. */
-enum how { FUNCTION, STACK, ZONE, PROCESS, THREAD, VM, COROUTINE, COUNTER, STRING, TIME, TIME_OR_NONE, PERIOD, TICKS };
+enum how { FUNCTION, LOCATION, STACK, ZONE, PROCESS, THREAD, VM, COROUTINE, COUNTER, STRING, TIME, TIME_OR_NONE, PERIOD, TICKS };
 static const struct { uint8_t kind, column, how; } changes[] = {
         { LS_REC_IRNAMES, LS_C_IRNAMES_VM, VM }, { LS_REC_IRNAMES, LS_C_IRNAMES_NAMES, STRING },
         { LS_REC_EVENT, LS_C_EVENT_NAME, STRING }, { LS_REC_EVENT, LS_C_EVENT_UNIT, STRING },
@@ -326,10 +326,13 @@ static const struct { uint8_t kind, column, how; } changes[] = {
         { LS_REC_SPAN, LS_C_SPAN_NAME, STRING },
         { LS_REC_LINECOUNT, LS_C_LINECOUNT_FUNCTION, FUNCTION },
         { LS_REC_COUNT, LS_C_COUNT_COUNTER, COUNTER }, { LS_REC_COUNT, LS_C_COUNT_TIME, TIME },
+        { LS_REC_ATTEMPT, LS_C_ATTEMPT_VM, VM }, { LS_REC_ATTEMPT, LS_C_ATTEMPT_START, LOCATION },
+        { LS_REC_ATTEMPT, LS_C_ATTEMPT_STOP, LOCATION }, { LS_REC_ATTEMPT, LS_C_ATTEMPT_REASON, STRING },
+        { LS_REC_ATTEMPT, LS_C_ATTEMPT_ABOUT, FUNCTION },
 };
 static const uint8_t copied[] = { LS_REC_IRNAMES, LS_REC_EVENT, LS_REC_CLOCKS, LS_REC_THREADCPU, LS_REC_PROCTOTALS,
                                   LS_REC_REGION, LS_REC_NOTICE, LS_REC_AGGREGATE, LS_REC_SPAN, LS_REC_LINECOUNT,
-                                  LS_REC_COUNT };
+                                  LS_REC_COUNT, LS_REC_ATTEMPT };
 
 static uint64_t change(const struct ls_merge_ids *ids, enum how how, uint64_t v)
 {
@@ -338,6 +341,8 @@ static uint64_t change(const struct ls_merge_ids *ids, enum how how, uint64_t v)
         switch (how) {
         case FUNCTION:
                 return function_of(ids, v);
+        case LOCATION:
+                return ls_merge_id(ids->locations, p->n_locations, v);
         case STACK:
                 return ls_merge_id(ids->stacks, p->n_stacks, v);
         case ZONE:

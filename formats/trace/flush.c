@@ -313,7 +313,7 @@ static int in_checkpoint(unsigned kind, enum select select)
         if (select == SMALL && (kind == LS_REC_STACK || kind == LS_REC_LOCATION))
                 return 0;
         return kind != LS_REC_AGGREGATE && kind != LS_REC_SPAN && kind != LS_REC_LINECOUNT &&
-               kind != LS_REC_COUNT;
+               kind != LS_REC_COUNT && kind != LS_REC_ATTEMPT;
 }
 
 /* Whether totals are all that waits: each second they would make a chunk of their own, a tenth of a

@@ -88,7 +88,7 @@ enum ls_encoding {
 #define LS_ZSTD_DEFINITIONS 12
 #define LS_MANY_STACKS 2000u            /* so many since a checkpoint are not repeated by the next */
 
-#define LS_KINDS        34u             /* record kinds are less than this */
+#define LS_KINDS        37u             /* record kinds are less than this */
 #define LS_COLUMNS_MAX  16u             /* column numbers are 1 to this */
 
 enum ls_column_type { LS_TYPE_NUM, LS_TYPE_HASH, LS_TYPE_STR, LS_TYPE_BYTES, LS_TYPE_REAL };

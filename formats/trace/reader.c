@@ -63,6 +63,7 @@ void ls_profile_close(struct ls_profile *p)
         free(p->marks);
         free(p->counters);
         free(p->counts);
+        free(p->attempts);
         free(p->infos);
         free(p->notices);
         free(p->damages);

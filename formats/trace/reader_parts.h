@@ -110,6 +110,7 @@ uint32_t ls_stack_coroutine(const struct ls_reader *r, uint64_t stack);
 int ls_resolve(struct ls_reader *r);
 /* counts.c: counters and their values. Returns 0 or -ENOMEM. */
 int ls_resolve_counters(struct ls_reader *r);
+int ls_resolve_attempts(struct ls_reader *r);   /* attempts.c, when locations are there */
 /* Fills events and the recorded totals from the sums. */
 int ls_resolve_totals(struct ls_reader *r);
 struct ls_str ls_reader_str(const struct ls_reader *r, uint64_t string);

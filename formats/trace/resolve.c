@@ -450,7 +450,7 @@ int ls_resolve(struct ls_reader *r)
 
         if (resolve_sources(r, p) || resolve_texts(r, p) || resolve_functions(r, p) || resolve_stacks(r, p) ||
             resolve_zones(r, p) || resolve_sample_labels(r, p) || resolve_processes(r, p) || resolve_others(r, p) ||
-            resolve_lists(r, p) || ls_resolve_counters(r) ||
+            resolve_lists(r, p) || ls_resolve_counters(r) || ls_resolve_attempts(r) ||
             ls_resolve_no_line(r) || ls_resolve_jit(r) || ls_resolve_totals(r))
                 return -ENOMEM;
         resolve_damages(r, p);

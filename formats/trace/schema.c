@@ -37,6 +37,7 @@ const struct ls_schema ls_schemas[LS_KINDS] = {
         [LS_REC_LABEL]     = { "label",     LS_ROWS_DENSE,  M },
         [LS_REC_COUNTER]   = { "counter",   LS_ROWS_DENSE,  M },
         [LS_REC_COUNT]     = { "count",     LS_ROWS_DENSE,  64 * M },
+        [LS_REC_ATTEMPT]   = { "attempt",   LS_ROWS_DENSE,  16 * M },
 };
 
 #undef M

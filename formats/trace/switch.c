@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 /* Of the file that ends: the next one gets its own. */
-static const uint8_t forgotten[] = { LS_REC_CLOCKS, LS_REC_THREADCPU, LS_REC_PROCTOTALS, LS_REC_COUNT };
+static const uint8_t forgotten[] = { LS_REC_CLOCKS, LS_REC_THREADCPU, LS_REC_PROCTOTALS, LS_REC_COUNT, LS_REC_ATTEMPT };
 
 void ls_trace_writer_repeat(struct ls_trace_writer *w)
 {

@@ -74,6 +74,7 @@ enum ls_function_kind {
 #define LS_FUNCF_MAIN   0x01    /* the main chunk of its source */
 #define LS_FUNCF_VARARG 0x02
 #define LS_FUNCF_LOADED 0x04    /* of a chunk that came from a string, not from a file */
+#define LS_FUNCF_NOJIT  0x08    /* the program forbids that it is compiled: jit.off(function) */
 
 /* How good a name is: a higher rank replaces a lower one. */
 enum ls_name_rank {
@@ -96,6 +97,18 @@ enum ls_name_rank {
 #define LS_SAMPLE_SUSPENDED   0x80 /* luasample stack: a coroutine that nobody runs */
 
 #define LS_SPAN_INSTANT 0u              /* phase of a span: an instant */
+
+/* Flags of an attempt of the JIT compiler: what came of it, and what it began at. */
+#define LS_ATTEMPT_COMPILED    0x01     /* it became a trace */
+#define LS_ATTEMPT_BLACKLISTED 0x02     /* it was the last at this place: LuaJIT has given it up */
+#define LS_ATTEMPT_LOOP        0x04     /* began at a loop */
+#define LS_ATTEMPT_FUNCTION    0x08     /* began at the entry of a function */
+#define LS_ATTEMPT_SIDE        0x10     /* began at the exit of a trace */
+#define LS_ATTEMPT_STITCHED    0x20     /* compiled as far as a call that cannot be */
+#define LS_ATTEMPT_FLAGS       0x3f
+
+/* Why LuaJIT has thrown away all that it had compiled. */
+enum ls_jit_flush { LS_JIT_FLUSH_TRACES, LS_JIT_FLUSH_CODE, LS_JIT_FLUSH_PROGRAM, LS_JIT_FLUSHES };
 
 /* Line checks in compiled code: LuaJIT's modes l and f, or none. */
 enum ls_scope { LS_SCOPE_LINE, LS_SCOPE_FUNCTION, LS_SCOPE_NONE };

@@ -340,4 +340,19 @@ struct ls_rec_irnames {                 /* IRNAMES: the text of jit.vmdef.irname
 };
 _Static_assert(sizeof(struct ls_rec_irnames) == 8, "IRNAMES is 8 bytes");
 
+struct ls_rec_attempt {                 /* ATTEMPT: LuaJIT tried to compile, and has ended it */
+        uint32_t vm_id;
+        uint32_t flags;                 /* LS_ATTEMPT_* */
+        uint32_t start_function, start_line;    /* where it began; 0 = not known */
+        uint32_t first_line, last_line; /* of the loop or function that it began at; 0 = of
+                                         * neither */
+        uint32_t stop_function, stop_line;      /* where it ended */
+        uint32_t about;                 /* FUNCTION that the reason is about, 0 = none */
+        uint32_t ns;                    /* that it took */
+        uint32_t bytecodes;             /* that it had looked at */
+        uint32_t reason_len;            /* LuaJIT's words for why it was given up follow; 0 = it was
+                                         * not */
+};
+_Static_assert(sizeof(struct ls_rec_attempt) == 48, "ATTEMPT is 48 bytes");
+
 #endif

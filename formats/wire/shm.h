@@ -7,7 +7,7 @@
 #include "formats/wire/ring.h"
 
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
-#define LS_SHM_VERSION 11u
+#define LS_SHM_VERSION 12u
 #define LS_SHM_COUNTERS 4096u           /* offset of the counters, struct ls_counter[LS_COUNTERS] */
 /* Offset of the rings: see ls_ring_offset. */
 #define LS_SHM_RINGS   (LS_SHM_COUNTERS + LS_COUNTERS * sizeof(struct ls_counter))
@@ -150,6 +150,15 @@ struct ls_shm {
         uint32_t parent_jit_ids;        /* ids of JIT traces up to this one are the parent's, and so
                                          * are their definitions */
         uint32_t pad2;
+        _Atomic uint64_t jit_attempts;  /* that LuaJIT has begun to compile, of all VMs that are
+                                         * watched */
+        _Atomic uint64_t jit_aborts;    /* of these, given up */
+        _Atomic uint64_t jit_untold;    /* of those that have ended, not described: too many at a
+                                         * time */
+        _Atomic uint64_t jit_flushes[LS_JIT_FLUSHES];
+        _Atomic uint64_t jit_off_ticks; /* ticks in VMs whose compiler is off */
+        /* LuaJIT's -O parameters, 0 = not known */
+        _Atomic uint32_t jit_maxtrace, jit_maxmcode, jit_hotloop, jit_hotexit;
         char command[32];               /* short name of the process, zero-terminated; "" = it was
                                          * launched by the recorder */
         char runtime[64];               /* version of the Lua runtime, zero-terminated */

@@ -145,7 +145,8 @@ static int describe(struct ls_thread *t, const char *fn, struct ls_rec_function 
                 rec->last_line = rec->first_line + LS_READ(uint32_t, pt, LS_PT_NUMLINE);
                 rec->hash = s->hash;
                 rec->flags = (uint8_t)((rec->first_line == 0 ? LS_FUNCF_MAIN : 0) | (loaded ? LS_FUNCF_LOADED : 0) |
-                                       (LS_READ(uint8_t, pt, LS_PT_FLAGS) & LS_PTF_VARARG ? LS_FUNCF_VARARG : 0));
+                                       (LS_READ(uint8_t, pt, LS_PT_FLAGS) & LS_PTF_VARARG ? LS_FUNCF_VARARG : 0) |
+                                       (LS_READ(uint8_t, pt, LS_PT_FLAGS) & LS_PTF_NOJIT ? LS_FUNCF_NOJIT : 0));
                 return rec->source_id ? 0 : -1;
         }
         if (ffid == LS_FFID_C) {

@@ -31,7 +31,7 @@ static void want_name(struct ls_thread *t, struct ls_fn *fn)
  * wants a function object; of that it reads the two fields that are filled in here, and the object
  * that was recorded may have been collected meanwhile (its prototype not: the trace refers to
  * it). */
-static uint32_t id_of(struct ls_thread *t, uint64_t key, uint64_t now_ns)
+uint32_t ls_jit_function(struct ls_thread *t, uint64_t key, uint64_t now_ns)
 {
         _Alignas(8) char fn[LS_FN_ADDR + 8] = { 0 };
         uint64_t value = key & ~(LS_JIT_C | LS_JIT_BUILTIN);
@@ -54,6 +54,15 @@ static uint32_t id_of(struct ls_thread *t, uint64_t key, uint64_t now_ns)
         return id;
 }
 
+uint64_t ls_jit_key(const char *fn, const char *pt)
+{
+        uint8_t ffid = LS_READ(uint8_t, fn, LS_FN_FFID);
+
+        if (ffid == LS_FFID_LUA)
+                return (uint64_t)(uintptr_t)pt;
+        return ffid == LS_FFID_C ? LS_READ(uint64_t, fn, LS_FN_ADDR) | LS_JIT_C : ffid | LS_JIT_BUILTIN;
+}
+
 /* Index of a key in the trace's functions. */
 static unsigned index_of(struct ls_jit_functions *f, struct ls_thread *t, uint64_t key, uint64_t now_ns)
 {
@@ -62,14 +71,14 @@ static unsigned index_of(struct ls_jit_functions *f, struct ls_thread *t, uint64
         for (unsigned i = f->n; i-- > 0;)
                 if (f->key[i] == key)
                         return i;
-        if (f->n == LS_JIT_FUNCTIONS_MOST || !(id = id_of(t, key, now_ns)))
+        if (f->n == LS_JIT_FUNCTIONS_MOST || !(id = ls_jit_function(t, key, now_ns)))
                 return NO_FUNCTION;
         f->key[f->n] = key;
         f->id[f->n] = id;
         return f->n++;
 }
 
-static uint32_t line_at(const char *pt, uint32_t pos)
+uint32_t ls_jit_line(const char *pt, uint32_t pos)
 {
         return pos < LS_READ(uint32_t, pt, LS_PT_SIZEBC) ? ls_pt_line(pt, pt + LS_PT_SIZE + 4 * ((size_t)pos + 1)) : 0;
 }
@@ -86,7 +95,7 @@ static void put_event(struct ls_jit_event *to, const struct ls_jit_raw *raw)
         to->depth = raw->depth;
         to->pad = 0;
         to->pos = raw->pos;
-        to->line = is_lua(raw->key) ? line_at((const char *)(uintptr_t)raw->key, raw->pos) : 0;
+        to->line = is_lua(raw->key) ? ls_jit_line((const char *)(uintptr_t)raw->key, raw->pos) : 0;
 }
 
 struct ls_jit_exit ls_jit_exit_at(const char *trace, uint32_t number)
@@ -127,7 +136,7 @@ static void put_snapshot(struct ls_jit_snapshot *to, const char *trace, uint32_t
                         continue;
                 to->function = (uint16_t)at;
                 to->pos = ls_jit_pos(pt, e.pc);
-                to->line = line_at(pt, to->pos);
+                to->line = ls_jit_line(pt, to->pos);
                 *hint = at;
                 break;
         }
@@ -164,7 +173,7 @@ static void describe(struct ls_rec_jittrace *rec, struct ls_jit *jit, const char
         rec->start_function = start == NO_FUNCTION ? UINT32_MAX : start;
         if (ls_jit_pos(pt, pc) != UINT32_MAX) {
                 rec->start_pos = ls_jit_pos(pt, pc);
-                rec->start_line = line_at(pt, rec->start_pos);
+                rec->start_line = ls_jit_line(pt, rec->start_pos);
         }
         rec->mcode = LS_READ(uint64_t, trace, LS_TR_MCODE);
         rec->spadjust = LS_READ(uint16_t, trace, LS_TR_SPADJUST);

@@ -20,6 +20,15 @@ uint32_t ls_jit_pos(const char *pt, const char *pc);
  * = it could not be sent. */
 uint32_t ls_jit_send(struct ls_jit *jit, struct ls_thread *t, const char *trace);
 
+/* Id of what a key stands for (struct ls_jit_raw), 0 = none, or its definition did not fit. Of a
+ * builtin or function of C nothing is read but the key; a prototype must still be there. */
+uint32_t ls_jit_function(struct ls_thread *t, uint64_t key, uint64_t now_ns);
+/* The key of a function that is being recorded (pt: its prototype, where it is Lua's): it stays
+ * valid while the function object may be collected. */
+uint64_t ls_jit_key(const char *fn, const char *pt);
+/* Line of a bytecode, 0 = not known. */
+uint32_t ls_jit_line(const char *pt, uint32_t pos);
+
 /* Greatest id of a trace so far. */
 uint32_t ls_jit_last_id(void);
 

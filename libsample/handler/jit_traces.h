@@ -43,6 +43,9 @@ struct ls_jit_places {                  /* offsets from global_State */
         unsigned stubs;                 /* in it: addresses of the groups of exit stubs; 0 = not
                                          * known */
         uintptr_t exit_handler;         /* address of what the stubs jump to */
+        /* in it, 32 bits each, 0 = not known: whether the compiler is on (bit 0), and the -O
+         * parameters */
+        unsigned flags, maxtrace, maxmcode, hotloop, hotexit;
 };
 
 enum { LS_JIT_FUNCTIONS_MOST = 256 };  /* different ones in a trace; more are sent as not known */
@@ -81,6 +84,14 @@ struct ls_jit_raw {                     /* a bytecode as it was recorded, and wh
 #define LS_JIT_C       (UINT64_C(1) << 63)
 #define LS_JIT_BUILTIN (UINT64_C(1) << 62)
 
+struct ls_jit_attempt {                 /* what is being compiled */
+        uint64_t start;                 /* key of the function, 0 = nothing is */
+        uint64_t begin_ns;
+        const char *pc;                 /* bytecode; NULL = not one of a Lua function */
+        uint32_t line, first_line, last_line, flags;
+        uint32_t bytecodes;
+};
+
 struct ls_jit {
         /* read by the tick handler */
         _Atomic(const char *) global;   /* NULL = its VM is closing or closed */
@@ -110,6 +121,11 @@ struct ls_jit {
         uint32_t number;                /* of that trace, 0 = none */
         int incomplete;                 /* 1 = an event of it is missing */
         uint32_t parent, exit;          /* of that trace */
+        struct ls_jit_attempt attempt;
+        int code_full;                  /* 1 = the last one was given up since there is no more room
+                                         * for code */
+        uint64_t told_ns;               /* attempts that may be described: one for each TELL_NS
+                                         * (jit/attempts.c) that this is before now */
         uint32_t timed;                 /* events since one was timed */
         uint64_t own_ns;                /* spent on events, not yet accounted */
         struct ls_jit *next;            /* in the list of unused ones */

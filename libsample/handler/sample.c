@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "libsample/handler/coroutines.h"
+#include "libsample/handler/jit_traces.h"
 #include "libsample/handler/labels.h"
 #include "libsample/handler/names_search.h"
 #include "libsample/handler/names_stack.h"
@@ -108,6 +109,16 @@ static int resolve(struct ls_thread *t, const struct ls_moment *m, struct ls_wal
                 f->line = f->pc ? ls_pt_line(ls_fn_proto(f->fn), f->pc) : m->line_of ? m->line_of(m, w, i) : 0;
         }
         return 0;
+}
+
+/* Ticks while the compiler of the VM is off. Not of the watcher's, in whose process the VM is
+ * not. */
+static void count_off(const struct ls_vm *vm, const struct ls_ticks *ticks)
+{
+        const char *global = vm && vm->jit && vm->jit->at.flags ? LS_LOAD(vm->jit, global, memory_order_relaxed) : NULL;
+
+        if (global && !(LS_READ(uint32_t, global + vm->jit->at.state, vm->jit->at.flags) & 1))
+                atomic_fetch_add_explicit(&ls_agent.shm->jit_off_ticks, ticks->sum, memory_order_relaxed);
 }
 
 static void fill(struct ls_rec_sample *rec, const struct ls_vm *vm, const struct ls_ticks *ticks)
@@ -256,6 +267,8 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
                 return -1;
         }
         fill(rec, m->vm, ticks);
+        if (LS_ITSELF && !ticks->event)
+                count_off(m->vm, ticks);
         rec->flags |= m->flags;
         rec->coroutine_id = coroutine;
         rec->zone_id = zone;

@@ -11,6 +11,7 @@
 #include "libsample/handler/sample.h"
 #include "libsample/handler/tick.h"
 #include "libsample/handler/walk.h"
+#include "libsample/jit/attempts.h"
 #include "libsample/jit/facts.h"
 #include "libsample/layout.h"
 #include "libsample/lua_debug.h"
@@ -76,16 +77,6 @@ static void forget_recording(struct ls_jit *jit)
         jit->incomplete = 0;
 }
 
-/* What is being recorded, as a key that stays valid while the function object may be collected. */
-static uint64_t key_of(const char *fn, const char *pt)
-{
-        uint8_t ffid = LS_READ(uint8_t, fn, LS_FN_FFID);
-
-        if (ffid == LS_FFID_LUA)
-                return (uint64_t)(uintptr_t)pt;
-        return ffid == LS_FFID_C ? LS_READ(uint64_t, fn, LS_FN_ADDR) | LS_JIT_C : ffid | LS_JIT_BUILTIN;
-}
-
 /* Of events at one reference only those count that lead to the last one: calls that were inlined,
  * and itself. */
 static void record(struct ls_jit *jit, lua_State *L)
@@ -113,7 +104,7 @@ static void record(struct ls_jit *jit, lua_State *L)
                 return;
         }
         raw = &jit->events[jit->nevents++];
-        raw->key = key_of(fn, pt);
+        raw->key = ls_jit_key(fn, pt);
         raw->pos = pt ? (uint32_t)((pc - (pt + LS_PT_SIZE)) / 4) : 0;
         raw->ref = ref;
         raw->depth = depth;
@@ -147,6 +138,7 @@ static int on_record(lua_State *L)
         uint64_t start;
 
         if (watching(jit, L)) {
+                jit->attempt.bytecodes++;
                 if (t)
                         ls_thread_enter(t);     /* a tick in here is one of the compiler's */
                 start = ++jit->timed % TIMED_EVERY ? 0 : ls_now_ns();
@@ -177,6 +169,7 @@ static void on_start(struct ls_jit *jit, lua_State *L)
                 jit->parent = (uint32_t)ls_lua.lua_tonumber(L, 5);
                 jit->exit = (uint32_t)ls_lua.lua_tonumber(L, 6);
         }
+        ls_jit_attempt_begins(jit);
 }
 
 /* The trace of this number in the VM's own table, NULL = the table does not have it. */
@@ -201,6 +194,7 @@ static void on_stop(struct ls_jit *jit, lua_State *L)
                 ls_thread_enter(t);
                 id = ls_jit_send(jit, t, trace);
                 ls_jit_add(jit, number, id, trace);
+                ls_jit_attempt_compiled(jit, t, trace);
                 take_ticks(t, L);
                 ls_thread_leave(t);
         } else if (trace) {     /* compiled by a thread that is not sampled: the number is used
@@ -223,8 +217,12 @@ static void trace_event(struct ls_jit *jit, lua_State *L)
                 on_start(jit, L);
         else if (!strcmp(what, "stop"))
                 on_stop(jit, L);
-        else if (!strcmp(what, "flush"))
+        else if (!strcmp(what, "abort"))
+                ls_jit_attempt_aborted(jit, ls_thread_self(), L);
+        else if (!strcmp(what, "flush")) {
+                ls_jit_attempt_flushed(jit);
                 ls_jit_flush(jit);
+        }
         if (strcmp(what, "start"))
                 forget_recording(jit);
 }

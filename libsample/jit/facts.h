@@ -13,6 +13,13 @@ struct ls_jit_facts {
         int (*attach)(lua_State *L);    /* the original jit.attach behind our patch */
         uint32_t nirnames;              /* bytes */
         char irnames[6 * 256];
+        char errors[4096];              /* LuaJIT's words for why it gives up, by number; each ends
+                                         * with a zero byte; "" = not known */
+        uint32_t nerrors;               /* texts */
+        uint32_t code_full;             /* number of the one for a lack of room; UINT32_MAX = not
+                                         * known */
+        char bcnames[6 * 128];          /* names of bytecodes, filled up with blanks */
+        uint32_t nbcnames;              /* bytes, 0 = not known */
 };
 extern struct ls_jit_facts ls_jit_facts;
 

@@ -8,6 +8,7 @@
 
 #include "libsample/agent.h"
 
+#include "libsample/jit/attempts.h"
 #include "libsample/jit/facts.h"
 #include "libsample/layout.h"
 #include "libsample/lua_debug.h"
@@ -18,7 +19,14 @@ static const char vmdef_source[] =
         "local chunk = path and loadfile(path)\n"
         "local env = { assert = assert, require = function(name) return package.loaded[name] end }\n"
         "local ok, vmdef = pcall(chunk and setfenv(chunk, env), 'jit.vmdef')\n"
-        "return ok and type(vmdef) == 'table' and vmdef.irnames or nil\n";
+        "if not ok or type(vmdef) ~= 'table' then return end\n"
+        "local names = { errors = '', bcnames = type(vmdef.bcnames) == 'string' and vmdef.bcnames or nil }\n"
+        "local errors = type(vmdef.traceerr) == 'table' and vmdef.traceerr or {}\n"
+        "for i = 0, 255 do\n"
+        "  if type(errors[i]) ~= 'string' then break end\n"
+        "  names.errors = names.errors .. errors[i] .. '\\0'\n"
+        "end\n"
+        "return vmdef.irnames, names\n";
 
 /* The names at known places: BASE comes first, and a loop's trace has one LOOP. */
 static const char *check(const char *names, size_t len, const char *trace)
@@ -47,8 +55,11 @@ const char *ls_jit_find_irnames(lua_State *L, const char *trace)
         size_t len = 0;
 
         if (!ls_lua.luaL_loadbuffer(L, vmdef_source, sizeof vmdef_source - 1, "=luasample") &&
-            !ls_lua.lua_pcall(L, 0, 1, 0))
-                names = ls_lua.lua_tolstring(L, -1, &len);
+            !ls_lua.lua_pcall(L, 0, 2, 0)) {
+                names = ls_lua.lua_tolstring(L, -2, &len);
+                if (ls_lua.lua_type(L, -1) == LS_LUA_TTABLE)
+                        ls_jit_attempt_names(L);
+        }
         why = check(names, len, trace);
         if (why)
                 return why;

@@ -20,7 +20,7 @@ struct ls_jit_facts ls_jit_facts = { .why = "no VM was looked at yet" };
  * compiled depends on counters that functions share by chance: then it is tried again with the
  * functions at another place. Protected. */
 static const char probe_source[] =
-        "local record, trace, compare, compare_snap, compare_ir, address, begin, finish = ...\n"
+        "local record, trace, compare, compare_snap, compare_ir, address, begin, finish, switched, parameters = ...\n"
         "local jit = jit or require('jit')\n"
         "if not jit.status() then return 'the JIT compiler is off' end\n"
         "address(jit.attach)\n"
@@ -69,6 +69,10 @@ static const char probe_source[] =
         "begin()\n"
         "loop(20)\n"
         "finish()\n"
+        "switched(1) jit.off() switched(0) jit.on() switched(1)\n"
+        "if jit.opt and pcall(jit.opt.start, 'maxtrace=4099', 'maxmcode=4127', 'hotloop=4153', 'hotexit=4201') then\n"
+        "  parameters(4099, 4127, 4153, 4201)\n"
+        "end\n"
         "return nil, kept\n";
 
 #define MOST_TRACES 32                  /* numbers of traces that the probe may see */
@@ -86,6 +90,10 @@ static struct {
         unsigned pc_at;                 /* from global_State, 0 = not seen yet */
         uint32_t last_nins;
         uint8_t not_base[GLOBAL_WORDS]; /* 1 = this word of global_State is not jit_base */
+        uint8_t not_flags[2 * STATE_WORDS];     /* 1 = these 32 bits do not follow jit.on and
+                                                 * jit.off */
+        uint32_t on[2 * STATE_WORDS];   /* what they were with the compiler on */
+        unsigned switches;
         void *(*alloc)(void *, void *, size_t, size_t);
         void *alloc_data;
 } probe;
@@ -415,6 +423,53 @@ static int end_calls_out(lua_State *L)
         return 0;
 }
 
+/* switched(on): the word of the JIT state whose lowest bit says whether the compiler is on. */
+static int switched(lua_State *L)
+{
+        const char *state = probe.global + ls_jit_facts.at.state;
+        uint32_t is_on = number_at(L, 1);
+        unsigned n = 0, at = 0;
+
+        for (unsigned i = 0; i < 2 * STATE_WORDS; i++) {
+                uint32_t word = LS_READ(uint32_t, state, 4 * i);
+
+                if (!probe.switches)
+                        probe.on[i] = word;
+                if ((word & 1) != is_on || (word | 1) != probe.on[i])
+                        probe.not_flags[i] = 1;
+                if (!probe.not_flags[i]) {
+                        at = 4 * i;
+                        n++;
+                }
+        }
+        if (++probe.switches == 3)
+                ls_jit_facts.at.flags = n == 1 ? at : 0;
+        return 0;
+}
+
+/* parameters(maxtrace, maxmcode, hotloop, hotexit): their places, by values that nothing else
+ * has. */
+static int parameters(lua_State *L)
+{
+        unsigned *const places[] = { &ls_jit_facts.at.maxtrace, &ls_jit_facts.at.maxmcode, &ls_jit_facts.at.hotloop,
+                                     &ls_jit_facts.at.hotexit };
+        const char *state = probe.global + ls_jit_facts.at.state;
+
+        for (unsigned p = 0; p < sizeof places / sizeof *places; p++) {
+                uint32_t want = number_at(L, (int)p + 1);
+                unsigned n = 0;
+
+                for (unsigned i = 0; i < 2 * STATE_WORDS; i++)
+                        if (LS_READ(uint32_t, state, 4 * i) == want) {
+                                *places[p] = 4 * i;
+                                n++;
+                        }
+                if (n != 1)
+                        *places[p] = 0;
+        }
+        return 0;
+}
+
 static int address(lua_State *L)
 {
         void *attach = ls_lua.lua_tocfunction(L, 1);
@@ -440,7 +495,7 @@ static int have_api(void)
 static void run(lua_State *L)
 {
         static int (*const functions[])(lua_State *) = { on_record, on_trace, compare, compare_snap, compare_ir,
-                                                         address, begin_calls_out, end_calls_out };
+                                                         address, begin_calls_out, end_calls_out, switched, parameters };
         enum { N = sizeof functions / sizeof *functions };
         const char *gave_up;
 

@@ -11,6 +11,7 @@
 #include "record/native/native.h"
 #include "record/process/ids.h"
 #include "record/process/memory.h"
+#include "record/translate/attempt_sums.h"
 #include "record/translate/jit_keep.h"
 #include "record/translate/sources.h"
 
@@ -140,6 +141,7 @@ struct ls_translate {
         uint32_t notices, marks;
         uint64_t marks_dropped;         /* beyond the most that are kept */
         struct ls_counts counts;
+        struct ls_attempts attempts;    /* of the JIT compiler */
         uint64_t counted, counted_compiled;     /* bytecodes: exact.c */
 };
 

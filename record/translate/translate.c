@@ -64,6 +64,7 @@ void ls_translate_done(struct ls_translate *t)
         free(t->vms);
         free(t->vm_rings);
         ls_jit_keep_done(&t->jit);
+        ls_attempts_done(&t->attempts);
         if (t->cfg.native)
                 ls_native_done(&t->native);
         ls_sources_done(&t->sources);
@@ -349,6 +350,26 @@ static int on_irnames(struct ls_translate *t, unsigned ring, const void *body, u
         return ls_jit_keep_names(&t->jit, ls_translate_vm(t, rec->vm_id), (const char *)(rec + 1), rec->len);
 }
 
+static int on_attempt(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
+{
+        const struct ls_rec_attempt *rec = body;
+        const struct ls_translate_ring *r = &t->rings[ring];
+        uint32_t start = ls_translate_function_id(r, rec->start_function), stop = ls_translate_function_id(r, rec->stop_function);
+        struct ls_attempt_kind kind = { .vm = ls_translate_vm(t, rec->vm_id), .first_line = rec->first_line,
+                                        .last_line = rec->last_line, .flags = rec->flags & LS_ATTEMPT_FLAGS,
+                                        .about = ls_translate_function_id(r, rec->about) };
+
+        if (!fits(len, sizeof(*rec), rec->reason_len) || rec->reason_len > LS_ATTEMPT_REASON)
+                return -EINVAL;
+        if (start)
+                kind.start = ls_trace_location(t->cfg.writer, start, rec->start_line);
+        if (stop)
+                kind.stop = ls_trace_location(t->cfg.writer, stop, rec->stop_line);
+        if (rec->reason_len)
+                kind.reason = ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->reason_len);
+        return ls_attempts_add(&t->attempts, &kind, rec->ns, rec->bytecodes);
+}
+
 static const struct {
         int (*take)(struct ls_translate *t, unsigned ring, const void *body, uint32_t len);
         uint32_t fixed;                 /* bytes without which nothing can be said */
@@ -370,6 +391,7 @@ static const struct {
         [LS_REC_IRNAMES] = { on_irnames, sizeof(struct ls_rec_irnames) },
         [LS_REC_NOTICE] = { on_notice, sizeof(struct ls_rec_notice) },
         [LS_REC_RUNTIME] = { on_runtime, 0 },
+        [LS_REC_ATTEMPT] = { on_attempt, sizeof(struct ls_rec_attempt) },
         [LS_REC_COUNT] = { ls_counts_record, sizeof(struct ls_rec_count) },
 };
 
@@ -419,6 +441,12 @@ void ls_translate_finish(struct ls_translate *t)
         char text[128];
 
         ls_counts_look(t, 1);
+        ls_attempts_write(&t->attempts, t->cfg.writer);
+        if (t->attempts.dropped) {
+                snprintf(text, sizeof(text), "%llu attempts of the JIT compiler are only counted: they are of too many kinds",
+                         (unsigned long long)t->attempts.dropped);
+                say(t, text);
+        }
         if (t->marks_dropped) {
                 snprintf(text, sizeof(text), "of the program's marks the first %u are kept, and %llu more are not",
                          MARKS_MAX, (unsigned long long)t->marks_dropped);

@@ -168,6 +168,7 @@ void ls_taken_settle(struct ls_taken *t, uint64_t now_ns, int native)
                 return;
         ls_taken_work(t, now_ns, 1);
         ls_counts_look(&t->translate, 1);
+        ls_attempts_write(&t->translate.attempts, t->translate.cfg.writer);
         ls_taken_clocks(t, now_ns);
         if (native)
                 ls_mappings_name_functions(&t->translate.mappings);

@@ -10,8 +10,8 @@
 #include <string.h>
 
 static struct {
-        char *input, *output, *trace, *min, *color;
-        int tree, raw, full_path, no_pager;
+        char *input, *output, *trace, *min, *color, *by;
+        int tree, aborts, raw, full_path, no_pager;
 } opt;
 
 #define FLAG(name, help) POPT_ARG_NONE, &opt.name, 0, help, NULL
@@ -22,6 +22,8 @@ static const struct poptOption options[] = {
         { "output", 'o', TEXT(output, "FILE", "write to FILE, which appears when it is whole") },
         { "trace", 0, TEXT(trace, "N", "the JIT trace of this number: its lines, and where it is left") },
         { "tree", 0, FLAG(tree, "which trace leaves which, by what exit") },
+        { "aborts", 0, FLAG(aborts, "what LuaJIT tried to compile and gave up") },
+        { "by", 0, TEXT(by, "reason|line|function", "with --aborts: a row for each (where it stopped)") },
         { "min", 0, TEXT(min, "PERCENT", "hide what has less (1%)") },
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
@@ -43,6 +45,23 @@ static int read_trace_number(uint32_t *ret)
         if (errno || *end || *opt.trace < '0' || *opt.trace > '9' || n == 0 || n > UINT32_MAX)
                 return ls_options_bad("--trace", opt.trace, "the number of a JIT trace, as luasample jit shows it");
         *ret = (uint32_t)n;
+        return 0;
+}
+
+static enum ls_jit_by by;
+
+static int read_by(void)
+{
+        static const char *const names[] = { "reason", "line", "function" };
+
+        by = LS_JIT_BY_ALL;
+        if (!opt.by)
+                return 0;
+        for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
+                if (!strcmp(opt.by, names[i]))
+                        by = (enum ls_jit_by)(LS_JIT_BY_REASON + i);
+        if (by == LS_JIT_BY_ALL || !opt.aborts)
+                return ls_options_bad("--by", opt.by, "it is reason, line or function, with --aborts");
         return 0;
 }
 
@@ -69,8 +88,10 @@ static int read_options(int argc, const char **argv, struct ls_report_options *o
         } else if (r == LS_GO_ON && opt.color && ls_parse_color(opt.color, &o->color)) {
                 ls_options_bad("--color", opt.color, "it is auto, always or never");
                 r = LS_EXIT_USAGE;
-        } else if (r == LS_GO_ON && opt.tree && opt.trace) {
-                ls_error("jit: --tree shows all traces: give it without --trace");
+        } else if (r == LS_GO_ON && opt.tree + opt.aborts + (opt.trace != NULL) > 1) {
+                ls_error("jit: --trace, --tree and --aborts are three views: give one of them");
+                r = LS_EXIT_USAGE;
+        } else if (r == LS_GO_ON && read_by()) {
                 r = LS_EXIT_USAGE;
         }
         poptFreeContext(ctx);
@@ -123,7 +144,7 @@ static int show(const struct ls_jit *j, uint32_t trace)
                 ls_say_no_samples(&j->r);
                 return 0;
         }
-        return trace ? ls_jit_trace(j, trace) : opt.tree ? ls_jit_tree(j) : ls_jit_summary(j);
+        return trace ? ls_jit_trace(j, trace) : opt.tree ? ls_jit_tree(j) : opt.aborts ? ls_jit_aborts(j, by) : ls_jit_summary(j);
 }
 
 static int show_in(struct ls_jit *j, uint32_t trace)
@@ -174,9 +195,12 @@ static int run_jit(const struct ls_report_options *o, struct ls_profile *p, uint
         if (!error)
                 error = sum(&j);
         if (!error)
+                error = ls_blame_new(p, aggregate, &j.blame);
+        if (!error)
                 status = show_in(&j, trace);
         else if (error != -EINVAL)      /* else it was said */
                 ls_error("jit: %s: %s", o->input, strerror(-error));
+        ls_blame_done(&j.blame);
         free(j.ticks);
         free(j.order);
         ls_aggregate_free(aggregate);

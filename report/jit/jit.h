@@ -6,9 +6,12 @@
 
 #include "cli/command.h"
 #include "formats/wire/kinds.h"
+#include "report/jit/blame.h"
 #include "report/model/report.h"
 
 extern const struct ls_command ls_cmd_jit;
+
+enum ls_jit_by { LS_JIT_BY_ALL, LS_JIT_BY_REASON, LS_JIT_BY_LINE, LS_JIT_BY_FUNCTION };
 
 struct ls_jit {
         struct ls_report r;             /* its aggregate tells samples apart by VM state and
@@ -17,6 +20,7 @@ struct ls_jit {
         uint64_t *ticks;                /* [n_jittraces] */
         uint32_t *order;                /* [n_order] traces with ticks, most first */
         uint32_t n_order;
+        struct ls_blame blame;          /* why time was spent outside of compiled code */
 };
 
 /* text.c. Both return 0 or -errno. */
@@ -31,5 +35,15 @@ int ls_jit_tree(const struct ls_jit *j);
  * NULL = no memory. */
 char *ls_jit_start(const struct ls_jit *j, uint32_t trace);
 char *ls_jit_link(const struct ls_jit *j, uint32_t trace);
+
+/* why.c: a part of the summary. Returns 0 or -errno. */
+int ls_jit_why(const struct ls_jit *j);
+
+/* aborts.c: attempts that were given up. Returns 0 or -errno. */
+int ls_jit_aborts(const struct ls_jit *j, enum ls_jit_by by);
+/* Why an attempt was given up, in LuaJIT's words, and a place, "work:33"; to be freed, NULL = no
+ * memory. */
+char *ls_jit_reason(const struct ls_jit *j, uint32_t attempt);
+char *ls_jit_place(const struct ls_jit *j, uint32_t location);
 
 #endif

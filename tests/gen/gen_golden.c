@@ -96,6 +96,8 @@ static void add_reserved(struct ls_trace_writer *w)
         ls_trace_count(w, 1, T + 3500000, real(2.5));
         ls_trace_count(w, 1, T + 4000000, real(1e300 * 1e300));         /* no value */
         ls_trace_count(w, 7, T + 4000000, real(1));                     /* of no counter */
+        ls_trace_row(w, LS_REC_ATTEMPT, (const uint64_t[LS_COLUMNS_MAX]){ 1, 2, 5, 9, 3, LS_ATTEMPT_FUNCTION,
+                                                                         str(w, "NYI: bytecode FNEW"), 0, 10, 5000, 70 });
         ls_trace_row(w, LS_REC_LABEL, (const uint64_t[LS_COLUMNS_MAX]){ 0, str(w, "request"), str(w, "42") });
 }
 

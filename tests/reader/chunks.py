@@ -77,6 +77,7 @@ KINDS = {
     31: Kind("proctotals", "key", 0, "process:k ticks samples lost_ticks cpu_ns own_ns from_ns to_ns"),
     32: Kind("counter", "ids", 1048576, "process name:s"),
     33: Kind("count", "ids", 67108864, "counter time_ns value:r"),
+    36: Kind("attempt", "ids", 16777216, "vm start first_line last_line stop flags reason:s about count ns bytecodes"),
 }
 SAMPLE = 2
 BYTES_KINDS = {3, 5, 30}                        # those whose column "bytes" holds bytes; AGGREGATE's is a number

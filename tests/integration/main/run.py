@@ -19,6 +19,7 @@ import ends
 import engine
 import unseen
 import inputs
+import reasons
 import stacks
 import states
 import threads
@@ -27,8 +28,8 @@ import viewers
 import views
 
 suite = support.Suite("integration")
-for module in (jit_p, jit_zone, jit_profile, interval, kinds, ends, engine, unseen, inputs, stacks, states, threads, traces,
-               viewers, views):
+for module in (jit_p, jit_zone, jit_profile, interval, kinds, ends, engine, unseen, inputs, reasons, stacks, states, threads,
+               traces, viewers, views):
     module.add_to(suite)
 
 if __name__ == "__main__":

@@ -1,0 +1,91 @@
+"""luasample jit: why code is not compiled, of programs that say how long they ran a case of which the reason is known, and its
+double that is compiled; and attempts against what jit.v hears in the same run. Imported by run.py."""
+import collections
+import os
+import re
+
+import support as s
+from support import check
+
+SECONDS = 1
+GOOD, NOW, EXIT = "given up for good", "given up for now", "behind an exit, given up"
+# case: (what its rows begin with, least part of the case's time that has this reason, the collector's time is the case's too).
+# What LuaJIT compiles of a case is not interpreted: the least is then below 1, and the rest is seen by the double.
+CASES = {
+    "bytecode": (("%s: NYI: bytecode FNEW" % GOOD,), 1, True),
+    "off_function": (("the JIT compiler was off",), 1, False),
+    "stitch": (("call that is not compiled: string.gsub",), 0.6, False),
+    "exit": (("behind exits, not compiled",), 0.3, False),
+    "exit_aborted": (tuple("%s: NYI: bytecode FNEW" % r for r in (GOOD, NOW, EXIT)), 0.4, True),
+}
+FLUSHES = {"flush": "by the program", "traces": "maxtrace", "code": "maxmcode"}
+ROW = re.compile(r"^ *(\d+) +\d+  (\S.*)$", re.M)
+
+
+def reasons(trace, *args):
+    """{text of a row: ticks} of the reasons, {state: ticks}, and the text."""
+    out = s.run([s.luasample(), "jit", "-i", trace, "--raw", "--min", "0", *args]).ok().out
+    states, why = re.split(r"^== Why .*\n", re.split(r"^== Traces", out, flags=re.M)[0], flags=re.M)
+    rows = collections.Counter()
+    for ticks, text in ROW.findall(why):
+        rows[text] += int(ticks)
+    return rows, {text.split("  ")[0]: int(ticks) for ticks, text in ROW.findall(states)}, out
+
+
+def record(case, *opts):
+    script = os.path.join(s.LUA, "reasons.lua")
+    return s.record([s.luajit().program, *opts, script, case, str(SECONDS)], "-q").ok()
+
+
+def add_to(suite):
+    t = suite.test
+
+    for case, (begins, least, collects) in CASES.items():
+        @t("reasons." + case, "luasample jit: the time of code that is not compiled has its reason, its double's has not", True)
+        def reason(case=case, begins=begins, least=least, collects=collects):
+            r = record(case)
+            mine, double = map(float, r.out.split())
+            rows, states, out = reasons(r.trace)
+            whole = sum(states.values())
+            got = sum(n for text, n in rows.items() if text.startswith(begins))
+            got += states["Garbage Collector"] if collects else 0
+            share, want = 100 * got / whole, 100 * mine / (mine + double)
+            room = s.margin(want, whole / 2) + 2       # what comes before both parts
+            check(want * least - room <= share <= want + room, "%s: %.1f%% has the reason, %.1f%% is the case: %s"
+                  % (case, share, want, out))
+
+    @t("reasons.off", "luasample jit: with the compiler off that is the reason of all", True)
+    def off():
+        for opts in ((), ("-joff",)):
+            rows, states, out = reasons(record("off", *opts).trace)
+            check(set(rows) == {"the JIT compiler was off"} and sum(rows.values()) == sum(states.values()) -
+                  states["Garbage Collector"], "not all is off: " + out)
+
+    @t("reasons.flushes", "luasample jit: flushes are counted by their cause, and only by that", True)
+    def flushes():
+        for case, cause in FLUSHES.items():
+            _, _, out = reasons(record(case).trace)
+            m = re.search(r"thrown away \(a flush\) (\d+) times?: (\d+) for\nmaxtrace, the most traces; (\d+) for maxmcode, "
+                          r"the most code; (\d+) by the program", out)
+            check(m, case + " has no flush: " + out)
+            n = dict(zip(("maxtrace", "maxmcode", "by the program"), map(int, m.groups()[1:])))
+            check(n.pop(cause) == int(m.group(1)) > 0 and not any(n.values()), "%s: %s" % (case, m.group(0)))
+
+    @t("reasons.attempts", "luasample jit --aborts has the attempts that jit.v hears in the same run, place by place", True)
+    def attempts():
+        log = s.tmpfile(".jitv")
+        r = record("exit_aborted", "-jv=" + log)
+        with open(log) as f:
+            heard = collections.Counter((int(a), int(b or a)) for a, b in re.findall(      # no second place: it is the first
+                r"^\[TRACE --- (?:\(\S+\) )?reasons\.lua:(\d+) -- .*?(?: at reasons\.lua:(\d+))?\]$", f.read(), re.M))
+        out = s.run([s.luasample(), "jit", "-i", r.trace, "--aborts", "--raw", "--min", "0"]).ok().out
+        told = collections.Counter()
+        for n, a, b in re.findall(r"^ *\d+ +(\d+) +[\d.]+%  .*\n +\S.*?:(\d+), stopped at \S.*?:(\d+)$", out, re.M):
+            told[(int(a), int(b))] += int(n)
+        check(heard and heard == told, "jit.v heard %r, --aborts has %r: %s" % (heard, told, out))
+        wide = [line for line in out.splitlines() if len(line) > 80 and not line.startswith("#")]
+        check(not wide, "wider than 80: %r" % wide)
+        for by, wanted in (("reason", "NYI: bytecode FNEW"), ("line", "adder:"), ("function", "adder")):
+            out = s.run([s.luasample(), "jit", "-i", r.trace, "--aborts", "--by", by, "--raw", "--min", "0"]).ok().out
+            counts = [int(n) for n in re.findall(r"^ *\d+ +(\d+) +[\d.]+%  ", out, re.M)]
+            check(wanted in out and sum(counts) == sum(told.values()), "--by %s: %s" % (by, out))
