@@ -8,6 +8,7 @@
 #include "report/coverage/command.h"
 #include "report/diff/command.h"
 #include "report/jit/jit.h"
+#include "report/heap/heap.h"
 #include "report/tui/command.h"
 #include "store/commands.h"
 
@@ -27,6 +28,7 @@ const struct ls_command *const ls_commands[] = {
         &ls_cmd_dump,
         &ls_cmd_info,
         &ls_cmd_stack,
+        &ls_cmd_heap,
         &ls_cmd_doctor,
         &ls_cmd_daemon,
         &ls_cmd_ctl,
