@@ -28,7 +28,7 @@ enum {
         LS_NODE_VAL = 0, LS_NODE_KEY = 8, LS_NODE_SIZE = 24,
         LS_CF_NRES = 8, LS_CF_L = 16, LS_CF_PC = 24, LS_CF_PREV = 32, LS_CF_SIZE = 80, LS_CF_RETURN = 72,
 };
-#define LS_GC_WHITES   3                /* bits of LS_G_WHITE and LS_GC_MARKED: the two colours of what was not reached */
+#define LS_GC_WHITES   3                /* bits of LS_G_WHITE: colours of new objects */
 #define LS_PTF_VARARG 0x02
 
 /* Types in the upper 17 bits of a TValue, and in the gct byte as their complement. */

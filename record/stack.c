@@ -58,7 +58,7 @@ const struct poptOption ls_stack_option_table[] = {
 };
 
 #define WRITE_OBJECTS_MS 120000
-#define OBJECTS_MOST (UINT64_C(16) << 30)       /* bytes of a snapshot */
+#define OBJECTS_MOST (UINT64_C(4) << 30)       /* bytes of a snapshot */
 #define TRIES       5                   /* of a VM that is in the middle of a change */
 #define COPY_RATE   UINT64_C(1000)      /* bytes that are copied in a microsecond, about */
 

@@ -41,6 +41,7 @@ static struct {
         uint32_t n, room;
         uint32_t *slots, mask;          /* objects by address */
         uint32_t vm;                    /* whose objects are found */
+        uint64_t left;                  /* words of tables and stacks that may be looked at */
         char before[64][LS_G_COLLECTOR_END + 16];       /* of the VMs' state, when the copy began */
 } m;
 
@@ -241,10 +242,14 @@ static int whole(uint64_t tv, uint64_t *ret)
         return (double)*ret == d;
 }
 
-/* As many slots of so many bytes as the memory at p has; they are lies beyond. */
+/* n slots of so many bytes when the memory at p has them, else 0: lies. Each word of the copy is
+ * one object's: objects that claim the same again and again come to an end. */
 static uint64_t in_memory(uint64_t p, uint64_t n, unsigned size)
 {
-        return n && n < ENTRIES && at(p, n * size) ? n : 0;
+        if (!n || n >= ENTRIES || !at(p, n * size) || n * size / 8 > m.left)
+                return 0;
+        m.left -= n * size / 8;
+        return n;
 }
 
 static void each_of_table(uint64_t t, edge_fn fn, void *ctx)
@@ -383,6 +388,7 @@ static void find_objects(const struct ls_now *n)
         for (m.mask = 1023; m.mask < 2 * m.room; m.mask = 2 * m.mask + 1)
                 ;
         m.n = 0;
+        m.left = m.used / 8;
         for (uint32_t i = 0; i < n->vms; i++) {
                 uint64_t global = (uintptr_t)atomic_load(&ls_vms[i].global), o = word(global, ls_vm_facts.objects_offset);
                 uint64_t mark = 0;      /* where it was at the last power of two of steps */
@@ -537,6 +543,7 @@ int ls_snapshot_write(const struct ls_now *n, int fd)
         for (uint32_t i = 0; i < n->vms; i++)
                 put_vm(i);
         put(middle, sizeof middle - 1);
+        m.left = m.used / 8;
         for (uint32_t i = 1; i <= m.n && !out.error; i++)
                 put_object(i);
         put("]}\n", 3);

@@ -20,7 +20,8 @@
 #include "record/worker/confine.h"
 
 enum { SOCKET = 3, SHM = 4, OWN = 5 };                          /* of watch */
-enum { NOW = 4, RINGS = 5, GO = 6, DONE = 7, ANSWER = 8, CORE = 9, OBJECTS = 10 };       /* of look */
+enum { NOW = 4, RINGS = 5, GO = 6, DONE = 7, ANSWER = 8, CORE = 9,
+       OBJECTS = 10 };                                          /* of look */
 
 static int open_its(void *ctx, pid_t tid, const char *name)
 {

@@ -26,7 +26,10 @@ struct ls_heap_edge {
         uint8_t how;
 };
 
-struct ls_heap_vm { uint32_t number, main, registry, globals; uint64_t bytes; };        /* objects; 0 = not there */
+struct ls_heap_vm {                     /* main and the next two are objects, 0 = not there */
+        uint32_t number, main, registry, globals;
+        uint64_t bytes;
+};
 
 struct ls_heap {                        /* object 0 is the root of all */
         struct ls_heap_object *objects;
