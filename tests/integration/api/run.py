@@ -135,7 +135,7 @@ def counter_exports():
     want = collections.defaultdict(list)
     for line in dumped(counters().trace, "count"):
         want[int(re.search(r"counter=(\d+)", line).group(1))].append(float(re.search(r'value="(.*)"', line).group(1)))
-    names = {int(re.search(r"id=(\d+)", line).group(1)): re.search(r'name="(.*)"$', line).group(1)
+    names = {int(re.search(r"id=(\d+)", line).group(1)): re.search(r'name="(.*)" what=\d+ vm=\d+$', line).group(1)
              for line in dumped(counters().trace, "counter")}
     want = {names[i]: values for i, values in want.items()}
 
