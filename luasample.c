@@ -12,6 +12,7 @@
 #include "report/coverage/command.h"
 #include "report/diff/command.h"
 #include "report/jit/jit.h"
+#include "report/heap/heap.h"
 #include "report/tui/command.h"
 #include "store/commands.h"
 #include "store/store.h"
@@ -33,6 +34,7 @@ const struct ls_command *const ls_commands[] = {
         &ls_cmd_dump,
         &ls_cmd_info,
         &ls_cmd_stack,
+        &ls_cmd_heap,
         &ls_cmd_doctor,
         &ls_cmd_daemon,
         &ls_cmd_ctl,

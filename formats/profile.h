@@ -79,7 +79,12 @@ struct ls_clocks { uint64_t monotonic_ns, realtime_ns, boottime_ns; };
 struct ls_region { uint64_t time_ns, cpu_ns; uint32_t thread; int begin; struct ls_str name; };
 struct ls_mark { uint64_t time_ns; uint32_t thread; struct ls_str name; };     /* an instant that the program marked */
 struct ls_count { uint64_t time_ns; double value; uint32_t row; };      /* from then on; finite */
-struct ls_counter_series { uint32_t process, n; struct ls_str name; const struct ls_count *counts; };  /* in order of time */
+struct ls_counter_series {              /* in order of time */
+        uint32_t process, n;
+        uint32_t what, vm;              /* enum ls_counter_what; 0 = of no VM */
+        struct ls_str name;
+        const struct ls_count *counts;
+};
 struct ls_info { struct ls_str key; int is_u64; uint64_t u64; struct ls_str str; };
 
 struct ls_damage {                      /* a chunk that could not be read */

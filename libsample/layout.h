@@ -14,6 +14,7 @@ typedef struct lua_State lua_State;
 /* Byte offsets. */
 enum {
         LS_G_ALLOCF = 0,                /* in global_State: the first word */
+        LS_G_TOTAL = 16, LS_G_THRESHOLD = 24, LS_G_WHITE = 32, LS_G_PHASE = 33, LS_G_COLLECTOR_END = 34,
         LS_L_GLREF = 16, LS_L_BASE = 32, LS_L_TOP = 40, LS_L_MAXSTACK = 48, LS_L_STACK = 56, LS_L_ENV = 72,
         LS_L_CFRAME = 80,
         LS_GC_MARKED = 8, LS_GC_TYPE = 9,
@@ -27,6 +28,7 @@ enum {
         LS_NODE_VAL = 0, LS_NODE_KEY = 8, LS_NODE_SIZE = 24,
         LS_CF_NRES = 8, LS_CF_L = 16, LS_CF_PC = 24, LS_CF_PREV = 32, LS_CF_SIZE = 80, LS_CF_RETURN = 72,
 };
+#define LS_GC_WHITES   3                /* bits of LS_G_WHITE: colours of new objects */
 #define LS_PTF_VARARG 0x02
 #define LS_PTF_NOJIT  0x08
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -42,16 +43,30 @@
 #define WRITE_MS    60000
 #define READERS     8                   /* that may be in the process's way */
 
-static struct { char *output, *core; int json, no_native, trust; } raw;
+static struct { char *output, *core, *max_stop; int json, no_native, trust, objects; } raw = { .objects = -1 };
 
 const struct poptOption ls_stack_option_table[] = {
         { "core", 'c', POPT_ARG_STRING, &raw.core, 0, "of a process that has ended: of this core file", "FILE" },
         { "output", 'o', POPT_ARG_STRING, &raw.output, 0, "keep what was read as a trace in FILE", "FILE" },
         { "json", 0, POPT_ARG_NONE, &raw.json, 0, "as JSON", NULL },
         { "trust", 0, POPT_ARG_NONE, &raw.trust, 0, "load the LuaJIT that the core file names, whoever's it is", NULL },
+        /* Of luasample heap, which has started this. */
+        { "objects", 0, POPT_ARG_INT | POPT_ARGFLAG_DOC_HIDDEN, &raw.objects, 0, NULL, NULL },
+        { "max-stop", 0, POPT_ARG_STRING | POPT_ARGFLAG_DOC_HIDDEN, &raw.max_stop, 0, NULL, NULL },
         { "no-native", 0, POPT_ARG_NONE, &raw.no_native, 0, "Lua frames only", NULL },
         POPT_TABLEEND
 };
+
+#define WRITE_OBJECTS_MS 120000
+#define OBJECTS_MOST (UINT64_C(4) << 30)       /* bytes of a snapshot */
+#define TRIES       5                   /* of a VM that is in the middle of a change */
+#define COPY_RATE   UINT64_C(1000)      /* bytes that are copied in a microsecond, about */
+
+/* Whose errors these are. */
+static const char *me(void)
+{
+        return raw.objects < 0 ? "stack" : "heap";
+}
 
 struct stack {
         pid_t pid;                      /* of a core file: 0 */
@@ -71,6 +86,7 @@ struct stack {
         struct ls_broker *broker;
         pid_t reader;
         int go[2], done[2];             /* pipes to and from it */
+        int objects[2];                 /* likewise: what it writes of a heap; -1 = none */
         uint64_t stopped_ns;
         int trace_fd;
 };
@@ -94,49 +110,49 @@ static int say(const struct stack *s, int err)
 
         switch (err) {
         case -ESRCH:
-                ls_error("stack: there is no process %d", pid);
+                ls_error("%s: there is no process %d", me(), pid);
                 break;
         case -EPERM:
         case -EACCES:
-                ls_error("stack: process %d (%s) may not be read: run as its user or as root, with CAP_SYS_PTRACE, and look at "
-                         "kernel.yama.ptrace_scope (luasample doctor)", pid, s->name);
+                ls_error("%s: process %d (%s) may not be read: run as its user or as root, with CAP_SYS_PTRACE, and look at "
+                         "kernel.yama.ptrace_scope (luasample doctor)", me(), pid, s->name);
                 break;
         case -EBUSY:
-                ls_error("stack: process %d (%s) is being traced by another program, such as a debugger: end that first", pid,
+                ls_error("%s: process %d (%s) is being traced by another program, such as a debugger: end that first", me(), pid,
                          s->name);
                 break;
         case -EXDEV:
-                ls_error("stack: process %d (%s) is root's in another container, whose LuaJIT would run here as root: run "
-                         "luasample inside that container", pid, s->name);
+                ls_error("%s: process %d (%s) is root's in another container, whose LuaJIT would run here as root: run "
+                         "luasample inside that container", me(), pid, s->name);
                 break;
         case -EKEYREJECTED:
                 if (raw.core)
-                        ls_error("stack: %s, which the core file names, belongs to another user than root and you, and its code "
-                                 "would run here: give --trust if that is right", s->image.path);
+                        ls_error("%s: %s, which the core file names, belongs to another user than root and you, and its code "
+                                 "would run here: give --trust if that is right", me(), s->image.path);
                 else
-                        ls_error("stack: process %d (%s) is another user's, and code of its LuaJIT would run with your rights: "
-                                 "run luasample as that user or as root", pid, s->name);
+                        ls_error("%s: process %d (%s) is another user's, and code of its LuaJIT would run with your rights: "
+                                 "run luasample as that user or as root", me(), pid, s->name);
                 break;
         case -EEXIST:
-                ls_error("stack: address space randomization is off, so that memory of process %d is where ours is: try again, "
-                         "or turn it on", pid);
+                ls_error("%s: address space randomization is off, so that memory of process %d is where ours is: try again, "
+                         "or turn it on", me(), pid);
                 break;
         case -EPROTO:
-                ls_error("stack: how %s lays out its VMs cannot be verified (%s)", s->image.path, s->now->why);
+                ls_error("%s: how %s lays out its VMs cannot be verified (%s)", me(), s->image.path, s->now->why);
                 break;
         case -ENOEXEC:
-                ls_error("stack: %s, the LuaJIT of process %d, cannot be loaded here to see how it lays out its VMs", s->image.path,
+                ls_error("%s: %s, the LuaJIT of process %d, cannot be loaded here to see how it lays out its VMs", me(), s->image.path,
                          pid);
                 break;
         case -ETIME:
-                ls_error("stack: what is in the memory of process %d (%s) takes longer to read than a process may be stopped: try "
-                         "again", pid, s->name);
+                ls_error("%s: what is in the memory of process %d (%s) takes longer to read than a process may be stopped: try "
+                         "again", me(), pid, s->name);
                 break;
         case -EPIPE:
-                ls_error("stack: what is in the memory of process %d (%s) makes no sense", pid, s->name);
+                ls_error("%s: what is in the memory of process %d (%s) makes no sense", me(), pid, s->name);
                 break;
         default:
-                ls_error("stack: process %d (%s): %s", pid, s->name, strerror(-err));
+                ls_error("%s: process %d (%s): %s", me(), pid, s->name, strerror(-err));
         }
         return LS_EXIT_FAIL;
 }
@@ -144,9 +160,9 @@ static int say(const struct stack *s, int err)
 static int say_no_luajit(const struct stack *s)
 {
         if (s->image.other_lua)
-                ls_error("stack: process %d (%s) has a Lua other than LuaJIT: %s", (int)pid_of(s), s->name, s->image.path);
+                ls_error("%s: process %d (%s) has a Lua other than LuaJIT: %s", me(), (int)pid_of(s), s->name, s->image.path);
         else
-                ls_error("stack: process %d (%s) has no LuaJIT in it, or one that exports no lua_newstate", (int)pid_of(s), s->name);
+                ls_error("%s: process %d (%s) has no LuaJIT in it, or one that exports no lua_newstate", me(), (int)pid_of(s), s->name);
         return LS_EXIT_FAIL;
 }
 
@@ -163,12 +179,12 @@ static int read_command_line(int argc, const char **argv, struct stack *s)
         if (val < -1) {
                 status = ls_options_status(val);
         } else if (raw.core ? pid != NULL : !pid || extra) {
-                ls_error("stack: give the number of one process: luasample stack PID; or --core FILE");
+                ls_error("%s: give the number of one process: luasample stack PID; or --core FILE", me());
                 status = LS_EXIT_USAGE;
         } else if (pid) {
                 n = strtol(pid, &end, 10);
                 if (end == pid || *end || n < 1 || n > 1 << 22) {
-                        ls_error("stack: '%s' is not the number of a process", pid);
+                        ls_error("%s: '%s' is not the number of a process", me(), pid);
                         status = LS_EXIT_USAGE;
                 }
                 s->pid = (pid_t)n;
@@ -208,13 +224,14 @@ static pid_t no_outer_id(pid_t pid, pid_t inner)
 /* Its descriptors: see struct ls_look_start. */
 static pid_t spawn_reader(const struct stack *s, const struct ls_rights *r, int socket)
 {
-        const int fds[] = { socket, s->now_fd, s->memory.fd, s->go[0], s->done[1], s->answer_fd, s->core_fd };
+        const int fds[] = { socket, s->now_fd, s->memory.fd, s->go[0], s->done[1], s->answer_fd,
+                            s->core_fd >= 0 ? s->core_fd : s->now_fd, s->objects[1] };
         char uid[16], gid[16];
         const char *argv[] = { LS_WORKER_ARGV0, "look", uid, gid, NULL };
 
         snprintf(uid, sizeof(uid), "%u", (unsigned)r->uid);
         snprintf(gid, sizeof(gid), "%u", (unsigned)r->gid);
-        return ls_worker_spawn(argv, NULL, fds, s->pid ? 6 : 7);
+        return ls_worker_spawn(argv, NULL, fds, raw.objects >= 0 ? 8 : s->pid ? 6 : 7);
 }
 
 static void end_reader(struct stack *s)
@@ -224,6 +241,8 @@ static void end_reader(struct stack *s)
         ls_broker_stop(s->broker);
         close(s->go[1]);
         close(s->done[0]);
+        if (raw.objects >= 0)
+                close(s->objects[0]);
         s->shared->error = 0;
 }
 
@@ -232,7 +251,7 @@ static void end_reader(struct stack *s)
 static int start_reader(struct stack *s)
 {
         const struct ls_look_start first = { .shm_size = s->memory.size, .search_ns = SEARCH_NS,
-                                              .look_ns = s->pid ? LOOK_NS : CORE_NS, .is_core = !s->pid };
+                                              .look_ns = s->pid ? LOOK_NS : CORE_NS, .is_core = !s->pid, .heap = raw.objects >= 0 };
         struct ls_rights rights;
         int err = 0, socket;
 
@@ -240,6 +259,8 @@ static int start_reader(struct stack *s)
                 err = ls_rights_of(s->pid, &rights);
         else
                 ls_rights_nobody(&rights);
+        if (!err && raw.objects >= 0 && pipe2(s->objects, O_CLOEXEC) < 0)
+                err = -errno;
         if (!err && (pipe2(s->go, O_CLOEXEC) < 0 || pipe2(s->done, O_CLOEXEC) < 0))
                 err = -errno;
         if (!err && !(s->broker = ls_broker_start(&rights, no_outer_id, &first, sizeof(first), &socket)))
@@ -253,6 +274,8 @@ static int start_reader(struct stack *s)
         close(s->go[0]);
         close(s->done[1]);
         s->go[0] = s->done[1] = -1;
+        if (raw.objects >= 0)
+                close(s->objects[1]);
         if (s->reader < 0)
                 return (int)s->reader;
         err = await_reader(s, PREPARE_MS);
@@ -296,6 +319,89 @@ static int look(struct stack *s)
         s->stopped_ns = ls_clock_ns(CLOCK_MONOTONIC) - began;
         setpriority(PRIO_PROCESS, 0, nice);
         return err;
+}
+
+/* Copies the VMs' memory while all stands still. Returns 0, -EAGAIN or another error. */
+static int copy_once(struct stack *s, uint64_t most_ns)
+{
+        uint64_t began = ls_clock_ns(CLOCK_MONOTONIC), took;
+        int err = s->pid ? ls_stop_begin(&s->stop, s->pid, LS_STOP_MOST, 0) : 0;
+
+        if (err)
+                return err;
+        err = write(s->go[1], "", 1) == 1 ? await_reader(s, s->pid ? (int)(most_ns / 1000000) + 1 : PREPARE_MS) : -EPIPE;
+        if (err)
+                kill(s->reader, SIGKILL);
+        if (!err && s->pid && ls_stop_again(&s->stop) != 0)     /* one woke up, and may have changed
+                                                                 * it */
+                err = -EAGAIN;
+        ls_stop_end(&s->stop);
+        took = ls_clock_ns(CLOCK_MONOTONIC) - began;
+        s->stopped_ns = s->pid && took > s->stopped_ns ? took : s->stopped_ns;
+        return err ? err : s->now->error;
+}
+
+/* What the reader writes goes into the file, since a process of its rights may not write large
+ * ones. Returns 0 or -errno. */
+static int take_bytes(const struct stack *s, int limit_ms)
+{
+        static char bytes[1 << 16];
+        uint64_t end = ls_clock_ns(CLOCK_MONOTONIC) + (uint64_t)limit_ms * 1000000, sum = 0;
+        struct pollfd p = { .fd = s->objects[0], .events = POLLIN };
+        ssize_t n = 1;
+
+        while (n > 0 && sum < OBJECTS_MOST) {
+                if (ls_clock_ns(CLOCK_MONOTONIC) > end || poll(&p, 1, limit_ms) <= 0)
+                        return -ETIME;
+                n = read(s->objects[0], bytes, sizeof(bytes));
+                if (n > 0 && write(raw.objects, bytes, (size_t)n) != n)
+                        return -ENOSPC;
+                sum += n > 0 ? (uint64_t)n : 0;
+        }
+        return n ? -EPIPE : 0;
+}
+
+static void write_head(const struct stack *s)
+{
+        char name[6 * sizeof(s->name)], *p = name;
+
+        for (const char *c = s->name; *c; c++)
+                p += sprintf(p, *c < 32 || *c > 126 || *c == '"' || *c == '\\' ? "\\u%04x" : "%c", (unsigned char)*c);
+        *p = 0;
+        dprintf(raw.objects, "{\"luasample_heap\": 1,\n\"pid\": %d,\n\"name\": \"%s\",\n\"stopped_ns\": %" PRIu64
+                ",\n\"copied_bytes\": %" PRIu64 ",\n", (int)pid_of(s), name, s->stopped_ns, s->now->heap_bytes);
+}
+
+/* All objects, for luasample heap. Returns the status to exit with. */
+static int take_objects(struct stack *s)
+{
+        uint64_t most_ns = UINT64_C(1000000000), about = s->now->heap_bytes / COPY_RATE * 1000 + 1000000;
+        int err = raw.max_stop ? ls_parse_duration(raw.max_stop, "ms", &most_ns) : 0, nice = getpriority(PRIO_PROCESS, 0);
+
+        if (err || !most_ns || most_ns > UINT64_C(60000000000)) {
+                ls_error("heap: '%s' is no time from 1ms to 60s", raw.max_stop);
+                return LS_EXIT_USAGE;
+        }
+        if (s->pid && about > most_ns) {
+                ls_error("heap: %" PRIu64 " MiB are to be copied, for which process %d (%s) would stand still for some %" PRIu64
+                         " ms: allow that with --max-stop", s->now->heap_bytes >> 20, (int)s->pid, s->name, about / 1000000);
+                return LS_EXIT_FAIL;
+        }
+        if (s->pid)
+                fprintf(stderr, "[ luasample: stops process %d for some %" PRIu64 " ms, to copy %" PRIu64 " MiB ]\n", (int)s->pid,
+                        about / 1000000, s->now->heap_bytes >> 20);
+        setpriority(PRIO_PROCESS, 0, -20);
+        err = -EAGAIN;
+        for (int i = 0; err == -EAGAIN && i < TRIES; i++)
+                err = copy_once(s, most_ns);
+        setpriority(PRIO_PROCESS, 0, nice);
+        if (err)
+                return say(s, err == -EAGAIN ? -ETIME : err);
+        write_head(s);
+        err = write(s->go[1], "w", 1) == 1 ? take_bytes(s, WRITE_OBJECTS_MS) : -EPIPE;
+        if (!err)
+                err = await_reader(s, PREPARE_MS);
+        return err || s->now->error ? say(s, err ? err : s->now->error) : 0;
 }
 
 /* One whose own memory lies, by chance, where the process's is, is replaced by another: both when
@@ -453,7 +559,7 @@ static int show(const struct stack *s)
         snprintf(path, sizeof(path), "/proc/self/fd/%d", s->trace_fd);
         fcntl(s->trace_fd, F_SETFD, 0);
         execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
-        ls_error("stack: cannot show the stacks: %s", strerror(errno));
+        ls_error("%s: cannot show the stacks: %s", me(), strerror(errno));
         return LS_EXIT_FAIL;
 }
 
@@ -471,9 +577,9 @@ static int open_core(struct stack *s)
         if (!err)
                 err = ls_worker_core(ls_workers_of(s->workers, 0, NULL), s->core_fd, s->maps_fd, &s->core);
         if (err == -ENOEXEC)
-                ls_error("stack: %s is no core file of an x86-64 process", raw.core);
+                ls_error("%s: %s is no core file of an x86-64 process", me(), raw.core);
         else if (err)
-                ls_error("stack: cannot read %s: %s", raw.core, strerror(-err));
+                ls_error("%s: cannot read %s: %s", me(), raw.core, strerror(-err));
         if (err)
                 return LS_EXIT_FAIL;
         snprintf(s->name, sizeof(s->name), "%s", s->core.name);
@@ -506,9 +612,11 @@ static int stack_run(int argc, const char **argv)
                 return say(&s, err);
         if (!s.now->vms) {
                 kill(s.reader, SIGKILL);
-                ls_error("stack: process %d (%s) has LuaJIT in it, but no Lua VM now", (int)s.pid, s.name);
+                ls_error("%s: process %d (%s) has LuaJIT in it, but no Lua VM now", me(), (int)s.pid, s.name);
                 return LS_EXIT_FAIL;
         }
+        if (raw.objects >= 0)
+                return take_objects(&s);
         err = look_with_readers(&s);
         if (err)
                 return say(&s, err);
@@ -521,7 +629,7 @@ static int stack_run(int argc, const char **argv)
                 err = ls_apart(write_trace, &s, WRITE_MS);
         ls_workers_free(s.workers);
         if (err) {
-                ls_error("stack: cannot write the trace: %s", strerror(-err));
+                ls_error("%s: cannot write the trace: %s", me(), strerror(-err));
                 return LS_EXIT_FAIL;
         }
         signal(SIGPIPE, SIG_DFL);

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 static const struct ls_view *const views[] = {
-        &ls_view_stacks, &ls_view_beside, &ls_view_flat, &ls_view_tree, &ls_view_annotate, &ls_view_page,
+        &ls_view_gc, &ls_view_stacks, &ls_view_beside, &ls_view_flat, &ls_view_tree, &ls_view_annotate, &ls_view_page,
 };
 
 static const struct ls_view *find_view(const struct ls_report_options *o)

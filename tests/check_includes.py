@@ -22,7 +22,7 @@ import sys
 
 #   folder: (folders whose headers it may use, doors beside NAME/NAME.h)
 ROOMS = {
-    ".": ("cli daemon daemon/http record record/worker record/writer report report/coverage report/diff report/jit report/tui store", ""),
+    ".": ("cli daemon daemon/http record record/worker record/writer report report/coverage report/diff report/heap report/jit report/tui store", ""),
     "formats/wire": ("", ""),
     "formats": ("formats/wire", ""),
     "formats/jit": ("formats/wire", ""),
@@ -67,6 +67,7 @@ ROOMS = {
     "report/page": ("cli formats formats/trace formats/wire report/model report/view", ""),
     "report/tui": ("cli formats formats/trace formats/wire report/model report/options report/view", ""),
     "report/coverage": ("cli formats formats/trace formats/wire report/model report/options", ""),
+    "report/heap": ("cli formats", ""),
     "report/jit": ("cli formats formats/trace formats/wire report/model report/options report/view", ""),
     "report/diff": ("cli formats formats/export formats/merge "
         "formats/trace report/model report/options report/page report/view", ""),

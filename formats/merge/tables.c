@@ -232,7 +232,7 @@ static int add_counter(struct ls_merge_ids *ids, uint32_t i)
 {
         const struct ls_counter_series *c = &ids->p->counters[i];
 
-        ids->counters[i] = ls_trace_counter(ids->m->w, ids->processes[c->process], str(ids, c->name));
+        ids->counters[i] = ls_trace_counter(ids->m->w, ids->processes[c->process], str(ids, c->name), c->what, ids->vms[c->vm]);
         return 0;
 }
 

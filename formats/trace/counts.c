@@ -74,6 +74,10 @@ int ls_resolve_counters(struct ls_reader *r)
                 p->counters[i].name = row ? ls_reader_str(r, COL(COUNTER, NAME))
                                           : (struct ls_str){ LS_LOST_NAME, sizeof(LS_LOST_NAME) - 1 };
                 p->counters[i].process = row && COL(COUNTER, PROCESS) < p->n_processes ? (uint32_t)COL(COUNTER, PROCESS) : 0;
+                if (row && COL(COUNTER, WHAT) < LS_COUNTER_WHATS)
+                        p->counters[i].what = (uint32_t)COL(COUNTER, WHAT);
+                if (row && COL(COUNTER, VM) < p->n_vms)
+                        p->counters[i].vm = (uint32_t)COL(COUNTER, VM);
         }
         fill(r, p->counts);
         return 0;

@@ -415,9 +415,9 @@ void ls_trace_mark(struct ls_trace_writer *w, uint32_t thread, uint64_t time_ns,
                 [LS_C_SPAN_TIME] = time_ns, [LS_C_SPAN_THREAD] = thread, [LS_C_SPAN_NAME] = name });
 }
 
-uint32_t ls_trace_counter(struct ls_trace_writer *w, uint32_t process, uint32_t name)
+uint32_t ls_trace_counter(struct ls_trace_writer *w, uint32_t process, uint32_t name, uint32_t what, uint32_t vm)
 {
-        return intern(w, LS_REC_COUNTER, ROW(process, name));
+        return intern(w, LS_REC_COUNTER, ROW(process, name, what, vm));
 }
 
 void ls_trace_count(struct ls_trace_writer *w, uint32_t counter, uint64_t time_ns, uint64_t value)

@@ -108,8 +108,9 @@ void ls_trace_region(struct ls_trace_writer *w, int begin, uint32_t thread, uint
                      uint32_t name);
 /* An instant that the program marked. */
 void ls_trace_mark(struct ls_trace_writer *w, uint32_t thread, uint64_t time_ns, uint32_t name);
-/* A counter of a process by its name; and its value from an instant on: the bits of a double. */
-uint32_t ls_trace_counter(struct ls_trace_writer *w, uint32_t process, uint32_t name);
+/* A counter of a process by its name, what: enum ls_counter_what, vm: 0 = of none; and its value
+ * from an instant on: the bits of a double. */
+uint32_t ls_trace_counter(struct ls_trace_writer *w, uint32_t process, uint32_t name, uint32_t what, uint32_t vm);
 void ls_trace_count(struct ls_trace_writer *w, uint32_t counter, uint64_t time_ns, uint64_t value);
 void ls_trace_notice(struct ls_trace_writer *w, const char *text);
 /* Header facts and totals; the last value of a key counts. Keys: see the table in

@@ -201,6 +201,19 @@ struct ls_rec_count {                   /* COUNT: the program's luasample.counte
 };
 _Static_assert(sizeof(struct ls_rec_count) == 24, "COUNT is 24 bytes");
 
+/* HEAP: sent when it has changed by more than a little since the VM's last. */
+struct ls_rec_heap {
+        uint64_t time_ns;               /* of the tick that read it, as its sample has it */
+        uint64_t total;                 /* bytes of all objects */
+        uint64_t threshold;             /* bytes at which the collector goes on */
+        uint32_t vm_id;
+        uint8_t phase;                  /* enum ls_gc_phase */
+        uint8_t white;                  /* of new objects: 1 or 2, the other one after each cycle's
+                                         * atomic phase */
+        uint8_t pad[2];
+};
+_Static_assert(sizeof(struct ls_rec_heap) == 32, "HEAP is 32 bytes");
+
 struct ls_rec_notice {                  /* NOTICE: one sentence */
         uint32_t len;
         uint32_t pad;

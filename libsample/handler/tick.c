@@ -13,6 +13,7 @@
 #include "libsample/handler/clock.h"
 #include "libsample/handler/jit_find.h"
 #include "libsample/handler/jit_locate.h"
+#include "libsample/handler/ring_writer.h"
 #include "libsample/handler/sample.h"
 
 /* No heartbeat for so long: the recorder is gone or stopped. */
@@ -331,6 +332,38 @@ static void through_api(struct ls_thread *t, uint32_t n, uint64_t now, uint64_t 
                 atomic_fetch_add_explicit(&s->outside, n, memory_order_relaxed);
 }
 
+#define HEAP_STEP 16u                   /* of the heap: a smaller change is not sent */
+
+/* The VM's heap and what its collector does, when it differs from what the recording has. It lies
+ * beside the allocator, which is read at each tick. */
+static void send_heap(struct ls_thread *t, struct ls_guard *guard, const struct running *r, uint64_t now)
+{
+        struct ls_vm *vm = &ls_vms[r->vm - ls_vms];
+        struct ls_rec_heap rec = { .time_ns = now, .vm_id = vm->vm_id };
+        uint64_t moved;
+        uint16_t state;
+        char *body;
+
+        if (!ls_vm_facts.collector || !ls_guard_reads(guard, r->global + LS_G_TOTAL, LS_G_COLLECTOR_END - LS_G_TOTAL))
+                return;
+        state = LS_READ(const volatile uint16_t, r->global, LS_G_WHITE);
+        rec.total = LS_READ(const volatile uint64_t, r->global, LS_G_TOTAL);
+        moved = rec.total > vm->heap_total ? rec.total - vm->heap_total : vm->heap_total - rec.total;
+        if (vm->heap_key == ls_agent.shm->generation && state == vm->heap_state && moved <= vm->heap_total / HEAP_STEP)
+                return;
+        rec.threshold = LS_READ(const volatile uint64_t, r->global, LS_G_THRESHOLD);
+        rec.white = (uint8_t)(state & LS_GC_WHITES);
+        rec.phase = (uint8_t)(state >> 8);
+        body = ls_ring_reserve(t->ring, LS_REC_HEAP, sizeof rec, 0);
+        if (!body)
+                return;
+        memcpy(body, &rec, sizeof rec);
+        ls_ring_commit(t->ring, body);
+        vm->heap_key = ls_agent.shm->generation;
+        vm->heap_total = rec.total;
+        vm->heap_state = state;
+}
+
 /* n ticks have passed on this thread: whose are they? */
 static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint64_t now, uint64_t cpu)
 {
@@ -375,6 +408,7 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
         state = vmstate_of(LS_READ(const volatile int32_t, r.global, ls_vm_facts.vmstate_offset));
         atomic_store_explicit(&s->last_time_ns, now, memory_order_relaxed);
         atomic_fetch_add_explicit(&t->ring->ticks, n, memory_order_relaxed);
+        send_heap(t, guard, &r, now);
         if (r.vm->engine == LS_ENGINE_HOOK &&
             atomic_load_explicit(&ls_profiler.vm, memory_order_relaxed) == r.vm) {
                 ask_for_hook(s, r.global, state, n, cpu);

@@ -43,6 +43,10 @@ struct ls_vm {
                                          * known; 0 = none is */
         _Atomic(const struct ls_thread *) closing;      /* thread that is in lua_close of it, NULL =
                                                          * none */
+        uint64_t heap_key;              /* of the recording that has had the heap's state, 0 = none;
+                                         * by its thread's handler, as the next two */
+        uint64_t heap_total;            /* as it was sent last */
+        uint16_t heap_state;
         volatile sig_atomic_t paused;   /* not 0 = no samples: LS_PAUSED_* (api/control.h) */
         volatile sig_atomic_t in_region;
 };

@@ -51,6 +51,8 @@ struct ls_vm_facts {
         uint64_t main_to_global;        /* bytes from a VM's main lua_State to its global_State:
                                          * they are one object */
         unsigned vmstate_offset, cur_L_offset, jit_base_offset;
+        uint8_t collector;              /* 1 = heap and collector's state are where LS_G_TOTAL and
+                                         * the others say */
         unsigned objects_offset;        /* list of all collectable objects; 0 = not known */
         unsigned registry_offset;       /* the registry, a tagged value; 0 = not known */
         unsigned traces_offset;         /* array of traces by number; how many fit is 12 bytes

@@ -275,6 +275,49 @@ static void find_objects(lua_State *L)
         ls_lua.lua_settop(L, -4);
 }
 
+/* What lua_gc can be asked. */
+enum { GC_STOP = 0, GC_RESTART = 1, GC_COLLECT = 2, GC_COUNT = 3, GC_COUNTB = 4, GC_STEP = 5 };
+
+static int counts_heap(lua_State *L)
+{
+        uint64_t kib = (uint64_t)ls_lua.lua_gc(L, GC_COUNT, 0), rest = (uint64_t)ls_lua.lua_gc(L, GC_COUNTB, 0);
+
+        return LS_READ(uint64_t, probe->global, LS_G_TOTAL) == (kib << 10) + rest;
+}
+
+static uint8_t collector_byte(unsigned offset)
+{
+        return LS_READ(uint8_t, probe->global, offset);
+}
+
+/* Size, threshold, colour and phase, each by what changes it. Without them a recording has no heap
+ * over time. */
+static void find_collector(lua_State *L)
+{
+        uint64_t stopped, total;
+        uint8_t white;
+        int good;
+
+        if (!ls_lua.lua_gc)
+                return;
+        ls_lua.lua_gc(L, GC_COLLECT, 0);
+        good = counts_heap(L) && collector_byte(LS_G_PHASE) == LS_GC_PAUSE;
+        white = collector_byte(LS_G_WHITE) & LS_GC_WHITES;
+        ls_lua.lua_gc(L, GC_COLLECT, 0);
+        good &= (white == 1 || white == 2) && (collector_byte(LS_G_WHITE) & LS_GC_WHITES) == (white ^ LS_GC_WHITES);
+        ls_lua.lua_createtable(L, 1000, 0);
+        good &= counts_heap(L);
+        ls_lua.lua_settop(L, -2);
+        ls_lua.lua_gc(L, GC_STOP, 0);
+        stopped = LS_READ(uint64_t, probe->global, LS_G_THRESHOLD);
+        ls_lua.lua_gc(L, GC_RESTART, 0);
+        total = LS_READ(uint64_t, probe->global, LS_G_TOTAL);
+        good &= stopped > UINT64_C(1) << 40 && LS_READ(uint64_t, probe->global, LS_G_THRESHOLD) == total;
+        ls_lua.lua_gc(L, GC_STEP, 0);
+        good &= collector_byte(LS_G_PHASE) == LS_GC_MARK;
+        ls_vm_facts.collector = (uint8_t)good;
+}
+
 static void no_hook(lua_State *L, struct lua_Debug *ar)
 {
         (void)L, (void)ar;
@@ -383,6 +426,7 @@ static int run(lua_State *L)
         check_table(L);
         find_registry(L);
         find_objects(L);
+        find_collector(L);
         check_ops(L);
         check_more_ops(L);
         find_hookmask(L);

@@ -133,6 +133,7 @@ struct ls_vm *ls_vms_reserve(lua_State *L, const char *global)
                 vm->lent = 0;
                 vm->ready = NULL;
                 vm->paused = vm->in_region = 0;
+                vm->heap_key = 0;
                 atomic_store(&vm->runner, 0);
                 atomic_store(&vm->closing, NULL);
         }

@@ -7,7 +7,11 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "record/translate/known.h"
 
 #define DENSE 16384u                    /* rows of a counter in a file before they get sparser */
 #define ROWS_MAX (1u << 20)             /* of a process in a file, but for last values */
@@ -24,7 +28,7 @@ static uint32_t id_of(struct ls_translate *t, uint32_t i)
                 return t->counts.one[i].id;
         memcpy(name, c->name, sizeof(name));
         t->counts.one[i].id = ls_trace_counter(t->cfg.writer, t->cfg.process,
-                                               ls_trace_string(t->cfg.writer, name, named - 1));
+                                               ls_trace_string(t->cfg.writer, name, named - 1), LS_COUNTER_OWN, 0);
         return t->counts.one[i].id;
 }
 
@@ -36,10 +40,8 @@ static int makes_sense(const struct ls_translate *t, uint64_t time_ns, uint64_t 
         return isfinite(value) && time_ns + LATE_NS >= t->cfg.start_ns && time_ns <= t->now_ns + LATE_NS;
 }
 
-static void write_row(struct ls_translate *t, uint32_t i, uint64_t time_ns, uint64_t value)
+static void write_row(struct ls_translate *t, struct ls_counts_one *one, uint64_t time_ns, uint64_t value)
 {
-        struct ls_counts_one *one = &t->counts.one[i];
-
         ls_trace_count(t->cfg.writer, one->id, time_ns, value);
         one->time_ns = time_ns;
         one->value = value;
@@ -60,7 +62,7 @@ static void take(struct ls_translate *t, uint32_t i, uint64_t time_ns, uint64_t 
         if (one->time_ns && due_ns - one->time_ns < one->apart_ns)
                 return;
         if (due_ns == UINT64_MAX || t->counts.rows < ROWS_MAX)
-                write_row(t, i, time_ns, value);
+                write_row(t, one, time_ns, value);
         else
                 t->counts.dropped++;
 }
@@ -91,9 +93,104 @@ void ls_counts_look(struct ls_translate *t, int last)
         }
 }
 
+#define HEAPS_MOST 1024u                /* VMs of a process whose heaps are kept */
+#define HEAP_IDS   65536u               /* and the last of their numbers */
+
+static struct ls_counts_heap *heap_of(struct ls_translate *t, uint32_t vm)
+{
+        struct ls_counts *c = &t->counts;
+
+        if (!vm || vm > HEAP_IDS || ls_ids_reserve(&t->ids, (void **)&c->heaps, &c->n_heaps, sizeof(*c->heaps), vm) < 0)
+                return NULL;
+        if (!c->heaps[vm].white && c->heaps_used == HEAPS_MOST)
+                return NULL;
+        c->heaps_used += !c->heaps[vm].white;
+        return &c->heaps[vm];
+}
+
+static void name_heap(struct ls_translate *t, struct ls_counts_heap *h, uint32_t vm)
+{
+        static const char *const names[LS_COUNTER_WHATS] = { [LS_COUNTER_HEAP] = "Lua heap", [LS_COUNTER_THRESHOLD] = "Lua heap: threshold",
+                [LS_COUNTER_PHASE] = "Lua collector: phase", [LS_COUNTER_CYCLES] = "Lua collector: cycles" };
+        char text[64];
+
+        for (uint32_t i = LS_COUNTER_HEAP; i < LS_COUNTER_WHATS; i++) {
+                int n = vm == 1 ? snprintf(text, sizeof(text), "%s", names[i])
+                                : snprintf(text, sizeof(text), "%s, VM %u", names[i], vm);
+
+                h->one[i].id = ls_trace_counter(t->cfg.writer, t->cfg.process, ls_trace_string(t->cfg.writer, text, (size_t)n),
+                                                i, ls_translate_vm(t, vm));
+        }
+}
+
+/* A value that differs from the one in the file. */
+static void put_heap(struct ls_translate *t, struct ls_counts_one *one, uint64_t time_ns, uint64_t value)
+{
+        uint64_t bits = ls_count_bits((double)value);
+
+        if (!one->time_ns || (one->value != bits && time_ns >= one->time_ns))
+                write_row(t, one, time_ns, bits);
+}
+
+/* The collector steps past its threshold while it works: what it says between two cycles is the
+ * size at which the next begins. A cycle changes the colour of new objects once. Of readings that
+ * come too soon after another, in a long file, only a peak is kept. */
+int ls_counts_heap(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
+{
+        const struct ls_rec_heap *rec = body;
+        struct ls_counts_heap *h;
+
+        (void)ring;
+        if (len < sizeof(*rec) || rec->phase >= LS_GC_PHASES || !makes_sense(t, rec->time_ns, 0) || rec->total >> 47)
+                return -EINVAL;
+        h = heap_of(t, rec->vm_id);
+        if (!h || t->counts.rows >= ROWS_MAX) {
+                t->counts.heaps_dropped++;
+                return 0;
+        }
+        if (!h->one[LS_COUNTER_HEAP].id)
+                name_heap(t, h, rec->vm_id);
+        h->cycles += h->white && h->white != rec->white;
+        h->white = rec->white ? rec->white : 1;
+        if (h->one[LS_COUNTER_HEAP].time_ns && rec->total <= h->peak &&
+            rec->time_ns - h->one[LS_COUNTER_HEAP].time_ns < h->one[LS_COUNTER_HEAP].apart_ns)
+                return 0;
+        h->peak = rec->total > h->peak ? rec->total : h->peak;
+        put_heap(t, &h->one[LS_COUNTER_HEAP], rec->time_ns, rec->total);
+        if (rec->phase == LS_GC_PAUSE && !(rec->threshold >> 47))
+                put_heap(t, &h->one[LS_COUNTER_THRESHOLD], rec->time_ns, rec->threshold);
+        put_heap(t, &h->one[LS_COUNTER_PHASE], rec->time_ns, rec->phase);
+        put_heap(t, &h->one[LS_COUNTER_CYCLES], rec->time_ns, h->cycles);
+        return 0;
+}
+
+/* What held when the last file ended. */
+static void restart_heaps(struct ls_translate *t)
+{
+        for (uint32_t vm = 0; vm < t->counts.n_heaps; vm++) {
+                struct ls_counts_heap *h = &t->counts.heaps[vm];
+
+                h->peak = 0;
+                for (uint32_t i = LS_COUNTER_HEAP; i < LS_COUNTER_WHATS; i++) {
+                        uint64_t value = h->one[i].value;
+                        int held = h->one[i].time_ns != 0;
+
+                        h->one[i] = (struct ls_counts_one){ .id = h->one[i].id };
+                        if (held)
+                                write_row(t, &h->one[i], t->now_ns, value);
+                }
+        }
+}
+
+void ls_counts_free(struct ls_translate *t)
+{
+        free(t->counts.heaps);
+}
+
 void ls_counts_restart(struct ls_translate *t)
 {
         for (uint32_t i = 0; i < LS_COUNTERS; i++)
                 t->counts.one[i] = (struct ls_counts_one){ .id = t->counts.one[i].id };
         t->counts.rows = 0;
+        restart_heaps(t);
 }

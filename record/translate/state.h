@@ -53,10 +53,23 @@ struct ls_counts_one {
         uint64_t apart_ns;              /* the least time between two rows */
 };
 
+/* What was read last of a VM's heap, and its counters; entry LS_COUNTER_OWN of them is not used. */
+struct ls_counts_heap {
+        struct ls_counts_one one[LS_COUNTER_WHATS];
+        uint64_t cycles;
+        uint64_t peak;                  /* of what is in this file */
+        uint8_t white;                  /* 0 = nothing was read yet */
+};
+
 struct ls_counts {
         struct ls_counts_one one[LS_COUNTERS];  /* as in the memory's table */
         uint32_t rows;                  /* of all, in this file */
         uint64_t dropped;               /* beyond the most of a file */
+        struct ls_counts_heap *heaps;   /* by the agent's id of the VM */
+        uint32_t n_heaps;
+        uint32_t heaps_used;
+        uint64_t heaps_dropped;         /* readings of those for which there was no place, or no
+                                         * room in a file */
 };
 
 struct ls_translate_function {

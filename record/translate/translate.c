@@ -62,6 +62,7 @@ void ls_translate_done(struct ls_translate *t)
                 forget_ring(t, &t->rings[i]);
         free(t->rings);
         free(t->vms);
+        ls_counts_free(t);
         free(t->vm_rings);
         ls_jit_keep_done(&t->jit);
         ls_attempts_done(&t->attempts);
@@ -392,6 +393,7 @@ static const struct {
         [LS_REC_NOTICE] = { on_notice, sizeof(struct ls_rec_notice) },
         [LS_REC_RUNTIME] = { on_runtime, 0 },
         [LS_REC_ATTEMPT] = { on_attempt, sizeof(struct ls_rec_attempt) },
+        [LS_REC_HEAP] = { ls_counts_heap, sizeof(struct ls_rec_heap) },
         [LS_REC_COUNT] = { ls_counts_record, sizeof(struct ls_rec_count) },
 };
 
@@ -455,6 +457,11 @@ void ls_translate_finish(struct ls_translate *t)
         if (t->counts.dropped) {
                 snprintf(text, sizeof(text), "%llu values of the program's counters are not kept: there are too many",
                          (unsigned long long)t->counts.dropped);
+                say(t, text);
+        }
+        if (t->counts.heaps_dropped) {
+                snprintf(text, sizeof(text), "%llu readings of the VMs' heaps are not kept: there are too many",
+                         (unsigned long long)t->counts.heaps_dropped);
                 say(t, text);
         }
         ls_mappings_name_functions(&t->mappings);

@@ -43,6 +43,7 @@ struct ls_now {
         char version[48];
         uint32_t vms;                   /* VMs that were found */
         /* by the parent, when the threads stand still; of a core file by the child */
+        uint64_t heap_bytes;            /* of a snapshot: memory that is copied; by the child */
         uint32_t n_threads;
         struct ls_now_thread threads[LS_NOW_THREADS];
         /* by the child, when it has looked */

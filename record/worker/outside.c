@@ -15,11 +15,13 @@
 #include "record/watch/now.h"
 #include "record/watch/outside.h"
 #include "record/watch/remote.h"
+#include "record/watch/snapshot.h"
 #include "record/worker/broker.h"
 #include "record/worker/confine.h"
 
 enum { SOCKET = 3, SHM = 4, OWN = 5 };                          /* of watch */
-enum { NOW = 4, RINGS = 5, GO = 6, DONE = 7, ANSWER = 8, CORE = 9 };       /* of look */
+enum { NOW = 4, RINGS = 5, GO = 6, DONE = 7, ANSWER = 8, CORE = 9,
+       OBJECTS = 10 };                                          /* of look */
 
 static int open_its(void *ctx, pid_t tid, const char *name)
 {
@@ -104,6 +106,24 @@ static int open_core(struct ls_now *now)
         return 0;
 }
 
+/* Copies as often as it is told to; then its answer is the time to write what it has, and the
+ * pipe's end says that it has. */
+static int look_at_heap(struct ls_now *now)
+{
+        char word = 0;
+
+        do {
+                if (read(GO, &word, 1) != 1)
+                        return 1;
+                if (word)
+                        break;
+                ls_snapshot_copy(now);
+        } while (write(DONE, &word, 1) == 1);
+        now->error = ls_snapshot_write(now, OBJECTS);
+        close(OBJECTS);
+        return write(DONE, &word, 1) == 1 && !now->error ? 0 : 1;
+}
+
 /* look UID GID: see struct ls_look_start. */
 int ls_worker_look(int argc, const char **argv)
 {
@@ -119,13 +139,17 @@ int ls_worker_look(int argc, const char **argv)
                 return 1;
         now->answer_fd = ANSWER;
         now->shm = map(RINGS, first.shm_size);
-        if (now->shm == MAP_FAILED || give_up(argv, -20) < 0)
+        if (now->shm == MAP_FAILED || (first.heap && ls_snapshot_reserve() < 0) || give_up(argv, -20) < 0)
                 return 1;
         err = first.is_core ? open_core(now) : ls_remote_of_process(now->pid);
         if (err)
                 now->error = err;
         else
                 ls_now_prepare(now);
+        if (first.heap && !now->error)
+                ls_snapshot_prepare(now);
+        if (first.heap)
+                return write(DONE, &word, 1) == 1 && !now->error ? look_at_heap(now) : 1;
         if (write(DONE, &word, 1) == 1 && !now->error && read(GO, &word, 1) == 1) {
                 ls_now_look(now, first.search_ns, first.look_ns);
                 return write(DONE, &word, 1) == 1 ? 0 : 1;

@@ -23,6 +23,8 @@ struct ls_look_start {
         uint64_t search_ns;             /* of the stop, for the search for coroutines */
         uint64_t look_ns;               /* for all stacks */
         int32_t is_core;
+        int32_t heap;                   /* 1 = a snapshot of all objects, in place of the stacks:
+                                         * the next descriptor takes it */
 };
 
 /* The roles: see main.c. */

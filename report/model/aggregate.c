@@ -112,6 +112,7 @@ static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
         struct entry *e;
 
         s->a->ticks += b->weight[i];
+        s->a->gc_ticks += b->vmstate[i] == LS_VMSTATE_GC ? b->weight[i] : 0;
         s->sample_weight += b->weight[i];
         if (s->a->could && ls_event_is_exact(b->event[i]))
                 s->a->could[b->stack[i]] = 1;
@@ -147,6 +148,8 @@ static uint32_t take_plain_rows(struct pass *s, const struct ls_sample_block *b)
                 samples += w != 0;
                 squares += (double)w * (double)w;
         }
+        for (uint32_t i = 0; i < b->n - 1 && !(b->same_vmstate && b->vmstate[0] != LS_VMSTATE_GC); i++)
+                s->a->gc_ticks += b->vmstate[i] == LS_VMSTATE_GC ? b->weight[i] : 0;
         s->a->ticks += ticks;
         s->a->all_ticks += ticks;
         s->a->samples += samples;

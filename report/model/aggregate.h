@@ -15,6 +15,8 @@ struct ls_aggregate {
         uint8_t *could;                 /* [n_stacks] of events that are counted: 1 = it has rows,
                                          * without weight too. Else NULL */
         uint64_t ticks;                 /* after filters */
+        uint64_t gc_ticks;              /* of these, while the VM's state was that of the
+                                         * collector */
         uint64_t samples;
         double effective;               /* samples of equal weight that would be as certain: (sum
                                          * w)^2 / sum w^2 */

@@ -39,6 +39,7 @@ struct ls_report_options {
         const struct ls_key *by[2];     /* by[1] NULL = one level */
         const char *by_text;            /* as given; NULL = the default */
         int depth;                      /* frames of a stack, at least 1 */
+        int gc;                         /* --by gc: what the collector did */
         int split, callees, tree, inverse, stacks;
         int annotate, whole_file;
         const char *annotate_what;      /* file or function; NULL = all */

@@ -29,9 +29,9 @@ static struct raw {
 #define FLAG(name, help) POPT_ARG_NONE, &raw.name, 0, help, NULL
 #define TEXT(name, arg, help) POPT_ARG_STRING, &raw.name, 0, help, arg
 
-#define BY_OPTION \
+#define BY_OPTION(more) \
         { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|process|thread|vm|coroutine|" \
-               "trace|label", \
+               "trace|label" more, \
                         "group by this; two levels with a comma: --by vmstate,function") }
 #define RANGE_OPTIONS { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_range_option_table, 0, NULL, NULL }
 #define FILTER_OPTIONS { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL }
@@ -49,7 +49,7 @@ const struct poptOption ls_report_option_table[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
         RANGE_OPTIONS,
         { "output", 'o', TEXT(output, "FILE", "write to FILE, which appears when it is whole") },
-        BY_OPTION,
+        BY_OPTION("|gc"),
         { "depth", 0, TEXT(depth, "N", "group by N frames: callee < caller") },
         { "inverse", 0,
           FLAG(inverse, "with --depth: caller > callee; with --split: callees; with --tree: callees as roots") },
@@ -79,7 +79,7 @@ const struct poptOption ls_report_option_table[] = {
 };
 
 #define TUI_LOOK \
-        BY_OPTION, \
+        BY_OPTION(""), \
         { "source-dir", 0, POPT_ARG_STRING, NULL, VAL_SOURCE_DIR, "look for sources in DIR first (several times)", \
           "DIR" }, \
         { "min", 0, TEXT(min, "PERCENT", "branches of the call tree with less are closed (3%)") }, \
@@ -114,7 +114,7 @@ const struct poptOption ls_export_option_table[] = {
         { "list", 0, FLAG(list, "the formats, with their suffixes") },
         { "per-thread", 0, FLAG(per_thread, "callgrind: a file for each thread, FILE-01, FILE-02, ...") },
         { "experimental", 0, FLAG(experimental, "allow formats that are not settled yet") },
-        BY_OPTION,
+        BY_OPTION(""),
         { "depth", 0, TEXT(depth, "N", "csv: group by N frames: callee < caller") },
         { "inverse", 0, FLAG(inverse, "csv: with --depth: caller > callee; with --split: callees") },
         { "split", 0, POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, VAL_SPLIT,
@@ -277,7 +277,8 @@ static int read_values(struct ls_report_options *o, int is_export)
         o->by[0] = &ls_keys[0];
         o->depth = 1;
         o->min = -1;
-        if ((raw.by && ls_options_by(raw.by, o)) || (raw.min && ls_options_percent("--min", raw.min, &o->min)) ||
+        o->gc = raw.by && !strcmp(raw.by, "gc");
+        if ((raw.by && !o->gc && ls_options_by(raw.by, o)) || (raw.min && ls_options_percent("--min", raw.min, &o->min)) ||
             (raw.depth && read_depth(raw.depth, &o->depth)) || ls_options_filters(&o->want) ||
             (raw.format && read_format(raw.format, o, is_export)) ||
             (raw.sort && ls_options_one_of("--sort", raw.sort, sorts, &sort)))
@@ -336,7 +337,7 @@ static int settle_exporter(struct ls_report_options *o)
 }
 
 /* Options that contradict each other, and defaults that follow from others. */
-static int settle(struct ls_report_options *o)
+static int settle(struct ls_report_options *o, int is_export)
 {
         int table = o->exporter && (o->exporter->flags & LS_EXPORT_TABLE);
         int views = o->split + o->tree + o->stacks + o->annotate + o->html + (o->exporter && !(o->split && table));
@@ -353,6 +354,10 @@ static int settle(struct ls_report_options *o)
         }
         if (o->want.events.n > 1 && (o->tui || !strcmp(command, "tui") || !strcmp(command, "top"))) {
                 ls_error("%s: --event: one event at a time on the terminal", command);
+                return -EINVAL;
+        }
+        if (o->gc && (is_export || views || o->tui || o->depth > 1 || o->want.events.n || strcmp(command, "report"))) {
+                ls_error("%s: --by gc is a view of report, of CPU time: no other view, format or event goes with it", command);
                 return -EINVAL;
         }
         if (views > 1) {
@@ -464,7 +469,7 @@ static int read_line(const struct ls_command *cmd, int argc, const char **argv, 
                 ls_error("%s: unexpected argument '%s'%s", command, extra,
                          access(extra, R_OK) == 0 ? "; a trace is named with -i FILE" : "");
                 status = LS_EXIT_USAGE;
-        } else if (read_values(o, is_export) || (is_export && find_exporter(o)) || settle(o)) {
+        } else if (read_values(o, is_export) || (is_export && find_exporter(o)) || settle(o, is_export)) {
                 status = LS_EXIT_USAGE;
         } else if (ls_range_wanted()) {
                 r = ls_range_use(o, raw.input);

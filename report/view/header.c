@@ -2,6 +2,7 @@
  * report/report.c. */
 #include "cli/command.h"
 #include "formats/escape.h"
+#include "report/model/collector.h"
 #include "report/model/facts.h"
 #include "report/model/filter_text.h"
 #include "report/view/view.h"
@@ -303,6 +304,21 @@ static void put_stopped(const struct ls_report *r)
         free(core);
 }
 
+/* What ticks read of the VMs' heaps. */
+static void put_heap(const struct ls_report *r)
+{
+        struct ls_heap_sum sum;
+        char vms[48] = "";
+
+        ls_heap_sum(r->profile, &sum);
+        if (!sum.vms)
+                return;
+        if (sum.vms > 1)
+                snprintf(vms, sizeof(vms), " of one of %u VMs", sum.vms);
+        put_line(r, "Heap:", "peak %.1f MiB%s, %.0f collector cycle%s seen, %.1f%% of the ticks in the collector", sum.peak / (1 << 20),
+                 vms, sum.cycles, sum.cycles == 1 ? "" : "s", 100 * ls_share(r->aggregate->gc_ticks, r->aggregate->ticks));
+}
+
 void ls_header_text(const struct ls_report *r)
 {
         struct ls_facts f;
@@ -316,6 +332,7 @@ void ls_header_text(const struct ls_report *r)
         put_command(r);
         put_runtime(r);
         put_rates(r, &f);
+        put_heap(r);
         put_losses(r, &f);
         put_jit(r);
         put_damage(r);
@@ -328,6 +345,7 @@ void ls_header_text(const struct ls_report *r)
 
 void ls_header_json(const struct ls_report *r, struct ls_js *g)
 {
+        struct ls_heap_sum heap;
         struct ls_facts f;
         char *filters = ls_filter_text(&r->o->want);
 
@@ -349,6 +367,12 @@ void ls_header_json(const struct ls_report *r, struct ls_js *g)
                 ls_js_key_u64(g, f.losses[i].key, f.losses[i].count);
         ls_js_close(g, '}');
         ls_js_key_share(g, "incomplete", f.incomplete_share);
+        ls_heap_sum(r->profile, &heap);
+        if (heap.vms) {
+                ls_js_key_u64(g, "heap_peak_bytes", (uint64_t)heap.peak);
+                ls_js_key_u64(g, "gc_cycles", (uint64_t)heap.cycles);
+                ls_js_key_u64(g, "gc_ticks", r->aggregate->gc_ticks);
+        }
         ls_js_key_u64(g, "jit_ticks", r->profile->jit_ticks);
         ls_js_key_u64(g, "jit_approximate_ticks", r->profile->jit_approximate_ticks);
         ls_js_key_u64(g, "jit_unknown_ticks", r->profile->jit_unknown_ticks);

@@ -17,7 +17,8 @@ struct ls_view {
         int (*json)(const struct ls_report *r, struct ls_js *g);     /* adds its members to the open object */
 };
 
-extern const struct ls_view ls_view_stacks, ls_view_beside, ls_view_flat, ls_view_tree, ls_view_annotate, ls_view_page;
+extern const struct ls_view ls_view_stacks, ls_view_beside, ls_view_flat, ls_view_tree, ls_view_annotate, ls_view_gc,
+        ls_view_page;
 
 /* header.c: command, rate, samples, losses, filters; lines that start with '#', or the members of
  * an object. */

@@ -91,7 +91,7 @@ static void add_reserved(struct ls_trace_writer *w)
         ls_trace_row(w, LS_REC_JITTRACE, (const uint64_t[LS_COLUMNS_MAX]){ 1, 5, 0, 0, 0, 2, str(w, "loop"), 5, 0,
                                                                            0x7e0000000000, 512, str(w, "IR"),
                                                                            str(w, "MAP") });
-        ls_trace_count(w, ls_trace_counter(w, 1, str(w, "requests")), T + 1000000, real(0));
+        ls_trace_count(w, ls_trace_counter(w, 1, str(w, "requests"), 0, 0), T + 1000000, real(0));
         ls_trace_count(w, 1, T + 2000000, real(12));
         ls_trace_count(w, 1, T + 3500000, real(2.5));
         ls_trace_count(w, 1, T + 4000000, real(1e300 * 1e300));         /* no value */

@@ -75,7 +75,7 @@ KINDS = {
     29: Kind("irnames", "key", 0, "vm:k names:s"),
     30: Kind("jitmap", "rows", 0, "function length bytes"),
     31: Kind("proctotals", "key", 0, "process:k ticks samples lost_ticks cpu_ns own_ns from_ns to_ns"),
-    32: Kind("counter", "ids", 1048576, "process name:s"),
+    32: Kind("counter", "ids", 1048576, "process name:s what vm"),
     33: Kind("count", "ids", 67108864, "counter time_ns value:r"),
     36: Kind("attempt", "ids", 16777216, "vm start first_line last_line stop flags reason:s about count ns bytecodes"),
 }

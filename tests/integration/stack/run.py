@@ -15,6 +15,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(os.path.dirname(HERE)))
+import heaps
 import support as s
 from support import check
 
@@ -334,6 +335,8 @@ def repeated():
         times.sort()
         print("     stopped for %.2f ms at least, %.2f at the median, %.2f at most" % (times[0], times[50], times[-1]))
 
+
+heaps.add_to(suite, running)
 
 if __name__ == "__main__":
     sys.exit(suite.main())
