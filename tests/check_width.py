@@ -9,7 +9,7 @@ import re
 import sys
 
 MOST = 100
-KNOWN = {"daemon": 11, "examples": 1, "formats": 60, "libsample": 68, "record": 83, "report": 14, "store": 5, "tests": 32}
+KNOWN = {"daemon": 11, "examples": 1, "formats": 60, "libsample": 68, "record": 83, "report": 13, "store": 5, "tests": 32}
 TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 NOT_TEXT = re.compile(r"  +\S|\s*(-|\d\.|\*|\|) ")     # behind the * of a line: of a list or a drawing
 

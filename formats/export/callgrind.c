@@ -376,7 +376,9 @@ static void put_graph(FILE *out, struct graph *g)
         if (!g->in->exact && strcmp(g->in->event, "cpu"))
                 fprintf(out, "desc: Time: %s\n", g->in->event);
         fprintf(out, "positions: line\nevents: ");
-        if (g->in->exact)
+        if (g->in->exact && !strcmp(g->in->unit, "bytes"))
+                fprintf(out, "Bytes\n");
+        else if (g->in->exact)
                 fprintf(out, "%c%s\n", toupper((unsigned char)*g->in->event), g->in->event + 1);
         else
                 fprintf(out, "Samples Microseconds\n");

@@ -54,8 +54,9 @@ struct ls_export {
         uint32_t n_frames;
         uint64_t interval_ns;
         const char *event;              /* what passed during a tick: "cpu" */
-        int exact;                      /* 1 = ticks are how often the event was counted, and no
-                                         * time */
+        int exact;                      /* 1 = ticks are no time: how often the event was counted,
+                                         * or an amount */
+        const char *unit;               /* of the event's sum: ns, count or bytes */
         uint64_t from_ns, to_ns;        /* what --time leaves, of CLOCK_MONOTONIC; 0 = open */
         unsigned part;                  /* of LS_EXPORT_PARTS with --per-thread: number of the file;
                                          * 0 = all threads */

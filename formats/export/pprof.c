@@ -276,21 +276,36 @@ static void add_times(struct pprof *s, struct ls_buf *b)
         ls_proto_u64(b, PROFILE_DURATION_NANOS, elapsed <= INT64_MAX ? elapsed : 0);
 }
 
+/* What Go's tools call it. */
+static const char *name_of(const char *event)
+{
+        static const struct { const char *event, *name; } names[] = {
+                { "alloc", "alloc_space" }, { "alloc-objects", "alloc_objects" },
+                { "live", "inuse_space" }, { "live-objects", "inuse_objects" },
+        };
+
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+                if (!strcmp(names[i].event, event))
+                        return names[i].name;
+        return event;
+}
+
 static void put_head(struct pprof *s)
 {
-        uint32_t event, nanoseconds, samples, count, comment, command;
+        uint32_t event, nanoseconds, samples, count, unit, comment, command;
         struct ls_str runtime = ls_profile_str(s->p, LS_INFO_RUNTIME_PATH);
 
         string(s, "");
         samples = string(s, "samples");
         count = string(s, "count");
-        event = string(s, s->in->event);
+        event = string(s, name_of(s->in->event));
+        unit = string(s, s->in->unit);
         nanoseconds = string(s, "nanoseconds");
         comment = string(s, "luasample " LS_VERSION);
         command = visible_string(s, ls_profile_str(s->p, LS_INFO_COMMAND));
         if (!s->in->exact)
                 put_type(s, PROFILE_SAMPLE_TYPE, samples, count);
-        put_type(s, PROFILE_SAMPLE_TYPE, event, s->in->exact ? count : nanoseconds);
+        put_type(s, PROFILE_SAMPLE_TYPE, event, s->in->exact ? unit : nanoseconds);
         if (!s->in->exact)
                 put_type(s, PROFILE_PERIOD_TYPE, event, nanoseconds);
         put_mapping(s, NULL, runtime.len ? runtime : (struct ls_str){ "Lua", 3 });

@@ -215,8 +215,10 @@ _Static_assert(sizeof(struct ls_frame) == 8, "a frame is 8 bytes");
 
 struct ls_rec_sample {                  /* SAMPLE */
         uint64_t time_ns;               /* CLOCK_MONOTONIC of the last tick in it */
-        uint64_t cpu_ns;                /* thread's CPU clock at that tick */
-        uint32_t weight[LS_NVMSTATES];  /* ticks by VM state; their sum is the sample's weight */
+        uint64_t cpu_ns;                /* thread's CPU clock at that tick; of an allocation: its
+                                         * bytes */
+        uint32_t weight[LS_NVMSTATES];  /* ticks by VM state; their sum is the sample's weight. Of
+                                         * an allocation: 1 */
         uint32_t kernel_delayed;        /* of these, ticks that were seen late */
         uint32_t event;                 /* enum ls_event_kind */
         uint32_t flags;                 /* LS_SAMPLE_* */

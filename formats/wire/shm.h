@@ -7,7 +7,7 @@
 #include "formats/wire/ring.h"
 
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
-#define LS_SHM_VERSION 11u
+#define LS_SHM_VERSION 12u
 #define LS_SHM_COUNTERS 4096u           /* offset of the counters, struct ls_counter[LS_COUNTERS] */
 /* Offset of the rings: see ls_ring_offset. */
 #define LS_SHM_RINGS   (LS_SHM_COUNTERS + LS_COUNTERS * sizeof(struct ls_counter))
@@ -84,6 +84,8 @@ struct ls_shm {
         uint8_t jit_leaf;               /* enum ls_jit_leaf */
         uint8_t native;                 /* 1 = native stacks are wanted */
         uint8_t exact;                  /* enum ls_exact_want */
+        uint64_t alloc_interval;        /* bytes allocated from sample to sample, on average; 0 =
+                                         * none are wanted */
         uint32_t native_bytes;          /* most of a native stack that is copied */
         _Atomic uint32_t root_pid;      /* the process to record; 0 = any that takes it from the
                                          * registry, and puts itself here when all that it says

@@ -29,6 +29,7 @@ struct ls_translate_config {
                                          * comes */
         uint32_t ordinal;               /* of the process among those of the session, from 0 */
         uint64_t interval_ns;
+        uint64_t alloc_interval;        /* bytes from sample to sample; 0 = there are none */
         uint64_t start_ns;              /* CLOCK_MONOTONIC: no sample is older */
         uint64_t (*clock)(void);        /* CLOCK_MONOTONIC now; NULL = what was said before the run
                                          * holds (tests) */
@@ -135,6 +136,8 @@ struct ls_translate {
         uint64_t samples, sample_ticks, rows, kernel_delayed;
         uint64_t wall_ticks;            /* of blocked time */
         uint64_t suspended_ticks, ready_ticks;  /* of coroutines */
+        uint64_t allocs;                /* samples of allocations */
+        double allocs_rest;             /* of the objects that they stand for, below one */
         uint64_t bad_records, definition_missing;
         uint64_t native_cut;            /* native stacks that did not reach their end */
         uint32_t notices, marks;
