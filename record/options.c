@@ -291,7 +291,7 @@ static int set_event(struct ls_record_options *o, const char *text)
                 p += n;
                 if (*p)
                         continue;
-                if (!(o->events & ~(LS_RECORD_EXACT | LS_RECORD_ALLOC)))
+                if (!(o->events & ~(LS_RECORD_EXACT | LS_RECORD_MEMORY)))
                         o->bare_tick = 2;
                 else if (alone)         /* beside the time on a CPU, then */
                         o->events |= LS_RECORD_CPU;
@@ -378,7 +378,7 @@ static int check_attach(const struct ls_record_options *o)
                          "luasample record -e lines -- luajit app.lua");
                 return LS_EXIT_USAGE;
         }
-        if (o->events & LS_RECORD_ALLOC) {
+        if (o->events & LS_RECORD_MEMORY) {
                 ls_error("record: allocations are sampled from a program's start; give the program, as in: "
                          "luasample record -e alloc -- luajit app.lua");
                 return LS_EXIT_USAGE;
@@ -420,6 +420,11 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
         }
         if (ret->events & LS_RECORD_EXACT && (ret->ring_ns || ret->switch_ns || ret->switch_bytes)) {
                 ls_error("record: what is counted is of the whole recording; leave out %s, or coverage, lines, calls and instructions",
+                         ret->ring_ns ? "--ring" : "--switch-output");
+                return LS_EXIT_USAGE;
+        }
+        if (ret->events & LS_RECORD_LIVE && (ret->ring_ns || ret->switch_ns || ret->switch_bytes)) {
+                ls_error("record: what is live is that at the end of the whole recording; leave out %s, or live",
                          ret->ring_ns ? "--ring" : "--switch-output");
                 return LS_EXIT_USAGE;
         }

@@ -125,7 +125,7 @@ static void print_counted(const struct ls_session *s, const struct ls_sums *sums
 
 static void print_allocs(const struct ls_session *s, const struct ls_sums *sums)
 {
-        if (s->o->events & LS_RECORD_ALLOC)
+        if (s->o->events & LS_RECORD_MEMORY)
                 fprintf(stderr, "[ luasample: %" PRIu64 " allocations were sampled, one for each %" PRIu64 " bytes ]\n",
                         sums->alloc_samples, s->o->alloc_interval);
 }

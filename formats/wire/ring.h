@@ -242,7 +242,8 @@ struct ls_rec_sample {                  /* SAMPLE */
         uint32_t label_id;              /* LABEL, 0 = none */
         uint32_t place;                 /* of a suspended coroutine: with a stack, the number that
                                          * it has from here on; with LS_LIKE_PLACE the stack of that
-                                         * number. 0 = none */
+                                         * number. 0 = none. Of an allocation: its number in the
+                                         * process, 0 = its end is not told */
 };
 _Static_assert(sizeof(struct ls_rec_sample) == 96, "SAMPLE is 96 bytes");
 #define LS_JIT_NO_OFFSET UINT32_MAX
@@ -334,6 +335,12 @@ struct ls_jit_snapshot {
         uint32_t line;
 };
 _Static_assert(sizeof(struct ls_jit_snapshot) == 16, "a snapshot is 16 bytes");
+
+struct ls_rec_free {                    /* FREE: uint32_t numbers of allocations follow */
+        uint32_t vm_id;                 /* all of this VM are, 0 = of none */
+        uint32_t n;
+};
+_Static_assert(sizeof(struct ls_rec_free) == 8, "FREE is 8 bytes");
 
 struct ls_rec_irnames {                 /* IRNAMES: the text of jit.vmdef.irnames, 6 bytes a name,
                                          * follows */

@@ -95,6 +95,8 @@ struct ls_shm {
                                          * are not followed */
         uint64_t registry_generation;
         uint32_t small_size;            /* bytes of records in each ring but the first */
+        uint32_t live;                  /* 1 = what is not freed of the sampled allocations is asked
+                                         * for */
         int32_t exact_fd;               /* the recorder's descriptor of the memory of counts
                                          * (wire/exact.h); -1 = there is none */
 

@@ -37,6 +37,8 @@
 #define LS_RECORD_WALL (1u << LS_EVENT_WALL)
 #define LS_RECORD_SUSPENDED (1u << LS_EVENT_SUSPENDED)
 #define LS_RECORD_ALLOC (1u << LS_EVENT_ALLOC)
+#define LS_RECORD_LIVE (1u << LS_EVENT_LIVE)
+#define LS_RECORD_MEMORY (LS_RECORD_ALLOC | LS_RECORD_LIVE)
 #define LS_RECORD_COVERAGE (1u << LS_EVENT_COVERAGE)
 #define LS_RECORD_EXACT (LS_RECORD_COVERAGE | 1u << LS_EVENT_LINES | 1u << LS_EVENT_CALLS | 1u << LS_EVENT_INSTRUCTIONS)
 
@@ -61,7 +63,7 @@ struct ls_record_options {
         uint64_t alloc_interval;        /* bytes allocated from sample to sample, on average */
         int timer;                      /* enum ls_timer, -1 = the best that works */
         uint32_t events;                /* LS_RECORD_*; CPU or WALL is among them, or all of them
-                                         * are EXACT or ALLOC */
+                                         * are EXACT or MEMORY */
         int quiet, no_args, no_source;
         int no_children;                /* follow none */
         int no_wait;                    /* end with the program, also when children go on */

@@ -9,6 +9,7 @@
 
 #include "record/process/ids.h"
 #include "record/translate/known.h"
+#include "record/translate/live.h"
 
 #define DEPTH_MAX (1u << 20)            /* logical depth of a stack that we keep track of */
 #define UNKNOWN_MAX (1u << 16)          /* of it, frames that no record brought: filling them is our own work */
@@ -349,9 +350,9 @@ static int add_suspended(struct ls_translate *t, unsigned ring, const struct ls_
  * that was, which is with the probability 1 - exp(-size / interval). */
 static int add_alloc(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack)
 {
-        uint64_t size = rec->cpu_ns, states = 0;
+        uint64_t size = rec->cpu_ns, states = 0, objects;
         struct ls_sample_row row;
-        double weight, objects;
+        double weight, rest;
 
         fill_row(t, ring, rec, stack, &row);
         for (uint8_t i = 0; i < LS_NVMSTATES; i++) {
@@ -366,13 +367,18 @@ static int add_alloc(struct ls_translate *t, unsigned ring, const struct ls_rec_
         ls_translate_wall_until(t, ring, rec->time_ns);
         weight = -1 / expm1(-(double)size / (double)t->cfg.alloc_interval);
         row.weight = (uint64_t)((double)size * weight + 0.5);
-        ls_trace_sample(t->cfg.writer, &row);
-        row.event = LS_EVENT_ALLOC_OBJECTS;
         /* what is less than a whole one is the next one's */
-        objects = weight + t->allocs_rest;
-        row.weight = (uint64_t)objects;
-        t->allocs_rest = objects - (double)row.weight;
-        ls_trace_sample(t->cfg.writer, &row);
+        rest = weight + t->allocs_rest;
+        objects = (uint64_t)rest;
+        t->allocs_rest = rest - (double)objects;
+        if (t->cfg.live && rec->place)
+                ls_live_allocated(t, rec->place, rec->vm_id, &row, objects);
+        if (t->cfg.alloc) {
+                ls_trace_sample(t->cfg.writer, &row);
+                row.event = LS_EVENT_ALLOC_OBJECTS;
+                row.weight = objects;
+                ls_trace_sample(t->cfg.writer, &row);
+        }
         t->allocs++;
         return 0;
 }

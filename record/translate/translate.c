@@ -10,6 +10,7 @@
 #include "record/translate/counts.h"
 #include "record/translate/known.h"
 #include "record/translate/sample.h"
+#include "record/translate/live.h"
 
 #define NOTICES_MAX 64
 #define LABELS_MAX 65536        /* of a trace */
@@ -63,6 +64,7 @@ void ls_translate_done(struct ls_translate *t)
         free(t->rings);
         free(t->vms);
         free(t->vm_rings);
+        ls_live_done(t);
         ls_jit_keep_done(&t->jit);
         if (t->cfg.native)
                 ls_native_done(&t->native);
@@ -370,6 +372,7 @@ static const struct {
         [LS_REC_IRNAMES] = { on_irnames, sizeof(struct ls_rec_irnames) },
         [LS_REC_NOTICE] = { on_notice, sizeof(struct ls_rec_notice) },
         [LS_REC_RUNTIME] = { on_runtime, 0 },
+        [LS_REC_FREE] = { ls_live_record, sizeof(struct ls_rec_free) },
         [LS_REC_COUNT] = { ls_counts_record, sizeof(struct ls_rec_count) },
 };
 
@@ -427,6 +430,12 @@ void ls_translate_finish(struct ls_translate *t)
         if (t->counts.dropped) {
                 snprintf(text, sizeof(text), "%llu values of the program's counters are not kept: there are too many",
                          (unsigned long long)t->counts.dropped);
+                say(t, text);
+        }
+        ls_live_finish(t);
+        if (t->live_lost) {
+                snprintf(text, sizeof(text), "%llu sampled blocks were not followed: there are too many",
+                         (unsigned long long)t->live_lost);
                 say(t, text);
         }
         ls_mappings_name_functions(&t->mappings);

@@ -46,6 +46,7 @@ struct ls_out_setup {
         uint64_t interval_ns;
         uint64_t alloc_interval;        /* bytes from sample to sample */
         uint8_t no_source, wall_only, native;
+        uint8_t alloc, live;            /* which rows allocations get */
         uint8_t servers;                /* debuginfod servers may be asked, which takes long */
         char mark[LS_OUT_MARK];         /* a pattern: marks of this name are counted; "" = none */
 };

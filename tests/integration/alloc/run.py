@@ -96,6 +96,44 @@ def spread():
     s.check(max(0.1, 1 - error) < mean < 1 + error, "the mean square of the errors is %.2f, not 1 +- %.2f" % (mean, error))
 
 
+def leak(n):
+    truth = s.tmpfile(".truth")
+    r = record("leak.lua", args=[truth, str(n)], event="live,alloc", interval=4096)
+    with open(truth) as f:
+        return r, {int(a): (int(b), int(c)) for a, b, c in (line.split() for line in f)}
+
+
+@suite.test("live", "what is not freed, by line: a leak of one in a hundred, and a cache", quick=True)
+def live():
+    r, truth = leak(1000000)
+    for i, event in enumerate(("live", "live-objects")):
+        rows = by_line(r.trace, event, "leak.lua")
+        for line, want in truth.items():
+            samples = want[0] / 4096
+            s.check_near("%s of line %d" % (event, line), rows.get(line, 0) / want[i], 1, SIGMAS / math.sqrt(samples) + 0.02)
+    made = by_line(r.trace, "alloc", "leak.lua")
+    s.check(made[11] > 50 * by_line(r.trace, "live", "leak.lua")[11], "what was freed is live")
+
+
+@suite.test("growth", "a leak at one part in a hundred of what is allocated is found by diff")
+def growth():
+    (a, _), (b, _) = leak(500000), leak(2000000)
+    rows = s.json_of(["diff", "--event", "live", "--by", "line", a.trace, b.trace, "--json"])["rows"]
+    found = [x for x in rows if x.get("significant")]
+    s.check(found and found[0]["name"] == "leak.lua:6", "%s" % rows[:3])
+
+
+@suite.test("lives", "VMs that are closed hold nothing; of a program's only one it is what it had at the end")
+def lives():
+    r = s.record([s.host("allocs"), "many", "200"], "-e", "live", "--alloc-interval", "4K").ok()
+    s.check(total(r.trace, "live") < 5e5, "%d bytes of 200 VMs that were closed" % total(r.trace, "live"))
+    for mode in ("own", "behind", "fails", "threads"):
+        plain = s.run([s.host("allocs"), mode]).ok()
+        r = s.record([s.host("allocs"), mode], "-e", "live", "--alloc-interval", "4K").ok()
+        s.check(r.out == plain.out, "%s: %r, unrecorded %r" % (mode, r.out, plain.out))
+        s.check(total(r.trace, "live") < 2e7, "%s: %d bytes are live" % (mode, total(r.trace, "live")))
+
+
 @suite.test("sunk", "what compiled code does not make is no allocation", quick=True)
 def sunk():
     r = record("sunk.lua")
@@ -164,7 +202,7 @@ def with_cpu():
 
 @suite.test("refusals", "what cannot be has a line")
 def refusals():
-    for opts, said in ((["--alloc-interval", "0"], "give bytes"), (["-e", "alloc", "-p", "1"], "from a program's start")):
+    for opts, said in ((["--alloc-interval", "0"], "give bytes"), (["-e", "live", "--ring", "10s"], "leave out --ring"), (["-e", "alloc", "-p", "1"], "from a program's start")):
         r = s.run([s.luasample(), "record", *opts, *([] if "-p" in opts else ["--", "true"])])
         s.check(r.status == 129 and said in r.err, "%s: %d %s" % (opts, r.status, r.err))
     r = s.record_lua(os.path.join(HERE, "sunk.lua"), "-e", "alloc", "--engine", "hook")
