@@ -287,16 +287,25 @@ static int set_event(struct ls_record_options *o, const char *text)
                         return -EINVAL;
                 }
                 o->events |= 1u << event;
-                alone &= ls_event_kind(event)->overlaps || ls_event_is_exact(event);
+                alone &= ls_event_kind(event)->overlaps || !ls_event_is_time(event);
                 p += n;
                 if (*p)
                         continue;
-                if (!(o->events & ~LS_RECORD_EXACT))
+                if (!(o->events & ~(LS_RECORD_EXACT | LS_RECORD_MEMORY)))
                         o->bare_tick = 2;
                 else if (alone)         /* beside the time on a CPU, then */
                         o->events |= LS_RECORD_CPU;
                 return 0;
         }
+}
+
+static int set_alloc_interval(struct ls_record_options *o, const char *text)
+{
+        if (ls_parse_size(text, &o->alloc_interval) < 0 || !o->alloc_interval || o->alloc_interval > LS_MAX_ALLOC) {
+                ls_error("--alloc-interval %s: give bytes up to 1G, such as 128K", text);
+                return -EINVAL;
+        }
+        return 0;
 }
 
 static int set_parent(struct ls_record_options *o, const char *text)
@@ -369,6 +378,11 @@ static int check_attach(const struct ls_record_options *o)
                          "luasample record -e lines -- luajit app.lua");
                 return LS_EXIT_USAGE;
         }
+        if (o->events & LS_RECORD_MEMORY) {
+                ls_error("record: allocations are sampled from a program's start; give the program, as in: "
+                         "luasample record -e alloc -- luajit app.lua");
+                return LS_EXIT_USAGE;
+        }
         if (o->command && o->command[0]) {
                 ls_error("record: -p, --name and --cgroup mean processes that run already; leave out %s, or them", o->command[0]);
                 return LS_EXIT_USAGE;
@@ -388,6 +402,7 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
         ret->interval_ns = LS_DEFAULT_INTERVAL_NS;
         ret->output = "luasample.data";
         ret->events = LS_RECORD_CPU;
+        ret->alloc_interval = LS_DEFAULT_ALLOC;
         ret->timer = -1;
         ret->popt = ls_options_begin(cmd, argc, argv, 1);
         if (!ret->popt)
@@ -405,6 +420,11 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
         }
         if (ret->events & LS_RECORD_EXACT && (ret->ring_ns || ret->switch_ns || ret->switch_bytes)) {
                 ls_error("record: what is counted is of the whole recording; leave out %s, or coverage, lines, calls and instructions",
+                         ret->ring_ns ? "--ring" : "--switch-output");
+                return LS_EXIT_USAGE;
+        }
+        if (ret->events & LS_RECORD_LIVE && (ret->ring_ns || ret->switch_ns || ret->switch_bytes)) {
+                ls_error("record: what is live is that at the end of the whole recording; leave out %s, or live",
                          ret->ring_ns ? "--ring" : "--switch-output");
                 return LS_EXIT_USAGE;
         }

@@ -33,7 +33,9 @@ static void look_soon(void *session)
 int ls_recording_writer(struct ls_session *s)
 {
         struct ls_out_config cfg = {
-                .setup = { .interval_ns = s->o->interval_ns, .no_source = s->o->no_source != 0,
+                .setup = { .interval_ns = s->o->interval_ns, .alloc_interval = s->o->alloc_interval,
+                           .alloc = (s->o->events & LS_RECORD_ALLOC) != 0, .live = (s->o->events & LS_RECORD_LIVE) != 0,
+                           .no_source = s->o->no_source != 0,
                            .wall_only = !(s->o->events & LS_RECORD_CPU), .native = s->o->native_bytes != 0,
                            .servers = getenv("DEBUGINFOD_URLS") != NULL },
                 .workers = s->lent, .full_fd = s->full_fd, .notice = ls_status_notice, .look = look_soon, .ctx = s };

@@ -123,6 +123,13 @@ static void print_counted(const struct ls_session *s, const struct ls_sums *sums
                 100 * (double)sums->counted_compiled / (double)sums->counted);
 }
 
+static void print_allocs(const struct ls_session *s, const struct ls_sums *sums)
+{
+        if (s->o->events & LS_RECORD_MEMORY)
+                fprintf(stderr, "[ luasample: %" PRIu64 " allocations were sampled, one for each %" PRIu64 " bytes ]\n",
+                        sums->alloc_samples, s->o->alloc_interval);
+}
+
 static void print_cost(const struct ls_sums *sums)
 {
         double cpu = (double)sums->process_cpu_ns, own = (double)(sums->own_handler_ns + sums->own_hook_ns);
@@ -244,7 +251,8 @@ void ls_status_summary(struct ls_session *s)
                 }
                 print_suspended(s, &sums);
                 print_counted(s, &sums);
-                if (sums.samples)
+                print_allocs(s, &sums);
+                if (sums.samples || sums.alloc_samples)
                         print_cost(&sums);
                 print_pause(s);
                 print_losses(&sums);

@@ -81,6 +81,14 @@ static void put_command(struct ls_session *s)
         free(text);
 }
 
+/* Units from sample to sample; 0 = it has no such distance. */
+static uint64_t period_of(const struct ls_session *s, const struct ls_event_kind_info *k)
+{
+        if (k->unit == LS_UNIT_bytes)
+                return s->o->alloc_interval;
+        return k->sampled && k->unit == LS_UNIT_ns ? s->o->interval_ns : 0;
+}
+
 void ls_totals_start(struct ls_session *s)
 {
         char kernel[512];
@@ -112,7 +120,7 @@ void ls_totals_start(struct ls_session *s)
                 const struct ls_event_kind_info *k = ls_event_kind(event);
 
                 if (k && (s->o->events & (1u << k->asked)))
-                        ls_session_tell(s, LS_OUT_EVENT, event, k->sampled ? s->o->interval_ns : 0, 0);
+                        ls_session_tell(s, LS_OUT_EVENT, event, period_of(s, k), 0);
         }
         ls_totals_clocks(s);
 }

@@ -170,7 +170,8 @@ static int write_one(struct ls_export_job *job, FILE *out, uint64_t ticks, unsig
                 .profile = r->profile, .labels = r->labels, .cells = job->cells[0], .n_cells = job->n_cells[0], .ticks = ticks,
                 .tags = job->tags.texts, .frame_of_location = job->frames->group_of, .frame_text = frame_text,
                 .ctx = job->frames, .n_frames = job->frames->n_groups, .interval_ns = r->profile->interval_ns,
-                .exact = ls_events_count(&r->filter->choice), .event = ls_event_name(r->filter->choice.id[0]), .from_ns = r->filter->from_ns,
+                .exact = !ls_events_time(&r->filter->choice),
+                .unit = ls_event_kind(r->filter->choice.id[0])->unit_name, .event = ls_event_name(r->filter->choice.id[0]), .from_ns = r->filter->from_ns,
                 .to_ns = r->filter->to_ns == UINT64_MAX ? 0 : r->filter->to_ns,
                 .part = part, .part_thread = thread, .dim_text = ls_export_dim_text, .rows = stream_rows,
                 .table = ls_export_table, .caller_ctx = job, .n_events = r->filter->choice.n,
@@ -179,7 +180,7 @@ static int write_one(struct ls_export_job *job, FILE *out, uint64_t ticks, unsig
         for (unsigned e = 0; e < in.n_events; e++) {
                 uint8_t id = r->filter->choice.id[e];
 
-                in.events[e] = (struct ls_export_event){ ls_event_name(id), ls_event_is_exact(id), job->cells[e], job->n_cells[e] };
+                in.events[e] = (struct ls_export_event){ ls_event_name(id), ls_event_is_exact(id), ls_event_kind(id)->unit_name, job->cells[e], job->n_cells[e] };
         }
         return r->o->exporter->write(out, &in);
 }

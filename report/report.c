@@ -152,12 +152,12 @@ static void warn_of_labels(const struct ls_report_options *o, const struct ls_pr
         }
 }
 
-/* Counts have no time, and lie on no line of it. Returns 0 or -EINVAL after a line. */
+/* Counts and amounts have no time, and lie on no line of it. Returns 0 or -EINVAL after a line. */
 static int check_counted(const struct ls_report_options *o, const struct ls_event_choice *c)
 {
         if (o->html || (o->exporter && (o->exporter->flags & LS_EXPORT_TIMELINE))) {
-                ls_error("%s: --event %s: counts have no time, which %s shows; see csv, collapsed, pprof, callgrind", o->command,
-                         ls_event_name(c->id[0]), o->html ? "the page" : o->exporter->name);
+                ls_error("%s: --event %s: %s no time, which %s shows; see csv, collapsed, pprof, callgrind", o->command,
+                         ls_event_name(c->id[0]), ls_events_count(c) ? "counts have" : "memory is", o->html ? "the page" : o->exporter->name);
                 return -EINVAL;
         }
         return 0;
@@ -180,8 +180,9 @@ static int run_report(const struct ls_report_options *o, struct ls_profile *p)
                 counted = *o;
                 counted.raw = 1;        /* a number, not a share of a time */
                 r.o = &counted;
-                error = check_counted(o, &filter.choice);
         }
+        if (!error && !ls_events_time(&filter.choice))
+                error = check_counted(o, &filter.choice);
         if (!error)
                 warn_of_labels(o, p);
         if (!error)

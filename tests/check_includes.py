@@ -39,12 +39,13 @@ ROOMS = {
     "libsample/recording": ("formats/wire libsample libsample/handler libsample/inject libsample/libc", ""),
     "libsample/jit": ("libsample libsample/handler libsample/inject", ""),
     "libsample/exact": ("formats/wire libsample libsample/handler libsample/inject libsample/jit", "private.h update.h"),
-    "libsample/vm": ("formats/wire libsample libsample/exact libsample/handler libsample/jit libsample/recording", ""),
+    "libsample/alloc": ("libsample libsample/handler libsample/recording", ""),
+    "libsample/vm": ("formats/wire libsample libsample/alloc libsample/exact libsample/handler libsample/jit libsample/recording", ""),
     "libsample/attach": ("formats/wire libsample libsample/handler "
         "libsample/inject libsample/libc libsample/recording libsample/vm", ""),
     "libsample/api": ("formats/wire libsample libsample/attach "
         "libsample/handler libsample/libc libsample/recording libsample/vm", ""),
-    "libsample/interpose": ("libsample libsample/api libsample/attach libsample/handler "
+    "libsample/interpose": ("libsample libsample/alloc libsample/api libsample/attach libsample/handler "
         "libsample/inject libsample/jit libsample/libc libsample/recording libsample/vm", ""),
     "libsample/start": ("libsample libsample/attach libsample/handler libsample/inject "
         "libsample/interpose libsample/libc libsample/recording libsample/vm", ""),

@@ -435,6 +435,24 @@ static void put_info(FILE *out, const struct ls_profile *p, const char *what, en
 }
 
 /* Times of several clocks have the name of theirs before "Samples" and "Microseconds". */
+/* What memory is called, when no other event of the file would be called so; NULL = its own name. */
+static const char *short_name(const struct graph *g, unsigned event)
+{
+        static const struct { const char *event, *name; } names[] = {
+                { "alloc", "Bytes" }, { "alloc-objects", "Objects" }, { "live", "Bytes" }, { "live-objects", "Objects" },
+        };
+        const char *found = NULL;
+        unsigned memory = 0;
+
+        for (unsigned e = 0; e < g->n; e++)
+                for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+                        if (!strcmp(g->in->events[e].name, names[i].event)) {
+                                memory |= 1u << i / 2;
+                                found = e == event ? names[i].name : found;
+                        }
+        return memory == 3 ? NULL : found;
+}
+
 static void put_events(FILE *out, const struct graph *g)
 {
         unsigned times = 0;
@@ -449,7 +467,9 @@ static void put_events(FILE *out, const struct graph *g)
                 const char *name = g->in->events[e].name;
                 int upper = toupper((unsigned char)*name);
 
-                if (g->in->events[e].exact)
+                if (g->in->events[e].exact && short_name(g, e))
+                        fprintf(out, " %s", short_name(g, e));
+                else if (g->in->events[e].exact)
                         fprintf(out, " %c%s", upper, name + 1);
                 else if (times == 1)
                         fprintf(out, " Samples Microseconds");

@@ -45,6 +45,7 @@ typedef int (*ls_export_line_fn)(void *ctx, const char *const *names, const char
 struct ls_export_event {
         const char *name;               /* "cpu" */
         int exact;                      /* as in struct ls_export */
+        const char *unit;
         const struct ls_export_cell *cells;
         size_t n_cells;
 };
@@ -63,8 +64,9 @@ struct ls_export {
         uint32_t n_frames;
         uint64_t interval_ns;
         const char *event;              /* what passed during a tick: "cpu" */
-        int exact;                      /* 1 = ticks are how often the event was counted, and no
-                                         * time */
+        int exact;                      /* 1 = ticks are no time: how often the event was counted,
+                                         * or an amount */
+        const char *unit;               /* of the event's sum: ns, count or bytes */
         /* For LS_EXPORT_EVENTS: all that are shown, of which those above are the first. */
         struct ls_export_event events[LS_EXPORT_EVENTS_MOST];
         unsigned n_events;

@@ -187,7 +187,7 @@ static void put_keys(struct otlp *s)
                 s->key[i] = string(s, dims[i].key);
         s->thread_id_key = string(s, "thread.id");
         s->event = string(s, s->in->event);
-        s->unit = string(s, s->in->exact ? "1" : "nanoseconds");
+        s->unit = string(s, !s->in->exact ? "nanoseconds" : strcmp(s->in->unit, "bytes") ? "1" : "By");
         s->frame_type[0] = string_attribute(s, type, "lua");
         s->frame_type[1] = string_attribute(s, type, "native");
 }

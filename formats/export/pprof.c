@@ -286,6 +286,20 @@ static void add_times(struct pprof *s, struct ls_buf *b)
         ls_proto_u64(b, PROFILE_DURATION_NANOS, elapsed <= INT64_MAX ? elapsed : 0);
 }
 
+/* What Go's tools call it. */
+static const char *name_of(const char *event)
+{
+        static const struct { const char *event, *name; } names[] = {
+                { "alloc", "alloc_space" }, { "alloc-objects", "alloc_objects" },
+                { "live", "inuse_space" }, { "live-objects", "inuse_objects" },
+        };
+
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+                if (!strcmp(names[i].event, event))
+                        return names[i].name;
+        return event;
+}
+
 /* Types of the values: a count has one, a time two. Samples of several clocks have the name of
  * theirs. Returns the first event that is a time, n_events = there is none. */
 static unsigned put_types(struct pprof *s, uint32_t samples, uint32_t count, uint32_t nanoseconds)
@@ -303,7 +317,8 @@ static unsigned put_types(struct pprof *s, uint32_t samples, uint32_t count, uin
                         snprintf(name, sizeof(name), "%s samples", in->events[e].name);
                 if (!exact)
                         put_type(s, PROFILE_SAMPLE_TYPE, times > 1 ? string(s, name) : samples, count);
-                put_type(s, PROFILE_SAMPLE_TYPE, string(s, in->events[e].name), exact ? count : nanoseconds);
+                put_type(s, PROFILE_SAMPLE_TYPE, string(s, name_of(in->events[e].name)),
+                         exact ? string(s, in->events[e].unit) : nanoseconds);
                 if (!exact && first == in->n_events)
                         first = e;
         }
@@ -319,7 +334,7 @@ static void put_head(struct pprof *s)
         string(s, "");
         samples = string(s, "samples");
         count = string(s, "count");
-        event = string(s, s->in->event);
+        event = string(s, name_of(s->in->event));
         nanoseconds = string(s, "nanoseconds");
         comment = string(s, "luasample " LS_VERSION);
         command = visible_string(s, ls_profile_str(s->p, LS_INFO_COMMAND));

@@ -41,6 +41,15 @@ static inline int ls_event_is_time(uint64_t number)
         return k && k->sampled && k->unit == LS_UNIT_ns;
 }
 
+/* Whether it is a sample of amounts that are no time, memory and what is in it: the weights of its
+ * rows are estimates of these. */
+static inline int ls_event_is_amount(uint64_t number)
+{
+        const struct ls_event_kind_info *k = ls_event_kind(number);
+
+        return k && k->sampled && k->unit != LS_UNIT_ns;
+}
+
 /* Whether it is counted, each time that it happens: its rows have one line of a function each,
  * which may have no weight. */
 static inline int ls_event_is_exact(uint64_t number)
@@ -53,7 +62,7 @@ static inline int ls_event_is_exact(uint64_t number)
 /* Whether a view can show it by itself. */
 static inline int ls_event_is_shown(uint64_t number)
 {
-        return ls_event_is_time(number) || ls_event_is_exact(number);
+        return ls_event_is_time(number) || ls_event_is_amount(number) || ls_event_is_exact(number);
 }
 
 /* Whether record -e names it. */

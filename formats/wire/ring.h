@@ -228,8 +228,10 @@ _Static_assert(sizeof(struct ls_frame) == 8, "a frame is 8 bytes");
 
 struct ls_rec_sample {                  /* SAMPLE */
         uint64_t time_ns;               /* CLOCK_MONOTONIC of the last tick in it */
-        uint64_t cpu_ns;                /* thread's CPU clock at that tick */
-        uint32_t weight[LS_NVMSTATES];  /* ticks by VM state; their sum is the sample's weight */
+        uint64_t cpu_ns;                /* thread's CPU clock at that tick; of an allocation: its
+                                         * bytes */
+        uint32_t weight[LS_NVMSTATES];  /* ticks by VM state; their sum is the sample's weight. Of
+                                         * an allocation: 1 */
         uint32_t kernel_delayed;        /* of these, ticks that were seen late */
         uint32_t event;                 /* enum ls_event_kind */
         uint32_t flags;                 /* LS_SAMPLE_* */
@@ -253,7 +255,8 @@ struct ls_rec_sample {                  /* SAMPLE */
         uint32_t label_id;              /* LABEL, 0 = none */
         uint32_t place;                 /* of a suspended coroutine: with a stack, the number that
                                          * it has from here on; with LS_LIKE_PLACE the stack of that
-                                         * number. 0 = none */
+                                         * number. 0 = none. Of an allocation: its number in the
+                                         * process, 0 = its end is not told */
 };
 _Static_assert(sizeof(struct ls_rec_sample) == 96, "SAMPLE is 96 bytes");
 #define LS_JIT_NO_OFFSET UINT32_MAX
@@ -345,6 +348,12 @@ struct ls_jit_snapshot {
         uint32_t line;
 };
 _Static_assert(sizeof(struct ls_jit_snapshot) == 16, "a snapshot is 16 bytes");
+
+struct ls_rec_free {                    /* FREE: uint32_t numbers of allocations follow */
+        uint32_t vm_id;                 /* all of this VM are, 0 = of none */
+        uint32_t n;
+};
+_Static_assert(sizeof(struct ls_rec_free) == 8, "FREE is 8 bytes");
 
 struct ls_rec_irnames {                 /* IRNAMES: the text of jit.vmdef.irnames, 6 bytes a name,
                                          * follows */

@@ -84,6 +84,8 @@ struct ls_shm {
         uint8_t jit_leaf;               /* enum ls_jit_leaf */
         uint8_t native;                 /* 1 = native stacks are wanted */
         uint8_t exact;                  /* enum ls_exact_want */
+        uint64_t alloc_interval;        /* bytes allocated from sample to sample, on average; 0 =
+                                         * none are wanted */
         uint32_t native_bytes;          /* most of a native stack that is copied */
         _Atomic uint32_t root_pid;      /* the process to record; 0 = any that takes it from the
                                          * registry, and puts itself here when all that it says
@@ -93,6 +95,8 @@ struct ls_shm {
                                          * are not followed */
         uint64_t registry_generation;
         uint32_t small_size;            /* bytes of records in each ring but the first */
+        uint32_t live;                  /* 1 = what is not freed of the sampled allocations is asked
+                                         * for */
         int32_t exact_fd;               /* the recorder's descriptor of the memory of counts
                                          * (wire/exact.h); -1 = there is none */
 

@@ -19,8 +19,7 @@
 /* No heartbeat for so long: the recorder is gone or stopped. */
 #define RECORDER_SILENT_NS UINT64_C(2000000000)
 
-/* LuaJIT's vmstate: a trace number, or the complement of INTERP, C, GC, EXIT, RECORD, OPT, ASM. */
-LS_HANDLER static enum ls_vmstate vmstate_of(int32_t vmstate)
+LS_HANDLER enum ls_vmstate ls_tick_vmstate(int32_t vmstate)
 {
         static const uint8_t map[] = { LS_VMSTATE_INTERPRETED, LS_VMSTATE_C, LS_VMSTATE_GC };
 
@@ -238,8 +237,7 @@ static void to_jit(struct ls_ticks *ticks)
         ticks->weight[LS_VMSTATE_C] = ticks->weight[LS_VMSTATE_INTERPRETED] = 0;
 }
 
-/* 1 for a function of ours that LuaJIT calls while it compiles. */
-static int is_own_function(const char *fn)
+int ls_is_own_function(const char *fn)
 {
         uintptr_t addr;
 
@@ -303,7 +301,7 @@ static int walk(struct ls_thread *t, const struct running *r, const struct ls_re
                 ls_lose(LS_LOSS_BAD_STACK, ticks->sum);
                 return -1;
         }
-        if (w->n > 1 && is_own_function(w->frames[0].fn)) {
+        if (w->n > 1 && ls_is_own_function(w->frames[0].fn)) {
                 to_jit(ticks);
                 ls_walk_drop_top(w);
         }
@@ -364,6 +362,12 @@ static void send_heap(struct ls_thread *t, struct ls_guard *guard, const struct 
         vm->heap_state = state;
 }
 
+/* 1 when this is LuaJIT's own allocator, or stands for it. */
+static int has_own_heap(const struct ls_vm *vm, const void *allocf)
+{
+        return allocf == ls_vm_facts.heap_alloc || (allocf && allocf == vm->own_alloc);
+}
+
 /* n ticks have passed on this thread: whose are they? */
 static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint64_t now, uint64_t cpu)
 {
@@ -401,11 +405,11 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
         }
         /* It may have been given another allocator since it was made. */
         if (guard->as_of && (!ls_guard_reads(guard, r.global + LS_G_ALLOCF, 8) ||
-                             LS_READ(const void *, r.global, LS_G_ALLOCF) != ls_vm_facts.heap_alloc)) {
+                             !has_own_heap(r.vm, LS_READ(const void *, r.global, LS_G_ALLOCF)))) {
                 atomic_store(&ls_heap_is_watched, 0);
                 ls_guard_begin(guard);
         }
-        state = vmstate_of(LS_READ(const volatile int32_t, r.global, ls_vm_facts.vmstate_offset));
+        state = ls_tick_vmstate(LS_READ(const volatile int32_t, r.global, ls_vm_facts.vmstate_offset));
         atomic_store_explicit(&s->last_time_ns, now, memory_order_relaxed);
         atomic_fetch_add_explicit(&t->ring->ticks, n, memory_order_relaxed);
         send_heap(t, guard, &r, now);
@@ -441,7 +445,7 @@ int ls_tick_look(struct ls_thread *t, const struct ls_regs *regs, struct ls_tick
         }
         if (r.vm->paused)
                 return 1;
-        state = vmstate_of(LS_READ(const volatile int32_t, r.global, ls_vm_facts.vmstate_offset));
+        state = ls_tick_vmstate(LS_READ(const volatile int32_t, r.global, ls_vm_facts.vmstate_offset));
         ticks->weight[state] = ticks->sum;
         return walk(t, &r, regs, state, ticks);
 }

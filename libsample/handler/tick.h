@@ -21,6 +21,11 @@ extern struct ls_thread *(*ls_tick_newcomer)(const void *context);
 #define LS_PAST_RECORDERS 8u
 extern volatile pid_t ls_tick_past_recorders[LS_PAST_RECORDERS];
 
+/* LuaJIT's vmstate: a trace number, or the complement of INTERP, C, GC, EXIT, RECORD, OPT, ASM. */
+LS_HANDLER enum ls_vmstate ls_tick_vmstate(int32_t vmstate);
+/* 1 for a function of ours that LuaJIT calls while it compiles. */
+int ls_is_own_function(const char *fn);
+
 /* The tick signal's handler. Preserves errno. */
 LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context);
 

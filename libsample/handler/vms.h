@@ -37,6 +37,8 @@ struct ls_vm {
         struct ls_vm_labels *labels;    /* NULL until it gives the first label (handler/labels.h) */
         struct ls_vm_ready *ready;      /* NULL until a coroutine is marked (handler/ready.h) */
         struct ls_vm_zones *zones;      /* NULL until it requires jit.zone (handler/zones.h) */
+        const void *own_alloc;          /* stub in place of LuaJIT's own allocator (alloc/), NULL =
+                                         * none is */
         uint8_t lent;                   /* 1 = labels and zones are in memory of the VM
                                          * (api/lend.c) */
         _Atomic uint32_t runner;        /* thread_id of the thread that ran it last, as far as is

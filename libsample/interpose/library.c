@@ -7,7 +7,9 @@
 #include <sys/mman.h>
 
 #include "libsample/agent.h"
+#include "libsample/alloc/alloc.h"
 #include "libsample/api/load_text.h"
+#include "libsample/handler/walk.h"
 #include "libsample/inject/objects.h"
 #include "libsample/inject/patch.h"
 #include "libsample/interpose/interpose.h"
@@ -22,7 +24,7 @@
 
 struct ls_lua_api ls_lua;
 
-enum { NEWSTATE, L_NEWSTATE, CLOSE, PROFILE_START, PROFILE_STOP, LOADX, NPATCHES, ATTACHED_PATCHES = CLOSE + 1 };
+enum { NEWSTATE, L_NEWSTATE, CLOSE, PROFILE_START, PROFILE_STOP, LOADX, GETALLOCF, SETALLOCF, NPATCHES, ATTACHED_PATCHES = CLOSE + 1 };
 
 static lua_State *on_newstate(void *f, void *ud, long c, long d);
 static lua_State *on_l_newstate(void);
@@ -30,6 +32,8 @@ static void on_close(lua_State *L);
 static void on_profile_start(lua_State *L, const char *mode, void (*cb)(void *, lua_State *, int, int), void *data);
 static void on_profile_stop(lua_State *L);
 static int on_loadx(lua_State *L, ls_reader reader, void *data, const char *chunkname, const char *mode);
+static void *on_getallocf(lua_State *L, void **ud);
+static void on_setallocf(lua_State *L, void *f, void *ud);
 
 static struct ls_patch patches[NPATCHES] = {
         [NEWSTATE] = { .name = "lua_newstate", .replacement = (void *)on_newstate },
@@ -38,6 +42,8 @@ static struct ls_patch patches[NPATCHES] = {
         [PROFILE_START] = { .name = "luaJIT_profile_start", .replacement = (void *)on_profile_start },
         [PROFILE_STOP] = { .name = "luaJIT_profile_stop", .replacement = (void *)on_profile_stop },
         [LOADX] = { .name = "lua_loadx", .replacement = (void *)on_loadx },
+        [GETALLOCF] = { .name = "lua_getallocf", .replacement = (void *)on_getallocf },
+        [SETALLOCF] = { .name = "lua_setallocf", .replacement = (void *)on_setallocf },
 };
 
 static __thread int creating __attribute__((tls_model("initial-exec")));       /* nesting of *_newstate */
@@ -96,6 +102,8 @@ static void on_close(lua_State *L)
         uint32_t vm_id = 0;
 
         closing++;
+        if (ls_vm_facts.ok)
+                ls_alloc_close(L);
         if (ls_control_pass_vm()) {
                 vm = ls_engine_vm_closing(L, &vm_id);
                 ls_control_go_out();
@@ -146,6 +154,24 @@ static int on_loadx(lua_State *L, ls_reader reader, void *data, const char *chun
         return error;
 }
 
+/* The program sees the allocator that it has set, and sets the one behind the stub. */
+static void *on_getallocf(lua_State *L, void **ud)
+{
+        void *(*original)(lua_State *, void **) = (void *(*)(lua_State *, void **))patches[GETALLOCF].original;
+
+        return ls_alloc_inner(original(L, ud));
+}
+
+static void on_setallocf(lua_State *L, void *f, void *ud)
+{
+        void (*original)(lua_State *, void *, void *) = (void (*)(lua_State *, void *, void *))patches[SETALLOCF].original;
+        void *stub = ls_vm_facts.ok ? ls_alloc_stub(L) : NULL;
+
+        original(L, f, ud);
+        if (stub)
+                ls_alloc_put_back(L, stub);
+}
+
 /* Protection of the code that addr is in. */
 static int protection_of(const struct ls_object *object, const void *addr)
 {
@@ -172,7 +198,7 @@ static void take_over(const struct ls_object *object, int single_threaded)
 {
         /* what a process is attached for is sampled only: its VMs are not changed, nor what it
          * loads */
-        int n = ls_agent.attached ? ATTACHED_PATCHES : NPATCHES;
+        int n = ls_agent.attached ? ATTACHED_PATCHES : ls_agent.shm->alloc_interval ? NPATCHES : GETALLOCF;
 
         for (int i = 0; i < n; i++) {
                 void *target = ls_object_symbol(object, patches[i].name, &patches[i].size);

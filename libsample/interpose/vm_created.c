@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "libsample/agent.h"
+#include "libsample/alloc/alloc.h"
 #include "libsample/api/module.h"
 #include "libsample/handler/clock.h"
 #include "libsample/handler/walk.h"
@@ -54,9 +55,10 @@ static const char *begin(struct ls_vm *vm, lua_State *L)
         counted = ls_counting_begin(vm, L);
         if (vm->engine == LS_ENGINE_HOOK)
                 return ls_agent.shm->bare_tick == 2 ? NULL : ls_profiler_start(vm);
-        if (ls_agent.shm->bare_tick == 2)       /* no place in compiled code is asked for */
+        /* no place in compiled code is asked for */
+        if (ls_agent.shm->bare_tick == 2 && !ls_agent.shm->alloc_interval)
                 vm->jit_leaf = LS_JIT_LEAF_ROOT;
-        if (counted || ls_agent.shm->bare_tick != 2)
+        if (counted || ls_agent.shm->alloc_interval || ls_agent.shm->bare_tick != 2)
                 ls_jit_open(vm, L);
         ls_counting_check(vm, L);
         if (vm->jit_leaf == LS_JIT_LEAF_MAP && (why = ls_jit_why_not()))
@@ -67,6 +69,7 @@ static const char *begin(struct ls_vm *vm, lua_State *L)
 
 void ls_engine_vm_created(lua_State *L)
 {
+        static const char *said_alloc;
         struct ls_thread *t;
         struct ls_vm *vm;
         const char *why;
@@ -98,6 +101,9 @@ void ls_engine_vm_created(lua_State *L)
         atomic_fetch_add(&ls_agent.shm->nvms, 1);
         ls_runtime_set_state(LS_AGENT_SAMPLING);
         ls_threads_arm_all();
+        why = ls_alloc_open(vm, ls_vm_identity(L));
+        if (why)
+                say_once(&said_alloc, "the allocations of a VM are not recorded: %s", why);
 out:
         ls_thread_leave(t);
         atomic_fetch_add(&ls_agent.shm->own_start_ns, ls_thread_cpu_ns() - start);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "libsample/alloc/alloc.h"
 #include "libsample/exact/exact.h"
 #include "libsample/handler/clock.h"
 #include "libsample/handler/guard.h"
@@ -210,6 +211,7 @@ void ls_engine_after_fork_child(void)
         ls_tick_action_give_up();
         ls_jit_after_fork();
         ls_exact_after_fork();
+        ls_alloc_after_fork(0);
         may_go_on = ls_threads_after_fork_child() && ls_vms_live();
 }
 
@@ -244,6 +246,7 @@ void ls_engine_go_on(void)
         ls_thread_leave(t);
         atomic_store(&ls_agent.shm->nvms, vms);
         atomic_store(&ls_agent.shm->nvms_walk, walk);
+        ls_alloc_after_fork(1);
         if (ls_tick_action_install())
                 return;
         ls_runtime_set_state(LS_AGENT_SAMPLING);

@@ -130,6 +130,7 @@ struct ls_vm *ls_vms_reserve(lua_State *L, const char *global)
                 vm->exact = NULL;
                 vm->zones = NULL;
                 vm->labels = NULL;
+                vm->own_alloc = NULL;
                 vm->lent = 0;
                 vm->ready = NULL;
                 vm->paused = vm->in_region = 0;

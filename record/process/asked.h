@@ -21,6 +21,8 @@
 #define LS_MAX_RING (1u << 23)                  /* a record's size has 24 bits */
 #define LS_MAX_DEPTH 1000000u
 #define LS_DEFAULT_NATIVE (16u << 10)           /* bytes of a native stack */
+#define LS_DEFAULT_ALLOC (128u << 10)   /* bytes allocated from sample to sample */
+#define LS_MAX_ALLOC (1u << 30)
 #define LS_MIN_NATIVE 1024u
 #define LS_MAX_NATIVE (256u << 10)
 
@@ -34,6 +36,9 @@
 #define LS_RECORD_CPU  (1u << LS_EVENT_CPU)
 #define LS_RECORD_WALL (1u << LS_EVENT_WALL)
 #define LS_RECORD_SUSPENDED (1u << LS_EVENT_SUSPENDED)
+#define LS_RECORD_ALLOC (1u << LS_EVENT_ALLOC)
+#define LS_RECORD_LIVE (1u << LS_EVENT_LIVE)
+#define LS_RECORD_MEMORY (LS_RECORD_ALLOC | LS_RECORD_LIVE)
 #define LS_RECORD_COVERAGE (1u << LS_EVENT_COVERAGE)
 #define LS_RECORD_EXACT (LS_RECORD_COVERAGE | 1u << LS_EVENT_LINES | 1u << LS_EVENT_CALLS | 1u << LS_EVENT_INSTRUCTIONS)
 
@@ -55,9 +60,10 @@ struct ls_record_options {
         uint8_t scope;                  /* enum ls_scope */
         uint8_t engine;                 /* enum ls_engine_kind */
         uint8_t jit_leaf;               /* enum ls_jit_leaf */
+        uint64_t alloc_interval;        /* bytes allocated from sample to sample, on average */
         int timer;                      /* enum ls_timer, -1 = the best that works */
         uint32_t events;                /* LS_RECORD_*; CPU or WALL is among them, or all of them
-                                         * are EXACT */
+                                         * are EXACT or MEMORY */
         int quiet, no_args, no_source;
         int no_children;                /* follow none */
         int no_wait;                    /* end with the program, also when children go on */

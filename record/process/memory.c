@@ -51,6 +51,8 @@ static void fill(struct ls_memory *m, const struct ls_record_options *o)
         s->jit_leaf = o->jit_leaf;
         s->exact = exact_want(o);
         s->exact_fd = m->exact_fd;
+        s->alloc_interval = o->events & LS_RECORD_MEMORY ? o->alloc_interval : 0;
+        s->live = (o->events & LS_RECORD_LIVE) != 0;
         s->native = o->native_bytes != 0;
         s->native_bytes = o->native_bytes;
         s->recorder_pid = (uint32_t)getpid();

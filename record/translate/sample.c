@@ -3,11 +3,13 @@
 #include "record/translate/sample.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "record/process/ids.h"
 #include "record/translate/known.h"
+#include "record/translate/live.h"
 
 #define DEPTH_MAX (1u << 20)            /* logical depth of a stack that we keep track of */
 #define UNKNOWN_MAX (1u << 16)          /* of it, frames that no record brought: filling them is our own work */
@@ -149,21 +151,29 @@ static int sample_stack(struct ls_translate *t, struct ls_translate_ring *r, con
         return 0;
 }
 
+/* 1 for a time of the recording. */
+static int is_in_time(struct ls_translate *t, uint64_t time_ns)
+{
+        uint64_t now;
+
+        /* The recorder may have lost its processor while it drained the rings. */
+        if (time_ns > t->now_ns && t->cfg.clock && (now = t->cfg.clock()) > t->now_ns)
+                t->now_ns = now;
+        return time_ns + LATE_NS >= t->cfg.start_ns && time_ns <= t->now_ns + LATE_NS;
+}
+
 /* Ticks of a sample, 0 when its figures cannot be: more CPU time than has passed, or a time outside
  * the recording. */
 static uint64_t sane_ticks(struct ls_translate *t, const struct ls_rec_sample *rec)
 {
-        uint64_t sum = 0, most, now;
+        uint64_t sum = 0, most;
 
-        /* The recorder may have lost its processor while it drained the rings. */
-        if (rec->time_ns > t->now_ns && t->cfg.clock && (now = t->cfg.clock()) > t->now_ns)
-                t->now_ns = now;
+        if (!is_in_time(t, rec->time_ns))
+                return 0;
         most = (t->now_ns - t->cfg.start_ns + 2 * LATE_NS) / t->cfg.interval_ns;
         for (unsigned i = 0; i < LS_NVMSTATES; i++)
                 sum += rec->weight[i];
-        if (sum > most || rec->time_ns + LATE_NS < t->cfg.start_ns || rec->time_ns > t->now_ns + LATE_NS)
-                return 0;
-        return sum;
+        return sum > most ? 0 : sum;
 }
 
 _Static_assert(LS_DIMS == 7, "fill_row and struct ls_rec_sample have each dimension of dims.def");
@@ -175,7 +185,7 @@ static void fill_row(struct ls_translate *t, unsigned ring, const struct ls_rec_
         const struct ls_translate_ring *r = &t->rings[ring];
 
         *row = (struct ls_sample_row){
-                .event = t->cfg.wall_only ? LS_EVENT_WALL : (uint8_t)rec->event,
+                .event = t->cfg.wall_only && rec->event == LS_EVENT_CPU ? LS_EVENT_WALL : (uint8_t)rec->event,
                 .flags = (uint8_t)(rec->flags & ~(uint32_t)(LS_SAMPLE_CONT | LS_SAMPLE_NO_LINE)),
                 .thread = ls_translate_thread(t, ring),
                 .vm = ls_translate_vm(t, rec->vm_id),
@@ -334,6 +344,45 @@ static int add_suspended(struct ls_translate *t, unsigned ring, const struct ls_
         return 0;
 }
 
+#define BLOCK_MOST (UINT64_C(1) << 47)  /* bytes: all addresses that a program has */
+
+/* An allocation becomes a row of bytes and one of objects: so many as were not sampled for each
+ * that was, which is with the probability 1 - exp(-size / interval). */
+static int add_alloc(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack)
+{
+        uint64_t size = rec->cpu_ns, states = 0, objects;
+        struct ls_sample_row row;
+        double weight, rest;
+
+        fill_row(t, ring, rec, stack, &row);
+        for (uint8_t i = 0; i < LS_NVMSTATES; i++) {
+                states += rec->weight[i];
+                if (rec->weight[i])
+                        row.vmstate = i;
+        }
+        if (!t->cfg.alloc_interval || states != 1 || !size || size > BLOCK_MOST || !is_in_time(t, rec->time_ns))
+                return -EINVAL;
+        if (row.vmstate == LS_VMSTATE_NATIVE && (rec->flags & LS_SAMPLE_NO_LINE))
+                row.stack = ls_trace_stack_no_line(t->cfg.writer, stack);
+        ls_translate_wall_until(t, ring, rec->time_ns);
+        weight = -1 / expm1(-(double)size / (double)t->cfg.alloc_interval);
+        row.weight = (uint64_t)((double)size * weight + 0.5);
+        /* what is less than a whole one is the next one's */
+        rest = weight + t->allocs_rest;
+        objects = (uint64_t)rest;
+        t->allocs_rest = rest - (double)objects;
+        if (t->cfg.live && rec->place)
+                ls_live_allocated(t, rec->place, rec->vm_id, &row, objects);
+        if (t->cfg.alloc) {
+                ls_trace_sample(t->cfg.writer, &row);
+                row.event = LS_EVENT_ALLOC_OBJECTS;
+                row.weight = objects;
+                ls_trace_sample(t->cfg.writer, &row);
+        }
+        t->allocs++;
+        return 0;
+}
+
 /* Only the watcher sends samples without a stack. */
 static enum ls_like like_of(const struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec)
 {
@@ -343,7 +392,7 @@ static enum ls_like like_of(const struct ls_translate *t, unsigned ring, const s
 static int is_sane(const struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t len)
 {
         static const struct { uint32_t event, other; } events[LS_NROLES] = {
-                [LS_ROLE_AGENT] = { LS_EVENT_CPU, LS_EVENT_CPU },
+                [LS_ROLE_AGENT] = { LS_EVENT_CPU, LS_EVENT_ALLOC },
                 [LS_ROLE_BLOCKED] = { LS_EVENT_WALL, LS_EVENT_WALL },
                 [LS_ROLE_SUSPENDED] = { LS_EVENT_SUSPENDED, LS_EVENT_READY },
         };
@@ -369,6 +418,8 @@ int ls_translate_sample(struct ls_translate *t, unsigned ring, const void *body,
                 ls_native_gap(&r->native);
                 return -EINVAL;
         }
+        if (rec->event == LS_EVENT_ALLOC)
+                return add_alloc(t, ring, rec, stack);
         ticks = sane_ticks(t, rec);
         if (r->role == LS_ROLE_SUSPENDED)
                 return add_suspended(t, ring, rec, stack, ticks);

@@ -30,6 +30,8 @@ struct ls_translate_config {
                                          * comes */
         uint32_t ordinal;               /* of the process among those of the session, from 0 */
         uint64_t interval_ns;
+        uint64_t alloc_interval;        /* bytes from sample to sample; 0 = there are none */
+        int alloc, live;                /* which rows they get */
         uint64_t start_ns;              /* CLOCK_MONOTONIC: no sample is older */
         uint64_t (*clock)(void);        /* CLOCK_MONOTONIC now; NULL = what was said before the run
                                          * holds (tests) */
@@ -149,6 +151,12 @@ struct ls_translate {
         uint64_t samples, sample_ticks, rows, kernel_delayed;
         uint64_t wall_ticks;            /* of blocked time */
         uint64_t suspended_ticks, ready_ticks;  /* of coroutines */
+        uint64_t allocs;                /* samples of allocations */
+        struct ls_live_block *live;     /* of them, what is not freed yet; live.c */
+        struct ls_live_block **live_vms;        /* the same of each VM, by the agent's id */
+        uint32_t n_live_vms;
+        uint64_t live_lost;             /* that found no room there */
+        double allocs_rest;             /* of the objects that they stand for, below one */
         uint64_t bad_records, definition_missing;
         uint64_t native_cut;            /* native stacks that did not reach their end */
         uint32_t notices, marks;

@@ -10,6 +10,7 @@
 #include "record/translate/counts.h"
 #include "record/translate/known.h"
 #include "record/translate/sample.h"
+#include "record/translate/live.h"
 
 #define NOTICES_MAX 64
 #define LABELS_MAX 65536        /* of a trace */
@@ -64,6 +65,7 @@ void ls_translate_done(struct ls_translate *t)
         free(t->vms);
         ls_counts_free(t);
         free(t->vm_rings);
+        ls_live_done(t);
         ls_jit_keep_done(&t->jit);
         ls_attempts_done(&t->attempts);
         if (t->cfg.native)
@@ -394,6 +396,7 @@ static const struct {
         [LS_REC_RUNTIME] = { on_runtime, 0 },
         [LS_REC_ATTEMPT] = { on_attempt, sizeof(struct ls_rec_attempt) },
         [LS_REC_HEAP] = { ls_counts_heap, sizeof(struct ls_rec_heap) },
+        [LS_REC_FREE] = { ls_live_record, sizeof(struct ls_rec_free) },
         [LS_REC_COUNT] = { ls_counts_record, sizeof(struct ls_rec_count) },
 };
 
@@ -462,6 +465,12 @@ void ls_translate_finish(struct ls_translate *t)
         if (t->counts.heaps_dropped) {
                 snprintf(text, sizeof(text), "%llu readings of the VMs' heaps are not kept: there are too many",
                          (unsigned long long)t->counts.heaps_dropped);
+                say(t, text);
+        }
+        ls_live_finish(t);
+        if (t->live_lost) {
+                snprintf(text, sizeof(text), "%llu sampled blocks were not followed: there are too many",
+                         (unsigned long long)t->live_lost);
                 say(t, text);
         }
         ls_mappings_name_functions(&t->mappings);

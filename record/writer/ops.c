@@ -128,6 +128,7 @@ static int do_BEGIN(struct ls_serve *s, struct message *m)
         uint32_t number = m->head->target;
         struct ls_translate_config tr = {
                 .writer = s->trace, .maps = &s->maps, .interval_ns = s->setup.interval_ns, .no_source = s->setup.no_source,
+                .alloc_interval = s->setup.alloc_interval, .alloc = s->setup.alloc, .live = s->setup.live,
                 .wall_only = s->setup.wall_only, .native = s->setup.native, .worker = ls_workers_of(s->workers, 0, NULL),
                 .notice = ls_ask_notice, .marked = marked, .notice_ctx = s };
         struct ls_taken *t;

@@ -106,6 +106,7 @@ static void publish(const struct ls_taken *t)
         c->suspended_ticks = x->suspended_ticks;
         c->ready_ticks = x->ready_ticks;
         c->source_bytes = x->sources.written_bytes;
+        c->allocs = x->allocs;
         c->exact = x->counted;
         c->exact_compiled = x->counted_compiled;
         c->abandoned = t->drain.abandoned;

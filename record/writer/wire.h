@@ -44,7 +44,9 @@ struct ls_out_reply {
 
 struct ls_out_setup {
         uint64_t interval_ns;
+        uint64_t alloc_interval;        /* bytes from sample to sample */
         uint8_t no_source, wall_only, native;
+        uint8_t alloc, live;            /* which rows allocations get */
         uint8_t servers;                /* debuginfod servers may be asked, which takes long */
         char mark[LS_OUT_MARK];         /* a pattern: marks of this name are counted; "" = none */
 };
@@ -62,6 +64,7 @@ struct ls_out_begin {
 struct ls_counted {
         _Atomic uint64_t samples, sample_ticks, wall_ticks, suspended_ticks, ready_ticks, source_bytes;
         _Atomic uint64_t abandoned, bad_records, text_cut, definition_missing, native_cut, map_missing;
+        _Atomic uint64_t allocs;        /* samples of allocations */
         _Atomic uint64_t exact, exact_compiled; /* instructions that were counted */
 };
 

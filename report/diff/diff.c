@@ -87,7 +87,7 @@ static int read_values(struct ls_diff_options *o)
             (raw.alpha && ls_options_percent("--alpha", raw.alpha, &alpha)) ||
             (raw.fail_above && ls_options_percent("--fail-above", raw.fail_above, &o->fail_above)))
                 return -EINVAL;
-        if (ls_events_count(&o->o.want.events) && !raw.normalize)
+        if (o->o.want.events.n && !ls_events_time(&o->o.want.events) && !raw.normalize)
                 o->norm = LS_NORM_NONE;
         o->alpha = alpha / 100;
         o->total = raw.total || (ls_events_wait(&o->o.want.events) && o->o.by[0]->is_frame && !raw.tree && !raw.html);
@@ -109,8 +109,8 @@ static int settle(const struct ls_diff_options *o)
                 wrong = "--by takes one level here";
         else if (o->o.want.events.n > 1)
                 wrong = "--event: one event at a time here";
-        else if (ls_events_count(&o->o.want.events) && (o->norm == LS_NORM_TIME || o->html))
-                wrong = o->html ? "--event: counts have no time, which the page shows" : "--event: counts are no time: leave --normalize out";
+        else if (o->o.want.events.n && !ls_events_time(&o->o.want.events) && (o->norm == LS_NORM_TIME || o->html))
+                wrong = o->html ? "--event: counts and memory have no time, which the page shows" : "--event: counts and memory are no time: leave --normalize out";
         else if ((o->total || o->o.tree) && !o->o.by[0]->is_frame)
                 wrong = "--total and --tree follow calls: give --by one of function, module-function, line or module";
         else if (o->total && o->o.tree)

@@ -59,7 +59,7 @@ static int open_run(struct ls_diff_run *run, const struct ls_report_options *o)
 static int check_intervals(const struct ls_diff *d)
 {
         for (unsigned i = 1; d->o->norm == LS_NORM_NONE && i < d->n_runs; i++) {
-                if (ls_events_count(&d->runs[i].filter.choice) || d->runs[i].profile->interval_ns == d->runs[0].profile->interval_ns)
+                if (!ls_events_time(&d->runs[i].filter.choice) || d->runs[i].profile->interval_ns == d->runs[0].profile->interval_ns)
                         continue;
                 ls_error("diff: the ticks of %s and %s stand for %llu and %llu ns: give --normalize time or share",
                          d->runs[0].path, d->runs[i].path, (unsigned long long)d->runs[0].profile->interval_ns,

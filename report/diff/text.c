@@ -46,6 +46,13 @@ void ls_diff_value(const struct ls_diff *d, double value, int sign, char *buf, s
                 snprintf(buf, size, sign ? "%+.3f s" : "%.3f s", value);
                 break;
         default:
+                if (ls_events_amount(&d->runs[0].filter.choice)) {
+                        char amount[LS_AMOUNT];
+
+                        snprintf(buf, size, "%s%s", sign && value > 0 ? "+" : "",
+                                 ls_amount_text(d->runs[0].filter.choice.id[0], value, amount));
+                        break;
+                }
                 snprintf(buf, size, sign ? "%+.0f" : "%.0f", value);
         }
 }
@@ -226,7 +233,10 @@ static void put_run(const struct table *t, const struct ls_diff_run *run)
         const char *event = ls_event_name(run->filter.choice.id[0]);
 
         fprintf(t->out, "# %-9s %s: ", run->side ? "After:" : "Before:", path ? path : "");
-        if (ls_events_count(&run->filter.choice))
+        if (ls_events_amount(&run->filter.choice))
+                fprintf(t->out, "%" PRIu64 " samples, %s of %s", run->aggregate->samples,
+                        ls_amount_text(run->filter.choice.id[0], (double)run->aggregate->ticks, time), event);
+        else if (ls_events_count(&run->filter.choice))
                 fprintf(t->out, "%" PRIu64 " %s", run->aggregate->ticks, event);
         else
                 fprintf(t->out, "%" PRIu64 " samples, %s of %s time", run->aggregate->samples,
@@ -250,7 +260,8 @@ static void put_header(const struct table *t)
                 put_run(t, &d->runs[k]);
         if (filters)
                 fprintf(t->out, "# Filters:  %s\n", filters);
-        fprintf(t->out, "# Compared: %s%s; %s\n", norms[d->o->norm], d->o->total || d->o->o.tree ? ", with callees" : "",
+        fprintf(t->out, "# Compared: %s%s; %s\n", ls_events_time(&d->runs[0].filter.choice) || d->o->norm != LS_NORM_NONE ? norms[d->o->norm] :
+                "amounts of a run", d->o->total || d->o->o.tree ? ", with callees" : "",
                 ls_diff_test_text(d));
         fprintf(t->out, "# Marks:    * differs, ~ may be chance (false discoveries: %g%%)\n", 100 * d->o->alpha);
         if (d->n_runs == 2)

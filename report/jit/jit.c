@@ -181,8 +181,8 @@ static int run_jit(const struct ls_report_options *o, struct ls_profile *p, uint
 
         if (!error)
                 error = ls_filter_init(&filter, p, labels, &o->want);
-        if (!error && ls_events_count(&filter.choice)) {
-                ls_error("jit: %s is shown by what was counted, which has no time: record with -e cpu, and give --event cpu", o->input);
+        if (!error && !ls_events_time(&filter.choice)) {
+                ls_error("jit: %s is shown by what was counted or allocated, which has no time: record with -e cpu, and give --event cpu", o->input);
                 error = -EINVAL;
         }
         if (!error) {

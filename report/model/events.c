@@ -1,6 +1,7 @@
 /* Which event's rows are shown: see events.h. */
 #include "report/model/events.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,7 +72,7 @@ const struct ls_event_kind_info *ls_events_settle(const struct ls_profile *p, st
                         return ls_event_kind(c->id[i]);
         if (!c->n) {
                 static const uint8_t first[] = { LS_EVENT_CPU, LS_EVENT_WALL, LS_EVENT_LINES, LS_EVENT_INSTRUCTIONS, LS_EVENT_CALLS,
-                                                 LS_EVENT_COVERAGE };
+                                                 LS_EVENT_COVERAGE, LS_EVENT_LIVE, LS_EVENT_ALLOC };
 
                 c->n = 1;
                 c->id[0] = LS_EVENT_CPU;
@@ -85,6 +86,28 @@ const struct ls_event_kind_info *ls_events_settle(const struct ls_profile *p, st
 int ls_events_count(const struct ls_event_choice *c)
 {
         return ls_event_is_exact(c->id[0]);
+}
+
+int ls_events_time(const struct ls_event_choice *c)
+{
+        return ls_event_is_time(c->id[0]);
+}
+
+int ls_events_amount(const struct ls_event_choice *c)
+{
+        return ls_event_is_amount(c->id[0]);
+}
+
+const char *ls_amount_text(uint8_t event, double amount, char buf[LS_AMOUNT])
+{
+        static const char *const units[][6] = { { "B", "kB", "MB", "GB", "TB", "PB" }, { "", "k", "M", "G", "T", "P" } };
+        const struct ls_event_kind_info *k = ls_event_kind(event);
+        int count = !k || k->unit != LS_UNIT_bytes, unit = 0;
+
+        for (; fabs(amount) >= 999.95 && unit < 5; unit++)
+                amount /= 1000;
+        snprintf(buf, LS_AMOUNT, unit ? "%.1f%s%s" : "%.0f%s%s", amount, *units[count][unit] ? " " : "", units[count][unit]);
+        return buf;
 }
 
 int ls_events_wait(const struct ls_event_choice *c)

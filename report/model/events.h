@@ -33,6 +33,15 @@ int ls_event_overlaps(uint8_t id);
  * a margin. */
 int ls_events_count(const struct ls_event_choice *choice);
 
+/* 1 = what is shown, or shown first, is a time. */
+int ls_events_time(const struct ls_event_choice *choice);
+/* 1 = it is a sample of amounts that are no time: memory, or objects. */
+int ls_events_amount(const struct ls_event_choice *choice);
+
+#define LS_AMOUNT 24u
+/* "209.7 MB" of bytes, "1.03 M" of what is counted; in units of a thousand. Returns buf. */
+const char *ls_amount_text(uint8_t event, double amount, char buf[LS_AMOUNT]);
+
 /* 1 = what is shown is one such event: all stacks end in coroutine.yield, and what tells them apart
  * is who called it. */
 int ls_events_wait(const struct ls_event_choice *choice);

@@ -93,6 +93,7 @@ static void draw_title(struct ls_tui *t)
 static void draw_facts(const struct ls_tui *t, int y)
 {
         const struct ls_facts *f = &t->facts;
+        uint8_t event = t->filter.choice.id[0];
         char cpu[32], shown[64] = "", lost[64] = "", asked[96] = "";
 
         if (!t->profile)
@@ -101,7 +102,10 @@ static void draw_facts(const struct ls_tui *t, int y)
                 snprintf(asked, sizeof(asked), ", asked %.0f a second, got %.0f", 1e9 / (double)f->asked_ns, f->achieved_hz);
         if (f->lost_ticks && f->ticks)
                 snprintf(lost, sizeof(lost), ", lost %.2f%%", 100 * ls_share(f->lost_ticks, f->ticks));
-        if (ls_events_besides_cpu(t->profile))
+        if (ls_events_amount(&t->filter.choice))
+                snprintf(shown, sizeof(shown), "%s %s; ", ls_event_name(event),
+                         ls_amount_text(event, (double)t->aggregate->ticks, cpu));
+        else if (ls_events_besides_cpu(t->profile))
                 snprintf(shown, sizeof(shown), "%s time, %s; ", ls_event_name(t->filter.choice.id[0]),
                          ls_duration_text(t->aggregate->ticks * t->profile->interval_ns, cpu, sizeof(cpu)));
         ls_screen_printf(y, 1, ls_screen_columns() - 1, LS_LOOK_DIM, "%s%" PRIu64 " samples, %s of CPU%s%s%s", shown,

@@ -21,6 +21,7 @@ struct column {
         struct ls_report r;             /* with the event's aggregate */
         struct ls_lines l;
         int exact;                      /* it is counted */
+        uint8_t amount;                 /* enum ls_event_kind, when it is of memory; else 0 */
         int width;
 };
 
@@ -52,6 +53,7 @@ static int listing_init(struct listing *a, const struct ls_report *r)
                 c->r.aggregate = r->events[e];
                 c->width = (int)strlen(ls_event_name(r->filter->choice.id[e]));
                 c->width = c->width > LEAST_WIDTH ? c->width : LEAST_WIDTH;
+                c->amount = ls_event_is_amount(r->filter->choice.id[e]) ? r->filter->choice.id[e] : 0;
                 c->exact = ls_event_is_exact(r->filter->choice.id[e]);
                 error = ls_lines_init(&c->l, &c->r, r->o->annotate_what);
                 if (e && error == -ENOENT)
@@ -114,7 +116,7 @@ static void put_count(const struct column *c, const struct ls_line *line)
 /* One event's time is shown as shares. */
 static int has_shares(const struct listing *a)
 {
-        return a->n == 1 && !a->columns[0].exact;
+        return a->n == 1 && !a->columns[0].exact && !a->columns[0].amount;
 }
 
 static unsigned width_before(const struct listing *a)
@@ -148,7 +150,11 @@ static void put_shares(const struct ls_report *r, const struct ls_line *line)
 
 static void put_time(const struct column *c, uint64_t ticks)
 {
-        if (ticks)
+        char amount[LS_AMOUNT];
+
+        if (ticks && c->amount)
+                fprintf(c->r.out, "%*s | ", c->width, ls_amount_text(c->amount, (double)ticks, amount));
+        else if (ticks)
                 fprintf(c->r.out, "%*.3fs | ", c->width - 1, (double)ticks * (double)c->r.profile->interval_ns / 1e9);
         else
                 fprintf(c->r.out, "%*s | ", c->width, "");

@@ -129,7 +129,7 @@ static int begin(const struct ls_report *r, struct beside *b)
                 b->width = title > b->width ? title : b->width;
                 /* Counts and times have no common sum: the first says what the others are measured
                  * by. */
-                if (!ls_events_count(&r->filter->choice) && !ls_event_is_exact(r->filter->choice.id[e]) &&
+                if (ls_events_time(&r->filter->choice) && ls_event_is_time(r->filter->choice.id[e]) &&
                     b->a[e]->ticks > b->a[b->most]->ticks)
                         b->most = e;
         }
@@ -145,8 +145,11 @@ static int begin(const struct ls_report *r, struct beside *b)
 static void put_time(const struct beside *b, unsigned event, uint64_t ticks)
 {
         const struct ls_report *r = b->r;
+        char amount[LS_AMOUNT];
 
-        if (r->o->raw || ls_event_is_exact(r->filter->choice.id[event]))
+        if (!r->o->raw && ls_event_is_amount(r->filter->choice.id[event]))
+                fprintf(r->out, " %*s", b->width, ls_amount_text(r->filter->choice.id[event], (double)ticks, amount));
+        else if (r->o->raw || ls_event_is_exact(r->filter->choice.id[event]))
                 fprintf(r->out, " %*" PRIu64, b->width, ticks);
         else
                 fprintf(r->out, " %*.3fs", b->width - 1, (double)ticks * (double)r->profile->interval_ns / 1e9);

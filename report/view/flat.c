@@ -83,7 +83,6 @@ static void empty(struct table *t)
         ls_rows_free(t->rows);
 }
 
-#define LEFT_COLUMNS 11                 /* of the margin and the spaces beside it and the numbers */
 #define LEAST_NAME 12
 #define LEAST_PLACE 12
 #define UNLIMITED_NAME 44               /* longer names are not padded to, where nothing is cut */
@@ -100,7 +99,7 @@ static void fit(struct table *t)
                         t->name_width = UNLIMITED_NAME;
                 return;
         }
-        left = LEFT_COLUMNS + (t->rows->has_total ? 2 : 1) * ls_number_width(t->r) - !t->rows->has_total;
+        left = ls_margin_width(t->r) + 3 + (t->rows->has_total ? 2 : 1) * ls_number_width(t->r) - !t->rows->has_total;
         room = t->r->width > left + LEAST_NAME ? t->r->width - left : LEAST_NAME;
         if (t->name_width + 2 + t->place_width <= room)
                 return;
@@ -135,9 +134,9 @@ static void put_title(const struct table *t)
         const struct ls_report *r = t->r;
         int width = (int)ls_number_width(r);
 
-        fprintf(r->out, "%s#%*s %7s", ls_dim(r), width - 1,
+        fprintf(r->out, "%s#%*s %s", ls_dim(r), width - 1,
                 ls_number_title(r, t->rows->has_total && t->rows->separator[1] != '>' ? "Self" : "Share"),
-                ls_events_count(&r->filter->choice) ? "Share" : "+-95%");
+                ls_margin_title(r));
         if (t->rows->has_total)
                 fprintf(r->out, " %*s", width, ls_number_title(r, "Total"));
         fputs("  ", r->out);
@@ -148,7 +147,7 @@ static void put_title(const struct table *t)
 static int put_children(const struct table *t, const struct ls_row *row)
 {
         const struct ls_report *r = t->r;
-        size_t left = 17 + ls_number_width(r), room = r->width > left + 7 ? r->width - left : 0;
+        size_t left = 9 + ls_margin_width(r) + ls_number_width(r), room = r->width > left + 7 ? r->width - left : 0;
         double n = r->aggregate->effective * ls_share(row->self, r->aggregate->ticks);
 
         for (size_t i = 0; i < row->n_children; i++) {
@@ -199,7 +198,7 @@ static void put_hidden(const struct table *t)
 
         fprintf(r->out, "%s# %zu more row%s below %g%% with ", ls_dim(r), t->hidden, t->hidden == 1 ? "" : "s", r->o->min);
         if (r->o->raw)
-                fprintf(r->out, "%" PRIu64 "%s", t->hidden_ticks, ls_events_count(&r->filter->choice) ? "" : " ticks");
+                fprintf(r->out, "%" PRIu64 "%s", t->hidden_ticks, ls_events_time(&r->filter->choice) ? " ticks" : "");
         else
                 fprintf(r->out, "%.2f%%", 100 * ls_share(t->hidden_ticks, r->aggregate->ticks));
         fprintf(r->out, " in all (--min 0 shows all)%s\n", ls_plain(r));

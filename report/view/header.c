@@ -170,6 +170,13 @@ static unsigned count_regions(const struct ls_profile *p)
         return n;
 }
 
+static const char *shown_unit(const struct ls_report *r)
+{
+        const struct ls_event_kind_info *k = ls_event_kind(r->filter->choice.id[0]);
+
+        return !ls_events_amount(&r->filter->choice) ? " ticks" : k->unit == LS_UNIT_bytes ? " bytes" : "";
+}
+
 static void put_scope(const struct ls_report *r)
 {
         char *filters = ls_filter_text(&r->o->want);
@@ -181,8 +188,8 @@ static void put_scope(const struct ls_report *r)
         if (filters)
                 put_line(r, "Filters:", "%s", filters);
         if (filters || r->filter->need_region_flag)
-                put_line(r, "Shown:", "%" PRIu64 " of %" PRIu64 " ticks (%.1f%%), shares are of these",
-                         r->aggregate->ticks, r->aggregate->all_ticks,
+                put_line(r, "Shown:", "%" PRIu64 " of %" PRIu64 "%s (%.1f%%), shares are of these",
+                         r->aggregate->ticks, r->aggregate->all_ticks, shown_unit(r),
                          100 * ls_share(r->aggregate->ticks, r->aggregate->all_ticks));
         free(filters);
 }
@@ -190,6 +197,21 @@ static void put_scope(const struct ls_report *r)
 static int is_shown(const struct ls_event_choice *c, uint32_t event)
 {
         return event < 256 && memchr(c->id, (int)event, c->n) != NULL;
+}
+
+/* "alloc 334.3 MB (2551 samples, one for 131.1 kB)". */
+static void put_amount(const struct ls_report *r, unsigned i, FILE *f)
+{
+        uint8_t id = r->filter->choice.id[i];
+        char amount[LS_AMOUNT], period[LS_AMOUNT];
+        uint64_t n = r->events[i]->samples;
+
+        fprintf(f, "%s%s %s (%" PRIu64 " sample%s", i ? ", " : "", ls_event_name(id),
+                ls_amount_text(id, (double)r->events[i]->ticks, amount), n, n == 1 ? "" : "s");
+        for (uint32_t k = 0; k < r->profile->n_events; k++)
+                if (r->profile->events[k].id == id && r->profile->events[k].period_ns)
+                        fprintf(f, ", one for %s", ls_amount_text(id, (double)r->profile->events[k].period_ns, period));
+        fputc(')', f);
 }
 
 /* Which time is shown, when there is more than that on a CPU. */
@@ -205,7 +227,9 @@ static void put_event(const struct ls_report *r)
         if (!f)
                 return;
         for (unsigned i = 0; i < c->n; i++)
-                if (ls_event_is_exact(c->id[i]))
+                if (ls_event_is_amount(c->id[i]))
+                        put_amount(r, i, f);
+                else if (ls_event_is_exact(c->id[i]))
                         fprintf(f, "%s%s %" PRIu64, i ? ", " : "", ls_event_name(c->id[i]), r->events[i]->ticks);
                 else
                         fprintf(f, "%s%s %" PRIu64 " ticks (%s)", i ? ", " : "", ls_event_name(c->id[i]), r->events[i]->ticks,
@@ -388,7 +412,8 @@ void ls_say_no_samples(const struct ls_report *r)
         char *filters = ls_filter_text(&r->o->want);
 
         if (!r->aggregate->all_ticks && ls_events_besides_cpu(r->profile))
-                fprintf(r->out, ls_events_count(&r->filter->choice) ? "[No %s were counted]\n" : "[No %s time was recorded]\n",
+                fprintf(r->out, ls_events_count(&r->filter->choice) ? "[No %s were counted]\n" : ls_events_amount(&r->filter->choice) ?
+                        "[No %s was recorded]\n" : "[No %s time was recorded]\n",
                         ls_event_name(r->filter->choice.id[0]));
         else if (!r->aggregate->all_ticks)
                 fprintf(r->out, "[No samples collected]\n");

@@ -67,13 +67,29 @@ static const struct { const char *share, *raw; } number_titles[] = {
 
 unsigned ls_number_width(const struct ls_report *r)
 {
+        if (ls_events_amount(&r->filter->choice) && !r->o->raw)
+                return 10;              /* 999.9 MB and two spaces */
         return r->o->raw ? 13 : 8;      /* "# " and the longest title, or 100.00% and a space */
+}
+
+unsigned ls_margin_width(const struct ls_report *r)
+{
+        return ls_events_amount(&r->filter->choice) ? 16 : 8;
+}
+
+const char *ls_margin_title(const struct ls_report *r)
+{
+        if (ls_events_count(&r->filter->choice))
+                return "  Share";
+        return ls_events_amount(&r->filter->choice) ? "  Share   +-95%" : "  +-95%";
 }
 
 const char *ls_number_title(const struct ls_report *r, const char *share_title)
 {
         if (ls_events_count(&r->filter->choice))
                 return strcmp(share_title, "Share") ? share_title : "Count";
+        if (ls_events_amount(&r->filter->choice))
+                return strcmp(share_title, "Share") ? share_title : "Amount";
         for (size_t i = 0; r->o->raw && i < sizeof(number_titles) / sizeof(number_titles[0]); i++)
                 if (!strcmp(number_titles[i].share, share_title))
                         return number_titles[i].raw;
@@ -84,8 +100,12 @@ void ls_put_number(const struct ls_report *r, uint64_t part, uint64_t whole)
 {
         int width = (int)ls_number_width(r);
 
+        char amount[LS_AMOUNT];
+
         if (r->o->raw)
                 fprintf(r->out, "%*" PRIu64, width, part);
+        else if (ls_events_amount(&r->filter->choice))
+                fprintf(r->out, "%*s", width, ls_amount_text(r->filter->choice.id[0], (double)part, amount));
         else
                 fprintf(r->out, "%*.2f%%", width - 1, 100 * ls_share(part, whole));
 }
@@ -97,6 +117,10 @@ void ls_put_margin(const struct ls_report *r, double share, double n, uint64_t w
         if (ls_events_count(&r->filter->choice)) {      /* it has none: its share beside the
                                                          * number */
                 fprintf(r->out, " %s%6.2f%%%s", ls_dim(r), 100 * share, ls_plain(r));
+                return;
+        }
+        if (ls_events_amount(&r->filter->choice)) {
+                fprintf(r->out, " %s%6.2f%% %6.2f%%%s", ls_dim(r), 100 * share, 100 * margin, ls_plain(r));
                 return;
         }
         if (r->o->raw)

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBERS 11                      /* columns of the margin and the spaces beside it and the numbers */
 
 struct tree {
         struct ls_branches b;
@@ -69,7 +68,7 @@ static void put_node(struct tree *t, const struct text_ctx *ctx, uint32_t at)
                 snprintf(level, sizeof(level), "(%u) ", ctx->levels[at]);
         if (folded > 1)
                 snprintf(times, sizeof(times), " (%u levels)", folded);
-        used = NUMBERS + 2 * ls_number_width(r) + indent + strlen(level) + strlen(times);
+        used = 3 + ls_margin_width(r) + 2 * ls_number_width(r) + indent + strlen(level) + strlen(times);
         if (r->width && used + 1 >= r->width) { /* a very narrow terminal */
                 used -= strlen(times);
                 times[0] = '\0';
@@ -127,7 +126,7 @@ static int enter_text(struct tree *t, uint32_t at, void *ctx)
 static int tree_text(const struct ls_report *r)
 {
         struct tree t = { .r = r };
-        unsigned width = ls_number_width(r), numbers = NUMBERS + 2 * width;
+        unsigned width = ls_number_width(r), numbers = 3 + ls_margin_width(r) + 2 * width;
         struct text_ctx ctx = { .limit = !r->width ? 100 : r->width > numbers + 4 ? (r->width - numbers) / 2 / 2 * 2 : 2 };
         int error = build(&t);
 
@@ -136,7 +135,7 @@ static int tree_text(const struct ls_report *r)
                 error = ctx.levels ? 0 : -ENOMEM;
         }
         if (!error) {
-                fprintf(r->out, "%s#%*s %7s %*s  %s%s\n", ls_dim(r), (int)width - 1, ls_number_title(r, "Total"), "+-95%",
+                fprintf(r->out, "%s#%*s %s %*s  %s%s\n", ls_dim(r), (int)width - 1, ls_number_title(r, "Total"), ls_margin_title(r),
                         (int)width, ls_number_title(r, "Self"),
                         r->o->inverse ? "Function, then its callers" : r->o->by[0]->title, ls_plain(r));
                 error = walk(&t, enter_text, &ctx);

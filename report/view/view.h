@@ -43,6 +43,9 @@ double ls_share(uint64_t part, uint64_t whole);
 /* A column of numbers: a share of whole in percent, or with --raw its ticks; and the margin of a
  * share of whole, of which there were n independent samples. */
 unsigned ls_number_width(const struct ls_report *r);
+/* Columns of the margin, and of the share beside an amount; and what stands above them. */
+unsigned ls_margin_width(const struct ls_report *r);
+const char *ls_margin_title(const struct ls_report *r);
 const char *ls_number_title(const struct ls_report *r, const char *share_title);
 void ls_put_number(const struct ls_report *r, uint64_t part, uint64_t whole);
 void ls_put_margin(const struct ls_report *r, double share, double n, uint64_t whole);

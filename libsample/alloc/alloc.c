@@ -1,0 +1,384 @@
+/* The stubs in place of the VMs' allocators, and the sample that one takes when its count of bytes
+ * ends: see alloc.h. */
+#include "libsample/alloc/alloc.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "libsample/agent.h"
+#include "libsample/alloc/blocks.h"
+#include "libsample/alloc/draw.h"
+#include "libsample/handler/clock.h"
+#include "libsample/handler/jit_find.h"
+#include "libsample/handler/jit_locate.h"
+#include "libsample/handler/sample.h"
+#include "libsample/handler/tick.h"
+#include "libsample/layout.h"
+#include "libsample/recording/pass.h"
+
+#define LET_PASS (INT64_MAX / 2)        /* bytes that no VM allocates */
+
+typedef void *(*alloc_fn)(void *ud, void *p, size_t osize, size_t nsize);
+
+/* What a stub knows; the code below reads the first two by offset. One VM's, whose thread alone
+ * runs the stub, at least as long as its allocator is the stub. */
+struct slot {
+        int64_t left;                   /* bytes until the next sample */
+        _Atomic(alloc_fn) inner;        /* the host's */
+        _Atomic(const char *) global;   /* the VM's global_State; NULL = the slot is free */
+        struct ls_vm *vm;
+        uint32_t vm_id;                 /* of vm: another one may have its place */
+        struct ls_draw draw;
+        struct ls_blocks *blocks;       /* that were sampled and are not freed; NULL = nobody
+                                         * asks */
+} __attribute__((aligned(64)));
+_Static_assert(sizeof(struct slot) == 64 && offsetof(struct slot, inner) == 8, "as the stubs have it");
+
+#define SLOTS 4096
+_Static_assert(SLOTS == LS_VMS_MOST, "a slot for each VM");
+__attribute__((used)) static struct slot slots[SLOTS];
+
+/* A stub of 16 bytes for each slot: they differ in the slot that they load. An allocation that
+ * grows counts; the last one goes on in slow(), with the place of its return address. Behind them
+ * those of VMs whose frees are followed: they go on in live(). */
+__asm__(".text\n"
+        "        .p2align 4\n"
+        "stubs:\n"
+        "        .cfi_startproc\n"
+        "        .set slot, 0\n"
+        "        .rept 4096\n"
+        "        lea slots + slot(%rip), %r8\n"
+        "        jmp count\n"
+        "        .p2align 4\n"
+        "        .set slot, slot + 64\n"
+        "        .endr\n"
+        "        .set slot, 0\n"
+        "        .rept 4096\n"
+        "        lea slots + slot(%rip), %r8\n"
+        "        jmp follow\n"
+        "        .p2align 4\n"
+        "        .set slot, slot + 64\n"
+        "        .endr\n"
+        "count:\n"
+        "        cmp %rdx, %rcx\n"
+        "        jbe 1f\n"
+        "        sub %rcx, (%r8)\n"
+        "        js 2f\n"
+        "1:      jmp *8(%r8)\n"
+        "2:      mov %rsp, %r9\n"
+        "        jmp slow\n"
+        "follow: mov %rsp, %r9\n"
+        "        jmp live\n"
+        "        .cfi_endproc\n");
+extern const char stubs[][16] __attribute__((visibility("hidden")));
+
+static void *stub_of(const struct slot *s)
+{
+        return (void *)(uintptr_t)stubs[s - slots + (s->blocks ? SLOTS : 0)];
+}
+
+/* The slot whose stub is at f, NULL = it is none of ours. */
+static struct slot *slot_of(const void *f)
+{
+        uintptr_t at = (uintptr_t)f - (uintptr_t)stubs;
+
+        return at < sizeof(stubs[0]) * 2 * SLOTS && at % sizeof(stubs[0]) == 0 ? &slots[at / sizeof(stubs[0]) % SLOTS] : NULL;
+}
+
+static _Atomic(void *) *word_of(const char *global)
+{
+        return (_Atomic(void *) *)(uintptr_t)(global + LS_G_ALLOCF);
+}
+
+/* The lua_State that runs, NULL = the host calls the VM from outside of any function. */
+static const lua_State *running(const struct ls_vm *vm, const char *global)
+{
+        const lua_State *L = LS_READ(const lua_State *, global, ls_vm_facts.cur_L_offset);
+
+        if (L && ls_cframe_of(L))
+                return L;
+        return ls_cframe_of(vm->main) ? vm->main : NULL;
+}
+
+/* Reads the stack: links are whole, since base and pc are saved before anything that may fail, as
+ * an allocation may. */
+static int read_stack(struct ls_thread *t, struct slot *s, const lua_State *L, const uint64_t *at, struct ls_moment *m)
+{
+        struct ls_walk *w = &t->sampler->walks[t->sampler->current];
+        const char *global = s->global;
+        struct ls_top top = { .exact = 1, .in_trace = 1 };
+        int place = 0, error;
+
+        ls_guard_begin(&w->guard);
+        w->guard.sure[1].low = LS_READ(uintptr_t, L, LS_L_STACK);
+        w->guard.sure[1].high = LS_READ(uintptr_t, L, LS_L_MAXSTACK);
+        w->trusted = 0;
+        top.base = LS_READ(const uint64_t *, global, ls_vm_facts.jit_base_offset);
+        if (top.base && s->vm->jit && ls_jit_find(s->vm, t, &w->guard, global, *at))
+                place = ls_jit_locate(s->vm, L, *at, (uintptr_t)at, &m->jit_id, &m->jit_offset);
+        if (top.base && (!place || m->jit_offset == LS_JIT_NO_OFFSET))
+                m->flags |= LS_SAMPLE_NO_LINE;
+        error = top.base ? ls_walk_from(w, L, &top) : ls_walk_saved(w, L);
+        if (!error && w->n > 1 && ls_is_own_function(w->frames[0].fn))
+                ls_walk_drop_top(w);
+        return error;
+}
+
+/* Tells of blocks that were freed, and when vm_id is not 0 of all of that VM. t: entered. Returns
+ * 0, or -1: there is no room in the ring. */
+static int tell(struct ls_thread *t, struct ls_blocks *blocks, uint32_t vm_id)
+{
+        struct ls_rec_free rec = { vm_id, blocks->n_freed };
+        char *body;
+
+        if (!vm_id && !rec.n)
+                return 0;
+        body = ls_ring_reserve(t->ring, LS_REC_FREE, sizeof rec + rec.n * sizeof *blocks->freed, LS_RESERVE_DEFINITION);
+        if (!body)
+                return -1;
+        memcpy(body, &rec, sizeof rec);
+        memcpy(body + sizeof rec, blocks->freed, rec.n * sizeof *blocks->freed);
+        ls_ring_commit(t->ring, body);
+        blocks->n_freed = 0;
+        return 0;
+}
+
+/* The block of this number is freed. On the VM's thread. */
+static void freed(struct ls_blocks *blocks, uint32_t id)
+{
+        struct ls_thread *t = blocks->n_freed == LS_BLOCKS_FREED ? ls_thread_self() : NULL;
+
+        if (t && !t->busy) {
+                ls_thread_enter(t);
+                tell(t, blocks, 0);
+                ls_thread_leave(t);
+        }
+        if (blocks->n_freed < LS_BLOCKS_FREED)
+                blocks->freed[blocks->n_freed++] = id;
+        else
+                ls_lose(LS_LOSS_ALLOC_LOST, 1);
+}
+
+/* Returns the number of the block where it is to be followed, else 0. */
+static uint32_t send(struct ls_thread *t, struct slot *s, const uint64_t *at, size_t size)
+{
+        static _Atomic uint32_t last_id;
+        const lua_State *L = running(s->vm, s->global);
+        struct ls_moment m = { .vm = s->vm, .L = L, .whole_stack = 1, .jit_offset = LS_JIT_NO_OFFSET };
+        struct ls_ticks ticks = { .event = LS_EVENT_ALLOC, .time_ns = ls_now_ns(), .cpu_ns = size };
+        int error;
+
+        if (s->blocks) {
+                tell(t, s->blocks, 0);
+                ticks.place = atomic_fetch_add(&last_id, 1) + 1;
+        }
+        ticks.weight[ls_tick_vmstate(LS_READ(int32_t, s->global, ls_vm_facts.vmstate_offset))] = 1;
+        error = L ? read_stack(t, s, L, at, &m) : 0;
+        if (L && !error && t->sampler->walks[t->sampler->current].n)
+                error = ls_sample_send(t, &m, &ticks);
+        else
+                error = ls_sample_send_pseudo(t, s->vm, error ? "[stack not readable]" : "[no Lua function]", NULL, &ticks);
+        if (error)
+                ls_lose(LS_LOSS_ALLOC_LOST, 1);
+        ls_sample_background(t, NULL, 0);
+        atomic_fetch_add_explicit(&ls_agent.shm->own_hook_ns, ls_now_ns() - ticks.time_ns, memory_order_relaxed);
+        return error ? 0 : ticks.place;
+}
+
+/* 1 when this allocation is to be sent: t is its thread's then, and entered. */
+static int begin(const struct slot *s, struct ls_thread **ret)
+{
+        const struct ls_shm *shm = ls_agent.shm;
+        struct ls_thread *t = ls_thread_self();
+
+        *ret = t;
+        if (!atomic_load_explicit(&shm->recording, memory_order_relaxed) || s->vm->vm_id != s->vm_id ||
+            atomic_load_explicit(&shm->paused, memory_order_relaxed) || s->vm->paused)
+                return 0;
+        if (!t || t->busy) {
+                ls_lose(LS_LOSS_ALLOC_LOST, 1);
+                return 0;
+        }
+        ls_thread_enter(t);
+        return 1;
+}
+
+/* What the call has done to blocks that are followed: p, which was osize bytes, is block now, of
+ * nsize bytes; id: the number that it has got, 0 = it was not sampled. One that is made smaller
+ * stays the same. */
+static void follow(struct ls_blocks *blocks, const void *p, size_t osize, const void *block, size_t nsize, uint32_t id)
+{
+        uint32_t old = p && (block || !nsize) ? ls_blocks_take(blocks, p) : 0;
+
+        if (old && nsize && nsize <= osize && ls_blocks_add(blocks, block, old) == 0)
+                old = 0;
+        if (old)
+                freed(blocks, old);
+        if (id && (!block || ls_blocks_add(blocks, block, id)))
+                freed(blocks, id);
+}
+
+/* The count has ended at this allocation, or the block may be one that is followed; at: the place
+ * of its return address in the C stack. A block that grows may be the Lua stack, which is read
+ * before it moves. One that cannot be had is no allocation. */
+__attribute__((used, noinline)) static void *slow(void *ud, void *p, size_t osize, size_t nsize, struct slot *s,
+                                                  const uint64_t *at)
+{
+        alloc_fn inner = atomic_load_explicit(&s->inner, memory_order_acquire);
+        int saved = errno, in = ls_control_pass_vm(), sends = 0;
+        struct ls_thread *t;
+        uint32_t id = 0;
+        void *block;
+
+        if (nsize > osize && s->left < 0) {
+                s->left = in ? ls_draw_bytes(&s->draw) : LET_PASS;
+                sends = in && begin(s, &t);
+        }
+        if (sends && p)
+                id = send(t, s, at, nsize);
+        errno = saved;
+        block = inner(ud, p, osize, nsize);
+        saved = errno;
+        if (sends && !p && block)
+                id = send(t, s, at, nsize);
+        if (sends)
+                ls_thread_leave(t);
+        if (in && s->blocks)
+                follow(s->blocks, p, osize, block, nsize, id);
+        if (in)
+                ls_control_go_out();
+        errno = saved;
+        return block;
+}
+
+/* Where frees are followed, too. */
+__attribute__((used)) static void *live(void *ud, void *p, size_t osize, size_t nsize, struct slot *s, const uint64_t *at)
+{
+        if (nsize > osize) {
+                s->left -= (int64_t)nsize;
+                if (s->left < 0)
+                        return slow(ud, p, osize, nsize, s, at);
+        }
+        if (p && ls_blocks_maybe(s->blocks, p))
+                return slow(ud, p, osize, nsize, s, at);
+        return atomic_load_explicit(&s->inner, memory_order_relaxed)(ud, p, osize, nsize);
+}
+
+/* A VM's blocks are live until the process makes another VM, or closes one: of a program that
+ * closes its VM at the end they are what it had then. */
+static _Atomic uint32_t last_closed;
+
+static void forget_closed(struct slot *s, uint32_t closed)
+{
+        struct ls_thread *t = ls_agent_live() ? ls_thread_self() : NULL;
+
+        if (!t || (t->busy && closed))
+                return;
+        ls_thread_enter(t);
+        if (tell(t, s->blocks, atomic_exchange(&last_closed, closed)))
+                ls_lose(LS_LOSS_ALLOC_LOST, 1);
+        ls_thread_leave(t);
+}
+
+const char *ls_alloc_open(struct ls_vm *vm, const char *global)
+{
+        struct slot *s = NULL;
+        const char *none = NULL;
+        void *f = atomic_load(word_of(global));
+
+        if (!ls_agent.shm->alloc_interval || slot_of(f))
+                return NULL;
+        if (vm->engine != LS_ENGINE_WALK)
+                return "their stacks cannot be read here";
+        for (uint32_t i = 0; i < SLOTS && !s; i++, none = NULL)
+                if (atomic_compare_exchange_strong(&slots[i].global, &none, global))
+                        s = &slots[i];
+        if (!s)
+                return "there are too many VMs";
+        s->vm = vm;
+        s->vm_id = vm->vm_id;
+        atomic_store(&s->inner, (alloc_fn)(uintptr_t)f);
+        ls_draw_begin(&s->draw, ls_agent.shm->alloc_interval, ls_agent.shm->generation + vm->vm_id);
+        s->left = ls_draw_bytes(&s->draw);
+        s->blocks = ls_agent.shm->live ? ls_blocks_new() : NULL;
+        if (ls_agent.shm->live && !s->blocks) {
+                atomic_store(&s->global, NULL);
+                return "there is no memory for what is live";
+        }
+        if (s->blocks)
+                forget_closed(s, 0);
+        vm->own_alloc = f == ls_vm_facts.heap_alloc ? stub_of(s) : NULL;
+        atomic_store(word_of(global), stub_of(s));
+        return NULL;
+}
+
+/* The slot of this VM, NULL = it has none. */
+static struct slot *find(const char *global)
+{
+        for (uint32_t i = 0; i < SLOTS; i++)
+                if (atomic_load(&slots[i].global) == global)
+                        return &slots[i];
+        return NULL;
+}
+
+void ls_alloc_close(const lua_State *L)
+{
+        const char *global = LS_READ(const char *, L, LS_L_GLREF);
+        struct slot *s = slot_of(atomic_load(word_of(global)));
+
+        if (s) {
+                atomic_store(word_of(global), (void *)(uintptr_t)atomic_load(&s->inner));
+                if (s->blocks)
+                        forget_closed(s, s->vm_id);
+                ls_blocks_free(s->blocks);
+                s->blocks = NULL;
+                s->vm = NULL;
+                atomic_store(&s->global, NULL);
+                return;
+        }
+        /* The host's function may call the stub until it gives the VM up: the slot stays taken. */
+        s = find(global);
+        if (s) {
+                if (s->blocks)
+                        ls_blocks_clear(s->blocks);
+                s->left = LET_PASS;
+                atomic_store(&s->global, stubs[0]);
+        }
+}
+
+void ls_alloc_after_fork(int recorded)
+{
+        for (uint32_t i = 0; i < SLOTS; i++) {
+                if (slots[i].blocks)
+                        ls_blocks_clear(slots[i].blocks);
+                slots[i].left = recorded && slots[i].vm ? ls_draw_bytes(&slots[i].draw) : LET_PASS;
+        }
+}
+
+void *ls_alloc_inner(void *f)
+{
+        struct slot *s = slot_of(f);
+
+        return s ? (void *)(uintptr_t)atomic_load(&s->inner) : f;
+}
+
+void *ls_alloc_stub(const lua_State *L)
+{
+        void *f = atomic_load(word_of(LS_READ(const char *, L, LS_L_GLREF)));
+
+        return slot_of(f) ? f : NULL;
+}
+
+void ls_alloc_put_back(const lua_State *L, void *stub)
+{
+        _Atomic(void *) *word = word_of(LS_READ(const char *, L, LS_L_GLREF));
+        struct slot *s = slot_of(stub);
+        void *f = atomic_load(word);
+
+        if (!s || f == stub)
+                return;
+        s->vm->own_alloc = f == ls_vm_facts.heap_alloc ? stub : NULL;
+        atomic_store(&s->inner, (alloc_fn)(uintptr_t)f);
+        atomic_store(word, stub);
+}

@@ -1,0 +1,135 @@
+/* See live.h. */
+#include "record/translate/live.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define uthash_nonfatal_oom(elt) ((elt)->failed = 1)
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#define BLOCKS_MOST (1u << 22)          /* of a process, with those not heard of yet */
+
+struct ls_live_block {
+        uint32_t id, vm_id;             /* of the agent */
+        struct ls_sample_row row;       /* stack 0 = freed before its allocation has come */
+        uint64_t objects;
+        int failed;
+        struct ls_live_block *next, *before;    /* of its VM */
+        UT_hash_handle hh;
+};
+
+static struct ls_live_block **vm_list(struct ls_translate *t, uint32_t vm_id)
+{
+        if (ls_ids_reserve(&t->ids, (void **)&t->live_vms, &t->n_live_vms, sizeof(*t->live_vms), vm_id) < 0)
+                return NULL;
+        return &t->live_vms[vm_id];
+}
+
+static void forget(struct ls_translate *t, struct ls_live_block *b)
+{
+        if (b->before)
+                b->before->next = b->next;
+        else if (b->row.stack)
+                t->live_vms[b->vm_id] = b->next;
+        if (b->next)
+                b->next->before = b->before;
+        HASH_DEL(t->live, b);
+        free(b);
+}
+
+static struct ls_live_block *find(const struct ls_translate *t, uint32_t id)
+{
+        struct ls_live_block *b;
+
+        HASH_FIND(hh, t->live, &id, sizeof(id), b);
+        return b;
+}
+
+static struct ls_live_block *add(struct ls_translate *t, uint32_t id)
+{
+        struct ls_live_block *b = HASH_COUNT(t->live) < BLOCKS_MOST ? calloc(1, sizeof(*b)) : NULL;
+
+        if (!b)
+                return NULL;
+        b->id = id;
+        HASH_ADD(hh, t->live, id, sizeof(b->id), b);
+        if (!b->failed)
+                return b;
+        free(b);
+        return NULL;
+}
+
+void ls_live_allocated(struct ls_translate *t, uint32_t id, uint32_t vm_id, const struct ls_sample_row *row,
+                       uint64_t objects)
+{
+        struct ls_live_block *b = find(t, id), **list;
+
+        if (b) {                        /* freed already; or said twice, which is wrong */
+                forget(t, b);
+                return;
+        }
+        list = vm_list(t, vm_id);
+        b = list ? add(t, id) : NULL;
+        if (!b) {
+                t->live_lost++;
+                return;
+        }
+        b->vm_id = vm_id;
+        b->row = *row;
+        b->objects = objects;
+        b->next = *list;
+        if (b->next)
+                b->next->before = b;
+        *list = b;
+}
+
+int ls_live_record(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
+{
+        const struct ls_rec_free *rec = body;
+        const uint32_t *ids = (const uint32_t *)(rec + 1);
+
+        (void)ring;
+        if (rec->n > (len - sizeof(*rec)) / sizeof(*ids) || !t->cfg.live)
+                return -EINVAL;
+        while (rec->vm_id && rec->vm_id < t->n_live_vms && t->live_vms[rec->vm_id])
+                forget(t, t->live_vms[rec->vm_id]);
+        for (uint32_t i = 0; i < rec->n; i++) {
+                struct ls_live_block *b = find(t, ids[i]);
+
+                if (b && b->row.stack)
+                        forget(t, b);
+                else if (!b && !add(t, ids[i]))
+                        t->live_lost++;
+        }
+        return 0;
+}
+
+void ls_live_finish(struct ls_translate *t)
+{
+        struct ls_live_block *b, *next;
+
+        HASH_ITER(hh, t->live, b, next) {
+                if (!b->row.stack)
+                        continue;
+                b->row.event = LS_EVENT_LIVE;
+                ls_trace_sample(t->cfg.writer, &b->row);
+                b->row.event = LS_EVENT_LIVE_OBJECTS;
+                b->row.weight = b->objects;
+                ls_trace_sample(t->cfg.writer, &b->row);
+        }
+        ls_live_done(t);
+}
+
+void ls_live_done(struct ls_translate *t)
+{
+        struct ls_live_block *b, *next;
+
+        HASH_ITER(hh, t->live, b, next) {
+                HASH_DEL(t->live, b);
+                free(b);
+        }
+        free(t->live_vms);
+        t->live_vms = NULL;
+        t->n_live_vms = 0;
+}

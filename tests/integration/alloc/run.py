@@ -1,0 +1,213 @@
+#!/usr/bin/python3
+"""Integration tests of sampled allocations: run.py [--quick] [--list] [NAME...]
+
+What is reported for each line is compared with what the program has counted in the same run, by the collector's own sum with the
+collector stopped. Each comparison is made again on a trace whose weights were moved to another stack, and must fail there.
+LUASAMPLE_ALLOC_RUNS says how many runs the mean square of the errors is taken from (default 4)."""
+import math
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(os.path.dirname(HERE)))
+import support as s
+
+INTERVAL = 8192
+RUNS = int(os.environ.get("LUASAMPLE_ALLOC_RUNS", "4"))
+SIGMAS = 4.0                    # of a site's sampling error: one of 16,000 is beyond it by chance
+
+suite = s.Suite("alloc")
+
+
+def record(script, *opts, args=(), lua_opts=(), event="alloc", interval=INTERVAL):
+    return s.record_lua(os.path.join(HERE, script), "-e", event, "--alloc-interval", str(interval), *opts, args=args,
+                        lua_opts=lua_opts).ok()
+
+
+def by_line(trace, event, script="sites.lua"):
+    return {r["line"]: r["self_ticks"] for r in s.rows(trace, "--event", event, "--by", "line")
+            if s.basename(r.get("source")) == script}
+
+
+def total(trace, event="alloc"):
+    return sum(r["self_ticks"] for r in s.rows(trace, "--event", event, "--by", "line"))
+
+
+def sites(lua_opts=(), rounds=20):
+    truth = s.tmpfile(".truth")
+    r = record("sites.lua", args=[truth, str(rounds)], lua_opts=lua_opts)
+    with open(truth) as f:
+        return r, {int(a): tuple(map(int, b)) for a, *b in (line.split() for line in f)}
+
+
+def errors_of(trace, truth):
+    """For each line z of its bytes and of its objects: the error in standard deviations. Of n blocks, each sampled with the
+    probability p, n * p are; they stand for n with the relative error sqrt((1 - p) / (n * p))."""
+    found = {}
+    for i, event in enumerate(("alloc", "alloc-objects")):
+        rows = by_line(trace, event)
+        for line, want in truth.items():
+            p = 1 - math.exp(-(want[2] if i else want[0] / want[1]) / INTERVAL)
+            found[event, line] = (rows.get(line, 0) / want[i] - 1) * math.sqrt(want[1] * p / (1 - p))
+    return found
+
+
+def check_sites(trace, truth):
+    for key, z in errors_of(trace, truth).items():
+        s.check(abs(z) < SIGMAS, "%s of line %d is %.1f standard deviations away" % (*key, z))
+
+
+def compare(lua_opts):
+    r, truth = sites(lua_opts)
+    check_sites(r.trace, truth)
+    all_bytes = sum(want[0] for want in truth.values())
+    seen = sum(by_line(r.trace, "alloc").get(line, 0) for line in truth)
+    s.check_near("the sum of all lines", seen / all_bytes, 1, 3 / math.sqrt(all_bytes / INTERVAL))
+    moved = s.tmpfile(".data")
+    subprocess.run([os.path.join(s.build_dir(), "tests", "truth", "shift_trace"), r.trace, moved], check=True)
+    try:
+        check_sites(moved, truth)
+    except s.Fail:
+        return
+    raise s.Fail("the comparison does not fail where weights were moved to another stack")
+
+
+@suite.test("lines.jit", "bytes and objects of each line in compiled code", quick=True)
+def lines_jit():
+    compare(["-Ohotloop=5"])
+
+
+@suite.test("lines.joff", "bytes and objects of each line in the interpreter")
+def lines_joff():
+    compare(["-joff"])
+
+
+@suite.test("spread", "the errors are as large as sampling makes them, and no larger")
+def spread():
+    squares = []
+    for _ in range(RUNS):
+        r, truth = sites(rounds=10)
+        squares += [z * z for (event, _), z in errors_of(r.trace, truth).items() if event == "alloc"]
+    mean = sum(squares) / len(squares)
+    error = SIGMAS * math.sqrt(2 / len(squares))
+    print("mean square of %d errors: %.2f" % (len(squares), mean))
+    s.check(max(0.1, 1 - error) < mean < 1 + error, "the mean square of the errors is %.2f, not 1 +- %.2f" % (mean, error))
+
+
+def leak(n):
+    truth = s.tmpfile(".truth")
+    r = record("leak.lua", args=[truth, str(n)], event="live,alloc", interval=4096)
+    with open(truth) as f:
+        return r, {int(a): (int(b), int(c)) for a, b, c in (line.split() for line in f)}
+
+
+@suite.test("live", "what is not freed, by line: a leak of one in a hundred, and a cache", quick=True)
+def live():
+    r, truth = leak(1000000)
+    for i, event in enumerate(("live", "live-objects")):
+        rows = by_line(r.trace, event, "leak.lua")
+        for line, want in truth.items():
+            samples = want[0] / 4096
+            s.check_near("%s of line %d" % (event, line), rows.get(line, 0) / want[i], 1, SIGMAS / math.sqrt(samples) + 0.02)
+    made = by_line(r.trace, "alloc", "leak.lua")
+    s.check(made[11] > 50 * by_line(r.trace, "live", "leak.lua")[11], "what was freed is live")
+
+
+@suite.test("growth", "a leak at one part in a hundred of what is allocated is found by diff")
+def growth():
+    (a, _), (b, _) = leak(500000), leak(2000000)
+    rows = s.json_of(["diff", "--event", "live", "--by", "line", a.trace, b.trace, "--json"])["rows"]
+    found = [x for x in rows if x.get("significant")]
+    s.check(found and found[0]["name"] == "leak.lua:6", "%s" % rows[:3])
+
+
+@suite.test("lives", "VMs that are closed hold nothing; of a program's only one it is what it had at the end")
+def lives():
+    r = s.record([s.host("allocs"), "many", "200"], "-e", "live", "--alloc-interval", "4K").ok()
+    s.check(total(r.trace, "live") < 5e5, "%d bytes of 200 VMs that were closed" % total(r.trace, "live"))
+    for mode in ("own", "behind", "fails", "threads"):
+        plain = s.run([s.host("allocs"), mode]).ok()
+        r = s.record([s.host("allocs"), mode], "-e", "live", "--alloc-interval", "4K").ok()
+        s.check(r.out == plain.out, "%s: %r, unrecorded %r" % (mode, r.out, plain.out))
+        s.check(total(r.trace, "live") < 2e7, "%s: %d bytes are live" % (mode, total(r.trace, "live")))
+
+
+@suite.test("sunk", "what compiled code does not make is no allocation", quick=True)
+def sunk():
+    r = record("sunk.lua")
+    s.check(total(r.trace) < 2e6, "%d bytes of tables that were never made" % total(r.trace))
+
+
+@suite.test("deep", "allocations that move the Lua stack which is read")
+def deep():
+    for options in ([], ["-joff"]):
+        r = record("deep.lua", lua_opts=options, interval=4096)
+        s.check("done" in r.out, r.out)
+        s.check(by_line(r.trace, "alloc", "deep.lua"), "no growth of a stack was seen")
+
+
+@suite.test("finalizers", "finalizers that allocate, also while the VM is closed")
+def finalizers():
+    s.check("true" in record("finalizers.lua", interval=1024).out, "the program")
+
+
+def host(mode, *args, interval="4K"):
+    return s.record([s.host("allocs"), mode, *args], "-e", "alloc", "--alloc-interval", interval).ok()
+
+
+@suite.test("allocators", "a host's own allocators: it sees what it has set, and its allocations are sampled")
+def allocators():
+    for mode, said in (("own", "same 1"), ("behind", "same 1"), ("fails", "not enough memory"), ("threads", "called 0")):
+        plain = s.run([s.host("allocs"), mode]).ok()
+        r = host(mode)
+        s.check(r.out == plain.out and said in r.out, "%s: %r, unrecorded %r" % (mode, r.out, plain.out))
+        s.check(total(r.trace) > 1e7, "%s: only %d bytes were seen" % (mode, total(r.trace)))
+
+
+@suite.test("closed", "1000 VMs that are closed leave no memory behind")
+def closed():
+    said = host("many", "1000", interval="64K")
+    left = int(re.search(r"left (-?\d+)", said.out)[1])
+    s.check(left < 4096, "%d KiB are left of 1000 VMs" % left)
+
+
+@suite.test("views", "views and exports of bytes and objects; what shows time refuses them", quick=True)
+def views():
+    r = record("sites.lua", args=[s.tmpfile(".truth"), "3"])
+    text = s.report(r.trace).ok().out
+    s.check(re.search(r"Event: +alloc [\d.]+ MB \(\d+ samples, one for 8.2 kB\)", text), text)
+    s.check(re.search(r"^ +[\d.]+ [kM]?B +[\d.]+% +[\d.]+% +[\d.]+ [kM]?B +tables ", text, re.M), text)
+    for args in (["--tree"], ["--annotate"], ["--by", "line", "--event", "alloc,alloc-objects"], ["--raw"], ["--stacks"]):
+        s.report(r.trace, *args).ok()
+    for args in (["report", "--html", "-o", s.tmpfile(".html")], ["export", "--format", "speedscope"], ["jit"]):
+        bad = s.run([s.luasample(), args[0], "-i", r.trace, *args[1:]])
+        s.check(bad.status and re.search("no time", bad.err), "%s: %s" % (args, bad.err))
+    grind = s.run([s.luasample(), "export", "-i", r.trace, "--format", "callgrind"]).ok().out
+    s.check("events: Bytes\n" in grind, grind[:400])
+    diff = s.run([s.luasample(), "diff", "--event", "alloc", r.trace, r.trace]).ok().out
+    s.check("amounts of a run" in diff and "x1." not in diff, diff)
+    merged = s.tmpfile(".data")
+    s.run([s.luasample(), "merge", "-o", merged, r.trace, r.trace]).ok()
+    s.check(total(merged) == 2 * total(r.trace), "merged: %d of 2 * %d" % (total(merged), total(r.trace)))
+
+
+@suite.test("cpu", "time and memory in one trace")
+def with_cpu():
+    r = record("sites.lua", args=[s.tmpfile(".truth"), "10"], event="alloc,cpu")
+    s.check(sum(x["self_ticks"] for x in s.rows(r.trace, "--event", "cpu")) > 10, "no ticks")
+    s.check(total(r.trace) > 1e6, "no bytes")
+
+
+@suite.test("refusals", "what cannot be has a line")
+def refusals():
+    for opts, said in ((["--alloc-interval", "0"], "give bytes"), (["-e", "live", "--ring", "10s"], "leave out --ring"), (["-e", "alloc", "-p", "1"], "from a program's start")):
+        r = s.run([s.luasample(), "record", *opts, *([] if "-p" in opts else ["--", "true"])])
+        s.check(r.status == 129 and said in r.err, "%s: %d %s" % (opts, r.status, r.err))
+    r = s.record_lua(os.path.join(HERE, "sunk.lua"), "-e", "alloc", "--engine", "hook")
+    s.check("allocations of a VM are not recorded" in r.err, r.err)
+
+
+if __name__ == "__main__":
+    sys.exit(suite.main())
