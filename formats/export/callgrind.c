@@ -434,8 +434,8 @@ static void put_info(FILE *out, const struct ls_profile *p, const char *what, en
         free(text);
 }
 
-/* Times of several clocks have the name of theirs before "Samples" and "Microseconds". */
-/* What memory is called, when no other event of the file would be called so; NULL = its own name. */
+/* What memory is called, when no other event of the file would be called so; NULL = its own
+ * name. */
 static const char *short_name(const struct graph *g, unsigned event)
 {
         static const struct { const char *event, *name; } names[] = {
@@ -453,6 +453,7 @@ static const char *short_name(const struct graph *g, unsigned event)
         return memory == 3 ? NULL : found;
 }
 
+/* Times of several clocks have the name of theirs before "Samples" and "Microseconds". */
 static void put_events(FILE *out, const struct graph *g)
 {
         unsigned times = 0;

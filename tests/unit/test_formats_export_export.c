@@ -40,7 +40,7 @@ static char *export(const struct ls_exporter *exporter, struct fixture *f)
                         cells[n++] = (struct ls_export_cell){ .ticks = f->self[i], .stack = i };
         assert_int_equal(exporter->write(out, &(struct ls_export){
                 .profile = &f->p, .labels = labels, .cells = cells, .n_cells = n,
-                .events = { { "cpu", 0, cells, n } }, .n_events = 1, .frame_of_location = frames,
+                .events = { { "cpu", 0, "ns", cells, n } }, .n_events = 1, .frame_of_location = frames,
                 .frame_text = frame_text, .ctx = labels, .n_frames = f->p.n_functions, .interval_ns = 1000000,
                 .event = "cpu" }), 0);
         fclose(out);
@@ -291,7 +291,7 @@ static void pprof_full(void **state)
         fixture_make(&f, 3, 20, 1);
         assert_int_equal(ls_labels_new(&f.p, 0, &labels), 0);
         assert_int_equal(ls_export_pprof.write(out, &(struct ls_export){ .profile = &f.p, .labels = labels, .cells = &cell,
-                .n_cells = 1, .events = { { "cpu", 0, &cell, 1 } }, .n_events = 1, .interval_ns = 1, .event = "cpu",
+                .n_cells = 1, .events = { { "cpu", 0, "ns", &cell, 1 } }, .n_events = 1, .interval_ns = 1, .event = "cpu",
                 .dim_text = no_text }), 0);
         assert_int_equal(fflush(out), EOF);
         assert_int_equal(errno, ENOSPC);
