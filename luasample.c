@@ -1,6 +1,7 @@
 /* luasample: main() and the table of commands. */
 #include "cli/command.h"
 #include "daemon/commands.h"
+#include "push/commands.h"
 #include "record/commands.h"
 #include "record/worker/worker.h"
 #include "record/writer/main.h"
@@ -31,6 +32,7 @@ const struct ls_command *const ls_commands[] = {
         &ls_cmd_daemon,
         &ls_cmd_ctl,
         &ls_cmd_store,
+        &ls_cmd_push,
         NULL,
 };
 

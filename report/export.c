@@ -25,7 +25,7 @@ unsigned ls_report_export_dims(const struct ls_report_options *o)
 
         if (e->flags & LS_EXPORT_TABLE)
                 return ls_rows_dims(o);
-        return (e->flags & LS_EXPORT_ROWS ? 0 : e->dims) | (e->flags & LS_EXPORT_BY ? by : 0) |
+        return (e->flags & LS_EXPORT_ROWS ? 0 : e->dims & ~(o->taker ? o->taker->without : 0)) | (e->flags & LS_EXPORT_BY ? by : 0) |
                (o->per_thread ? LS_DIM_THREAD : 0);
 }
 
@@ -142,11 +142,11 @@ static int stream_rows(const struct ls_export *in, unsigned columns, ls_export_r
         return error;
 }
 
-static int write_one(struct ls_export_job *job, FILE *out, uint64_t ticks, unsigned part, uint32_t thread)
+static struct ls_export make_export(struct ls_export_job *job, uint64_t ticks, unsigned part, uint32_t thread)
 {
         const struct ls_report *r = job->r;
 
-        return r->o->exporter->write(out, &(struct ls_export){
+        return (struct ls_export){
                 .profile = r->profile, .labels = r->labels, .cells = job->cells, .n_cells = job->n_cells, .ticks = ticks,
                 .tags = job->tags.texts, .frame_of_location = job->frames->group_of, .frame_text = frame_text,
                 .ctx = job->frames, .n_frames = job->frames->n_groups, .interval_ns = r->profile->interval_ns,
@@ -154,7 +154,48 @@ static int write_one(struct ls_export_job *job, FILE *out, uint64_t ticks, unsig
                 .to_ns = r->filter->to_ns == UINT64_MAX ? 0 : r->filter->to_ns,
                 .part = part, .part_thread = thread, .dim_text = ls_export_dim_text, .rows = stream_rows,
                 .table = ls_export_table, .caller_ctx = job,
-        });
+        };
+}
+
+static int write_one(struct ls_export_job *job, FILE *out, uint64_t ticks, unsigned part, uint32_t thread)
+{
+        const struct ls_export in = make_export(job, ticks, part, thread);
+
+        return job->r->o->exporter->write(out, &in);
+}
+
+/* Some of the cells; what is too large as two halves. */
+static int give_cells(const struct ls_export_taker *t, struct ls_export *in, const struct ls_export_cell *cells, size_t n)
+{
+        int error;
+
+        in->cells = cells;
+        in->n_cells = n;
+        in->ticks = 0;
+        for (size_t i = 0; i < n; i++)
+                in->ticks += cells[i].ticks;
+        if (!in->ticks)
+                return 0;
+        error = t->take(t->ctx, in);
+        if (error != -EFBIG || n < 2)
+                return error;
+        error = give_cells(t, in, cells, n / 2);
+        return error ? error : give_cells(t, in, cells + n / 2, n - n / 2);
+}
+
+static int give_parts(struct ls_export_job *job)
+{
+        const struct ls_export_taker *t = job->r->o->taker;
+        struct ls_export in = make_export(job, take_cells(job, NULL), 0, 0);
+        int error = 0;
+
+        in.without = t->without;
+        in.label_keys = t->label_keys;
+        in.depth = t->depth;
+        in.time_is_end = t->time_is_end;
+        for (size_t i = 0; !error && i < job->n_cells; i += t->cells)
+                error = give_cells(t, &in, job->cells + i, job->n_cells - i < t->cells ? job->n_cells - i : t->cells);
+        return error;
 }
 
 /* A file for each thread that has ticks, in the order of the threads: FILE-01, FILE-02, ... */
@@ -199,7 +240,7 @@ int ls_report_export(const struct ls_report *r)
                 error = job.cells ? 0 : -ENOMEM;
         }
         if (!error)
-                error = r->o->per_thread ? write_parts(&job) : write_one(&job, r->out, take_cells(&job, NULL), 0, 0);
+                error = r->o->taker ? give_parts(&job) : r->o->per_thread ? write_parts(&job) : write_one(&job, r->out, take_cells(&job, NULL), 0, 0);
         free(job.cells);
         free(job.tags.texts);
         ls_export_dims_free(&job);

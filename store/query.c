@@ -203,16 +203,13 @@ struct merging {
 
 static void open_inputs(struct merging *m, const struct piece *v, size_t n)
 {
-        char path[64];
-
         m->n = 0;
         for (size_t i = 0; i < n; i++) {
                 const char *why = NULL;
                 struct ls_profile *p;
                 int r;
 
-                snprintf(path, sizeof(path), "/proc/self/fd/%d", v[i].fd);
-                r = ls_profile_open(path, &p, &why);
+                r = ls_profile_open_fd(v[i].fd, &p, &why);
                 if (r) {
                         ls_warning("%s: %s: %s; the rest is shown", m->command, v[i].name, why ? why : strerror(-r));
                         continue;
@@ -287,13 +284,11 @@ static int merge_all(const char *command, struct pieces *p, int *ret_fd, unsigne
  * shown. */
 static void find_cut(struct ls_range *range, uint64_t from_ms, uint64_t to_ms, unsigned boots)
 {
-        char path[64];
         const char *why;
         struct ls_profile *p;
         uint64_t start, offset;
 
-        snprintf(path, sizeof(path), "/proc/self/fd/%d", range->fd);
-        if (boots || ls_profile_open(path, &p, &why))
+        if (boots || ls_profile_open_fd(range->fd, &p, &why))
                 return;
         if (p->n_clocks) {
                 offset = p->clocks[0].realtime_ns - p->clocks[0].monotonic_ns;
@@ -396,8 +391,8 @@ static int say_empty(const char *command, const char *service, const struct piec
         return -ENODATA;
 }
 
-static int open_range(const char *command, const struct ls_store *s, const char *service, uint64_t from_ms, uint64_t to_ms,
-                      struct ls_range *ret)
+static int open_range(const char *command, const struct ls_store *s, const struct ls_query *q, const char *service,
+                      uint64_t from_ms, uint64_t to_ms, struct ls_range *ret)
 {
         struct pieces p = { .n = 0 };
         char from[32], to[32];
@@ -408,6 +403,8 @@ static int open_range(const char *command, const struct ls_store *s, const char 
                 ls_error("%s: %s: %s", command, s->path, strerror(-r));
         else if (!p.n)
                 r = say_empty(command, service, &p);
+        else if (q->opened)
+                r = q->opened(q->ctx);
         if (!r) {
                 put_time(from_ms ? from_ms : p.first_ms ? p.first_ms : ls_store_now_ms(), from, sizeof(from));
                 put_time(to_ms < UINT64_MAX ? to_ms : ls_store_now_ms(), to, sizeof(to));
@@ -437,7 +434,7 @@ int ls_query_open(const char *command, const struct ls_query *q, uint64_t shift_
         if (r)
                 return r;
         service = choose_service(command, &s, q->service);
-        r = service ? open_range(command, &s, service, from_ms, to_ms, ret) : -ENOENT;
+        r = service ? open_range(command, &s, q, service, from_ms, to_ms, ret) : -ENOENT;
         ls_store_close(&s);
         return r;
 }

@@ -8,6 +8,10 @@ struct ls_query {
         const char *store;              /* NULL = the one that is there */
         const char *service;            /* NULL = the only one */
         const char *since, *until;      /* NULL = the first, the last that is there */
+        /* Called when all files are open and none has been read: here rights can be given up. 0 or
+         * -errno; NULL = nothing. */
+        int (*opened)(void *ctx);
+        void *ctx;
 };
 
 struct ls_range {

@@ -22,7 +22,7 @@ import sys
 
 #   folder: (folders whose headers it may use, doors beside NAME/NAME.h)
 ROOMS = {
-    ".": ("cli daemon record record/worker record/writer report report/coverage report/diff report/jit report/tui store", ""),
+    ".": ("cli daemon push record record/worker record/writer report report/coverage report/diff report/jit report/tui store", ""),
     "formats/wire": ("", ""),
     "formats": ("formats/wire", ""),
     "formats/jit": ("formats/wire", ""),
@@ -72,6 +72,7 @@ ROOMS = {
         "formats/trace report/model report/options report/page report/view", ""),
     "report": ("cli formats formats/export formats/merge formats/trace "
         "formats/wire report/model report/options report/tui report/view", ""),
+    "push": ("cli formats formats/export formats/trace record/worker report report/model report/options", ""),
     # the daemon
     "store": ("cli formats formats/merge formats/trace", ""),
     "daemon/client": ("cli", ""),

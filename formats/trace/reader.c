@@ -137,14 +137,15 @@ static int spool(int fd, int *ret_fd)
         return r;
 }
 
-static int open_file(struct ls_reader *r, const char *path, const char **ret_error)
+/* Takes fd, which may be an error: -errno. */
+static int open_file(struct ls_reader *r, int fd, const char **ret_error)
 {
-        int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO), e;
         struct stat st;
+        int e;
 
         *ret_error = NULL;
         if (fd < 0)
-                return -errno;
+                return fd;
         if (fstat(fd, &st)) {
                 e = -errno;
                 close(fd);
@@ -185,9 +186,9 @@ static int looks_like_trace(struct ls_reader *r)
         return r->n_chunks || r->header_ok || (n > 0 && !memcmp(start, LS_FILE_MAGIC, (size_t)n));
 }
 
-static int read_all(struct ls_reader *r, const char *path, const char **ret_error)
+static int read_all(struct ls_reader *r, int fd, const char **ret_error)
 {
-        int e = open_file(r, path, ret_error);
+        int e = open_file(r, fd, ret_error);
 
         if (e)
                 return e;
@@ -203,7 +204,7 @@ static int read_all(struct ls_reader *r, const char *path, const char **ret_erro
         return ls_resolve(r);
 }
 
-int ls_profile_open(const char *path, struct ls_profile **ret_profile, const char **ret_error)
+static int open_profile(int fd, struct ls_profile **ret_profile, const char **ret_error)
 {
         static char sentence[256];
         struct ls_profile *p = NULL;
@@ -211,7 +212,9 @@ int ls_profile_open(const char *path, struct ls_profile **ret_profile, const cha
         int e = profile_new(&p);
 
         if (!e)
-                e = read_all(p->priv, path, &error);
+                e = read_all(p->priv, fd, &error);
+        else if (fd >= 0)
+                close(fd);
         if (!e) {
                 *ret_profile = p;
                 return 0;
@@ -223,6 +226,19 @@ int ls_profile_open(const char *path, struct ls_profile **ret_profile, const cha
         *ret_error = error;
         ls_profile_close(p);
         return e;
+}
+
+int ls_profile_open(const char *path, struct ls_profile **ret_profile, const char **ret_error)
+{
+        int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO);
+
+        return open_profile(fd < 0 ? -errno : fd, ret_profile, ret_error);
+}
+
+int ls_profile_open_fd(int fd, struct ls_profile **ret_profile, const char **ret_error)
+{
+        fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        return open_profile(fd < 0 ? -errno : fd, ret_profile, ret_error);
 }
 
 uint32_t ls_profile_rows(const struct ls_profile *p, unsigned kind)

@@ -16,6 +16,7 @@ static struct { char *service, *since, *until, *store; } raw;
 
 static struct ls_range ranges[RANGES_MOST];
 static unsigned n_ranges;
+static struct { int (*opened)(void *ctx); void *ctx; } opening;
 
 #define TEXT(name, arg, help) POPT_ARG_STRING, &raw.name, 0, help, arg
 
@@ -34,7 +35,7 @@ int ls_range_wanted(void)
 
 int ls_range_open(const char *command, const char *shift, const char **ret_name)
 {
-        const struct ls_query q = { raw.store, raw.service, raw.since, raw.until };
+        const struct ls_query q = { raw.store, raw.service, raw.since, raw.until, opening.opened, opening.ctx };
         uint64_t shift_ns = 0;
 
         if (n_ranges == RANGES_MOST)
@@ -86,14 +87,17 @@ void ls_range_bounds(const char *name, struct ls_filter_options *want)
         want->time = time_text(r);      /* as if it had been given */
 }
 
-const char *ls_range_path(const char *name, char *buf)
+int ls_range_fd(const char *name)
 {
         const struct ls_range *r = find(name);
 
-        if (!r)
-                return name;
-        snprintf(buf, 64, "/proc/self/fd/%d", r->fd);
-        return buf;
+        return r ? r->fd : -1;
+}
+
+void ls_range_opened(int (*opened)(void *ctx), void *ctx)
+{
+        opening.opened = opened;
+        opening.ctx = ctx;
 }
 
 int ls_range_use(struct ls_report_options *o, const char *input)

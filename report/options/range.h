@@ -18,9 +18,11 @@ int ls_range_open(const char *command, const char *shift, const char **ret_name)
 /* For report, export and tui: the same, and o reads it. input: what the command line names with -i,
  * or NULL. */
 int ls_range_use(struct ls_report_options *o, const char *input);
+/* Before that: what to do when the files are open and none has been read, as in struct ls_query. */
+void ls_range_opened(int (*opened)(void *ctx), void *ctx);
 /* The bounds of a name of ls_range_open; what is no such name leaves them as they are. */
 void ls_range_bounds(const char *name, struct ls_filter_options *want);
-/* The file behind a name, or the name. buf: of 64 bytes. */
-const char *ls_range_path(const char *name, char *buf);
+/* The descriptor of the file behind a name; -1 = it is the name of a file. */
+int ls_range_fd(const char *name);
 
 #endif
