@@ -23,10 +23,10 @@
 #define LINE_MOST 4096u
 #define ERRORS_SAID 50u                 /* of one file: who gives another file by mistake reads no thousand lines */
 
-enum section { DAEMON, STORE, SERVICE, RULE };
-enum kind { PATH, TIME, SIZE, COUNT, PERCENT, SHARE, SWITCH, NAME, PATTERNS };
+enum section { DAEMON, STORE, SERVICE, RULE, SINK };
+enum kind { PATH, TIME, SIZE, COUNT, PERCENT, SHARE, SWITCH, NAME, TEXT, PATTERNS };
 
-static const char *const section_names[] = { "daemon", "store", "service", "rule", NULL };
+static const char *const section_names[] = { "daemon", "store", "service", "rule", "sink", NULL };
 
 struct option {
         enum section section;
@@ -42,6 +42,7 @@ struct option {
 #define IN_STORE(member) offsetof(struct ls_config, member)
 #define IN_SERVICE(member) offsetof(struct ls_service, member)
 #define IN_RULE(member) offsetof(struct ls_when, member)
+#define IN_SINK(member) offsetof(struct ls_sink_rule, member)
 
 static const struct option options[] = {
 #define LS_OPTION(section, key, kind, member, def, least, most, argument, help) \
@@ -54,6 +55,7 @@ static const struct option options[] = {
 };
 
 #define N_OPTIONS (sizeof(options) / sizeof(*options))
+_Static_assert(N_OPTIONS <= 64, "bits of seen");
 
 struct reading {
         struct ls_config *c;
@@ -203,6 +205,16 @@ static void set_path(struct reading *r, const struct option *o, char **to, const
         *to = strdup(value);
 }
 
+static void set_text(struct reading *r, const struct option *o, char **to, const char *value)
+{
+        if (!*value || *value == '-') {
+                wrong(r, "%s = %s: give %s", o->key, value, o->argument);
+                return;
+        }
+        free(*to);
+        *to = strdup(value);
+}
+
 static void set_name(struct reading *r, char *to, const char *value)
 {
         if (!ls_service_name_ok(value))
@@ -283,6 +295,8 @@ static int take_value(void *ctx, const char *section, const char *key, const cha
                 add_pattern(r, &options[i], (struct ls_patterns *)(void *)((char *)r->base + options[i].offset), value);
         else if (options[i].kind == PATH)
                 set_path(r, &options[i], (char **)(void *)((char *)r->base + options[i].offset), value);
+        else if (options[i].kind == TEXT)
+                set_text(r, &options[i], (char **)(void *)((char *)r->base + options[i].offset), value);
         else if (options[i].kind == NAME)
                 set_name(r, (char *)r->base + options[i].offset, value);
         else
@@ -330,7 +344,27 @@ static struct ls_when *find_rule(struct reading *r, const char *name)
         return rule;
 }
 
-/* [service NAME] and [rule NAME] */
+static struct ls_sink_rule *find_sink(struct reading *r, const char *name)
+{
+        struct ls_config *c = r->c;
+        struct ls_sink_rule *sink;
+
+        for (unsigned i = 0; i < c->n_sinks; i++)
+                if (!strcmp(c->sinks[i].name, name))
+                        return &c->sinks[i];
+        if (c->n_sinks == LS_SINKS_MOST) {
+                wrong(r, "more than %u sinks", LS_SINKS_MOST);
+                return NULL;
+        }
+        sink = &c->sinks[c->n_sinks++];
+        memset(sink, 0, sizeof(*sink));
+        strcpy(sink->name, name);
+        set_defaults(sink, SINK);
+        sink->where = ls_print("%s:%u", r->path, r->line);
+        return sink;
+}
+
+/* [service NAME], [rule NAME] and [sink NAME] */
 static void begin_named(struct reading *r, int section, const char *name)
 {
         name += strspn(name, " ");
@@ -342,6 +376,11 @@ static void begin_named(struct reading *r, int section, const char *name)
 
                 r->base = s;
                 r->seen = s ? &s->seen : NULL;
+        } else if (section == SINK) {
+                struct ls_sink_rule *sink = find_sink(r, name);
+
+                r->base = sink;
+                r->seen = sink ? &sink->seen : NULL;
         } else {
                 struct ls_when *rule = find_rule(r, name);
 
@@ -371,6 +410,10 @@ static void begin_section(struct reading *r, char *name)
                 begin_named(r, RULE, name + 5);
                 return;
         }
+        if (!strncmp(name, "sink ", 5)) {
+                begin_named(r, SINK, name + 5);
+                return;
+        }
         for (int i = 0; i < SERVICE; i++)
                 if (!strcmp(name, section_names[i]))
                         r->section = i;
@@ -379,12 +422,12 @@ static void begin_section(struct reading *r, char *name)
         if (r->section >= 0)
                 return;
         near = ls_suggest(name, section_names);
-        if (!strcmp(name, "service") || !strcmp(name, "rule"))
+        if (!strcmp(name, "service") || !strcmp(name, "rule") || !strcmp(name, "sink"))
                 wrong(r, "[%s]: a %s needs a name, such as [%s web]", name, name, name);
         else if (near)
                 wrong(r, "unknown section [%s]; did you mean [%s]?", name, near);
         else
-                wrong(r, "unknown section [%s]; there are [daemon], [store], [service NAME] and [rule NAME]", name);
+                wrong(r, "unknown section [%s]; there are [daemon], [store], [service NAME], [rule NAME] and [sink NAME]", name);
 }
 
 /* For inih: the next line. What it would pass over is looked at here, where the number of the line
@@ -456,6 +499,8 @@ static int read_file(struct ls_config *c, const char *path, int must_exist)
                 c->services[i].seen = 0;
         for (unsigned i = 0; i < c->n_rules; i++)
                 c->rules[i].seen = 0;
+        for (unsigned i = 0; i < c->n_sinks; i++)
+                c->sinks[i].seen = 0;
         error = check_owner(path, r.file);
         if (!error && ini_parse_stream(next_line, &r, take_value, &r) && !r.errors)
                 wrong(&r, "not understood");
@@ -522,6 +567,32 @@ static int check_rule(const struct ls_config *c, const struct ls_when *r)
         return -EINVAL;
 }
 
+/* What its line of `luasample push` would refuse, as far as that can be told here. */
+static int check_sink(const struct ls_sink_rule *s)
+{
+        static const char *const types[] = {
+#define LS_SINK(ident, name, path, answer, cells, bytes, depth, flags, help) name,
+#include "push/sinks.def"
+#undef LS_SINK
+                NULL
+        };
+        unsigned i = 0;
+
+        while (s->type && types[i] && strcmp(types[i], s->type))
+                i++;
+        if (!s->type || !types[i])
+                ls_error("%s: [sink %s]: give type, one of pyroscope, parca, coroot, pprof, otlp, clickhouse or dir", s->where,
+                         s->name);
+        else if (!s->url || (strcmp(s->type, "dir") ? strncmp(s->url, "http://", 7) && strncmp(s->url, "https://", 8) : *s->url != '/'))
+                ls_error("%s: [sink %s]: give url, %s", s->where, s->name,
+                         strcmp(s->type, "dir") ? "which begins with http:// or https://" : "an absolute path");
+        else if (!strcmp(s->type, "otlp") && !s->experimental)
+                ls_error("%s: [sink %s]: OTLP profiles are not settled yet: experimental = yes sends them", s->where, s->name);
+        else
+                return 0;
+        return -EINVAL;
+}
+
 /* What no single line can tell. */
 static int check_whole(struct ls_config *c, int user)
 {
@@ -535,6 +606,9 @@ static int check_whole(struct ls_config *c, int user)
                 }
         for (unsigned i = 0; i < c->n_rules; i++)
                 if (check_rule(c, &c->rules[i]))
+                        error = -EINVAL;
+        for (unsigned i = 0; i < c->n_sinks; i++)
+                if (check_sink(&c->sinks[i]))
                         error = -EINVAL;
         if (!c->store)
                 c->store = ls_place_store(user);
@@ -555,7 +629,8 @@ int ls_config_read(const char *path, int must_exist, int user, struct ls_config 
         set_defaults(c, 0);
         c->services = calloc(LS_SERVICES_MOST, sizeof(*c->services));
         c->rules = calloc(LS_RULES_MOST, sizeof(*c->rules));
-        if (!c->services || !c->rules) {
+        c->sinks = calloc(LS_SINKS_MOST, sizeof(*c->sinks));
+        if (!c->services || !c->rules || !c->sinks) {
                 ls_config_done(c);
                 return -ENOMEM;
         }
@@ -575,6 +650,15 @@ static void patterns_done(struct ls_patterns *p)
                 free(p->text[--p->n]);
 }
 
+static void sink_done(struct ls_sink_rule *s)
+{
+        char *const texts[] = { s->type, s->url, s->labels, s->tenant, s->auth_file, s->table, s->where };
+
+        for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+                free(texts[i]);
+        patterns_done(&s->series);
+}
+
 void ls_config_done(struct ls_config *c)
 {
         for (unsigned i = 0; i < c->n_services; i++) {
@@ -587,6 +671,9 @@ void ls_config_done(struct ls_config *c)
                 free(c->rules[i].run);
                 free(c->rule_texts[i]);
         }
+        for (unsigned i = 0; i < c->n_sinks; i++)
+                sink_done(&c->sinks[i]);
+        free(c->sinks);
         free(c->rules);
         free(c->services);
         free(c->store);

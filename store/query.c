@@ -43,7 +43,12 @@ int ls_query_time(const char *text, uint64_t now_ms, uint64_t *ret_ms)
                                              "%Y-%m-%d", "%H:%M:%S", "%H:%M" };
         time_t now = (time_t)(now_ms / 1000), then;
         uint64_t ago;
+        char *at;
 
+        if (*text == '@' && text[1] >= '0' && text[1] <= '9') {
+                *ret_ms = strtoull(text + 1, &at, 10);
+                return *at ? -EINVAL : 0;
+        }
         if (ls_parse_duration(text, "", &ago) == 0) {
                 *ret_ms = now_ms > ago / 1000000 ? now_ms - ago / 1000000 : 0;
                 return 0;

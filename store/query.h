@@ -21,8 +21,8 @@ struct ls_range {
         uint64_t from_ns, to_ns;        /* behind the trace's start; to_ns UINT64_MAX = its end */
 };
 
-/* "2h" = two hours before now_ms, "14:30" = today or else yesterday, "2026-11-22 14:30[:05]", local
- * time. Returns 0 or -EINVAL. */
+/* "@1700000000000" = milliseconds since 1970, "2h" = two hours before now_ms, "14:30" = today or
+ * else yesterday, "2026-11-22 14:30[:05]", local time. Returns 0 or -EINVAL. */
 int ls_query_time(const char *text, uint64_t now_ms, uint64_t *ret_ms);
 /* Merges the chunks of that time, and what is being written. shift_ms: the same so long before.
  * command: whose messages. Returns 0, or -errno after a line; damaged chunks are named, and the

@@ -8,7 +8,8 @@ import uuid
 import made
 import support as s
 from fake import Store
-from shared import Profile, check, fields, first_five, many, push, reported, self_of, small, suite
+from pprof import Profile, fields, series_of
+from shared import check, first_five, many, push, reported, self_of, small, suite
 
 
 def same(trace, profiles):
@@ -16,21 +17,6 @@ def same(trace, profiles):
     want, top = reported(trace)
     check(sum(p.sum() for p in profiles) == want, "sum %d, report has %d" % (sum(p.sum() for p in profiles), want))
     check(first_five(self_of(profiles)) == top, "%s, report has %s" % (first_five(self_of(profiles)), top))
-
-
-def series_of(body):
-    """Labels, profiles and ids of a PushRequest."""
-    labels, profiles, ids = {}, [], []
-    for n, series in fields(body):
-        check(n == 1, "field %d of the request" % n)
-        for k, v in fields(series):
-            f = dict(fields(v))
-            if k == 1:
-                labels[f[1].decode()] = f[2].decode()
-            else:
-                profiles.append(Profile(f[1]))
-                ids.append(f[2].decode())
-    return labels, profiles, ids
 
 
 @suite.test("pyroscope", "PushRequest, its labels, a UUID that a repeat has again", quick=True)

@@ -11,7 +11,14 @@ import urllib.parse
 import urllib.request
 
 import support as s
-from shared import Profile, check, first_five, push, reported, self_of, small, suite
+from pprof import Profile
+from shared import check, first_five, push, reported, self_of, small, suite
+
+
+# Parts of Pyroscope, each of which else takes an address of the machine for its own.
+PYROSCOPE_PARTS = ["ingester.lifecycler.addr", "memberlist.advertise-addr", "query-frontend.instance-addr"] + [
+    p + ".instance-addr" for p in ("distributor.ring", "compactor.ring", "overrides-exporter.ring", "query-scheduler.ring",
+                                   "store-gateway.sharding-ring")]
 
 
 def program(name):
@@ -96,7 +103,7 @@ def _():
                     "-server.grpc-listen-address=127.0.0.1", "-server.grpc-listen-port=%d" % grpc,
                     "-memberlist.bind-addr=127.0.0.1", "-memberlist.bind-port=%d" % gossip, "-ring.store=inmemory",
                     "-ingester.min-ready-duration=0", "-usage-stats.enabled=false", "-self-profiling.disable-push=true",
-                    "-pyroscopedb.data-path=" + dir], cwd=dir)
+                    "-pyroscopedb.data-path=" + dir] + ["-%s=127.0.0.1" % part for part in PYROSCOPE_PARTS], cwd=dir)
     url = "http://127.0.0.1:%d" % http
     wait_for(url + "/ready", st)
     trace = trace_of_now()
