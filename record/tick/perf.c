@@ -10,7 +10,12 @@
  * Each time the thread gets or leaves a processor the kernel sets the timer of its event, or takes
  * it back. In a virtual machine both leave the machine, some 10 us: a server that leaves it for
  * each request, to sleep or for its client, paid 10 % of its CPU time. There the event of a thread
- * that leaves its processor twice as often as it is ticked is turned off, and we send all ticks. */
+ * that leaves its processor twice as often as it is ticked is turned off, and we send all ticks.
+ *
+ * A signal of ours that comes when its thread is about to sleep ends a poll with EINTR. In a
+ * program that we have started the agent keeps it away; in one that was attached to nothing is
+ * interposed. There the event is turned off wherever we send, and let go for each tick, to come
+ * once: a little later, in user code. */
 #include "record/tick/perf.h"
 
 #include <cpuid.h>
@@ -35,6 +40,7 @@
 #define CALM_MOST_NS 640000000ull       /* and while nothing has run since the last look, for long */
 #define NEW_NS 50000000ull              /* a thread that was just armed may not live that long: it is judged early */
 #define PAUSE_MIN_NS 1000000ull         /* between own ticks: each costs the recorder some 20 us */
+#define ONCE_NS 20000u                  /* until an event that is let go comes */
 
 static int open_event(pid_t tid, uint64_t period_ns)
 {
@@ -127,15 +133,37 @@ static int perf_arm(struct ls_ticker *t, struct ls_tick_thread *h)
         return 0;
 }
 
+/* 1 when a system call of the program is not safe from a signal of ours. */
+static int is_bare(const struct ls_ticker *t)
+{
+        return atomic_load(&t->shm->agent_tid) != 0;
+}
+
 /* Turns the event off or on again. */
 static void set_off(struct ls_tick_thread *h, int off)
 {
-        if (h->off == off || ioctl(h->event_fd, off ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE, 0) < 0)
+        struct ls_ticker *t = h->ticker;
+        uint64_t period = off ? ONCE_NS : t->interval_ns;
+
+        if (h->off == off || ioctl(h->event_fd, PERF_EVENT_IOC_DISABLE, 0) < 0)
                 return;
+        h->once = off && is_bare(t);
+        if (is_bare(t))
+                ioctl(h->event_fd, PERF_EVENT_IOC_PERIOD, &period);
+        if (!off)
+                ioctl(h->event_fd, PERF_EVENT_IOC_ENABLE, 0);
         h->off = off;
         h->starved = 0;
         if (off)
-                ls_tick_grid_begin(h->ticker);
+                ls_tick_grid_begin(t);
+}
+
+/* The event brings too few: we send what is missing, or all. */
+static void set_starved(struct ls_tick_thread *h, int starved)
+{
+        if (starved && is_bare(h->ticker))
+                set_off(h, 1);
+        h->starved = starved;
 }
 
 /* Compares the ticks of the event with the CPU time of the window, and begins the next one. Returns
@@ -150,14 +178,14 @@ static int judge(const struct ls_ticker *t, struct ls_tick_thread *h, uint64_t n
         /* On a busy machine a thread that never sleeps loses its processor once a ms or so: the
          * event's ticks are the better. */
         if (h->off)
-                set_off(h, due >= 2 && times >= due + due / 2);
+                set_off(h, h->starved || (due >= 2 && times >= due + due / 2));
         else if (t->is_virtual && due >= 4 && times > 2 * due)
                 set_off(h, 1);
         /* A long interval leaves little to compare, and costs little. */
         else if (t->interval_ns >= WINDOW_NS / 2)
-                h->starved = 1;
+                set_starved(h, 1);
         else if (due >= 4)
-                h->starved = came < due / 2;
+                set_starved(h, came < due / 2);
         begin_window(h, now);
         return cpu != 0;
 }

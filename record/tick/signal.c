@@ -9,10 +9,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -144,6 +146,14 @@ static void announce(struct ls_tick_thread *h, uint32_t sending)
         atomic_store(&h->ring->sending, sending);
 }
 
+/* Returns 0, or -1 and errno. */
+static int send_it(const struct ls_tick_thread *h)
+{
+        if (h->once)
+                return ioctl(h->event_fd, PERF_EVENT_IOC_REFRESH, 1);
+        return (int)syscall(SYS_tgkill, h->ticker->pid, h->tid, LS_TICK_SIGNAL);
+}
+
 static void send_tick(struct ls_tick_thread *h, uint64_t now)
 {
         struct ls_ticker *t = h->ticker;
@@ -156,7 +166,7 @@ static void send_tick(struct ls_tick_thread *h, uint64_t now)
         atomic_store(&h->ring->sent_ns, ls_clock_ns(CLOCK_MONOTONIC));
         announce(h, 1);
         if (ls_tick_is_wanted(h)) {
-                if (syscall(SYS_tgkill, t->pid, h->tid, LS_TICK_SIGNAL) == 0) {
+                if (send_it(h) == 0) {
                         h->outstanding = 1;
                         h->sent_ns = now;
                         h->sent++;

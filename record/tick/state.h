@@ -51,6 +51,7 @@ struct ls_tick_thread {                 /* a thread of the program that is ticke
         int starved;                    /* the event brings too few ticks: we send what is
                                          * missing */
         int off;                        /* the event is off, since it costs too much: we send all */
+        int once;                       /* we do that by letting it go, to come once */
         uint64_t sent;                  /* signals sent */
         uint64_t window_ns, window_cpu_ns, window_sent; /* start of the time that is judged; clock,
                                                          * CPU, signals sent */

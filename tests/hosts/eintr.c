@@ -1,10 +1,12 @@
-/* Counts the calls that a signal interrupts: eintr ROUNDS. Bursts of Lua work between poll,
- * epoll_wait, nanosleep and a slow read from a pipe that another process feeds. Prints: calls N
- * eintr N (all kinds), then a line for each kind. */
+/* Counts the calls that a signal interrupts: eintr ROUNDS [THREADS]. Bursts of Lua work between
+ * poll, epoll_wait, nanosleep and a slow read from a pipe that another process feeds. With THREADS
+ * so many threads, four at a time, do ROUNDS bursts each in place of it, and only poll: each has a
+ * first tick. Prints: calls N eintr N (all kinds), then a line for each kind. */
 #include "tests/hosts/host.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
@@ -37,6 +39,44 @@ static pid_t feeder(int fd)
         }
 }
 
+struct poller {
+        pthread_t thread;
+        int rounds;
+        unsigned long calls, interrupted;
+};
+
+static void *poll_often(void *arg)
+{
+        struct poller *p = arg;
+        volatile double x = 0;
+
+        for (int i = 0; i < p->rounds; i++) {
+                for (int k = 0; k < 100000; k++)
+                        x += k % 7;
+                p->calls++;
+                p->interrupted += poll(NULL, 0, 1) < 0 && errno == EINTR;
+        }
+        return NULL;
+}
+
+static void poll_in_threads(int rounds, int threads)
+{
+        struct poller at_once[4];
+
+        for (int done = 0; done < threads; done += 4) {
+                for (int i = 0; i < 4; i++) {
+                        at_once[i] = (struct poller){ .rounds = rounds };
+                        if (pthread_create(&at_once[i].thread, NULL, poll_often, &at_once[i]))
+                                exit(1);
+                }
+                for (int i = 0; i < 4; i++) {
+                        pthread_join(at_once[i].thread, NULL);
+                        calls[POLL] += at_once[i].calls;
+                        interrupted[POLL] += at_once[i].interrupted;
+                }
+        }
+}
+
 int main(int argc, char **argv)
 {
         int rounds = argc > 1 ? atoi(argv[1]) : 1000, idle[2], slow[2], ep;
@@ -56,6 +96,12 @@ int main(int argc, char **argv)
         pfd = (struct pollfd){ .fd = idle[0], .events = POLLIN };
         L = host_new();
         host_run(L, "function work() local x = 0 for i = 1, 60000 do x = x + i % 7 end return x end", "=eintr");
+        if (argc > 2) {
+                printf("begin\n");
+                fflush(stdout);
+                poll_in_threads(rounds, atoi(argv[2]));
+                rounds = 0;
+        }
         for (int i = 0; i < rounds; i++) {
                 struct timespec ms = { 0, 1000000 };
 

@@ -84,6 +84,18 @@ def cpu_of(pid, comm):
 def add_to(suite):
     test = suite.test
 
+    for interval in ("250us", "10ms"):
+        @test("eintr-" + interval, "no system call of a program with four threads is interrupted")
+        def _(interval=interval):
+            p = Started([host("eintr"), "60", "100"])
+            p.wait_for("begin")
+            r = attach(p.p.pid, "-i", interval, duration="60s")
+            status, out = p.wait(60), p.read(p.out)
+            m = re.search(r"calls (\d+) eintr (\d+)", out)
+            check(status == 0 and m and int(m.group(1)) == 6000, "status %d, it printed %r" % (status, out))
+            check(int(m.group(2)) <= 1, "%s of %s calls were interrupted" % (m.group(2), m.group(1)))
+            check(info(r.trace)["threads"] > 50, "%s threads were seen" % info(r.trace)["threads"])
+
     for mode, opts in (("compiled", ()), ("interpreted", ("-joff",))):
         @test("loop-" + mode, "an endless loop, %s: shares, and the process as before" % mode, quick=mode == "compiled")
         def _(opts=opts):
