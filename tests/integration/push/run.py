@@ -11,6 +11,7 @@ sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
 import faults           # noqa: F401
 import bodies           # noqa: F401
 import stores           # noqa: F401
+import fleet            # noqa: F401
 from shared import suite
 
 sys.exit(suite.main())
