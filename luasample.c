@@ -3,6 +3,7 @@
 #include "daemon/commands.h"
 #include "push/commands.h"
 #include "record/commands.h"
+#include "record/worker/apart.h"
 #include "record/worker/worker.h"
 #include "record/writer/main.h"
 #include "report/commands.h"
@@ -11,7 +12,9 @@
 #include "report/jit/jit.h"
 #include "report/tui/command.h"
 #include "store/commands.h"
+#include "store/store.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -36,9 +39,24 @@ const struct ls_command *const ls_commands[] = {
         NULL,
 };
 
+/* A command of the daemon's that reads what is stored: see record/worker/apart.h. */
+static int run_apart(int argc, const char **argv)
+{
+        int status;
+
+        ls_store_apart.drop = ls_apart_drop;
+        ls_store_apart.bytes_most = LS_STORE_APART_BYTES;
+        status = ls_main(argc, argv);
+        if (status != LS_EXIT_FAIL || !ls_store_apart.error)
+                return status;
+        return ls_store_apart.error == -E2BIG ? LS_STORE_EXIT_MUCH : LS_STORE_EXIT_NONE;
+}
+
 int main(int argc, const char **argv)
 {
         if (argc > 0 && !strcmp(argv[0], LS_WORKER_ARGV0))
                 return argc > 1 && !strcmp(argv[1], LS_OUT_ROLE) ? ls_serve_main(argc, argv) : ls_worker_main(argc, argv);
+        if (argc > 0 && !strcmp(argv[0], LS_APART_ARGV0))
+                return run_apart(argc, argv);
         return ls_main(argc, argv);
 }

@@ -15,6 +15,7 @@
 
 #include "cli/command.h"
 #include "formats/escape.h"
+#include "record/worker/apart.h"
 
 static int is_unmerged(void *ctx, const struct ls_window *w)
 {
@@ -37,7 +38,7 @@ static void become_merger(const struct ls_daemon *d, pid_t parent)
         const struct rlimit cpu = { LS_MERGE_CPU_S, LS_MERGE_CPU_S }, memory = { LS_MERGE_BYTES, LS_MERGE_BYTES };
         const struct ls_window *w = &d->window;
         char *window = ls_print("%" PRIu64 ",%" PRIu64 ",%" PRIu32, w->begin_ms, w->end_ms, w->level);
-        const char *words[] = { "luasample", "store", "--store", d->store.path, "--service", w->service,
+        const char *words[] = { LS_APART_ARGV0, "store", "--store", d->store.path, "--service", w->service,
                                 "--window", window, "merge", NULL };
         sigset_t none;
 

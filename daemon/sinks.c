@@ -176,7 +176,8 @@ static void become_push(const struct ls_daemon *d, const struct ls_sink_rule *ru
                         int fd)
 {
         const struct rlimit cpu = { LS_MERGE_CPU_S, LS_MERGE_CPU_S }, memory = { LS_MERGE_BYTES, LS_MERGE_BYTES };
-        char *since = ls_print("@%" PRIu64, s->from_ms), *until = ls_print("@%" PRIu64, s->until_ms);
+        char *since = ls_print("@%" PRIu64 ".%03" PRIu64, s->from_ms / 1000, s->from_ms % 1000);
+        char *until = ls_print("@%" PRIu64 ".%03" PRIu64, s->until_ms / 1000, s->until_ms % 1000);
         char *to = ls_print("%s:%s", rule->type, rule->url), *skip = ls_print("%" PRIu64, s->parts);
         const char *words[32 + 2 * LS_PATTERNS_MOST] = { "luasample", "push", "--porcelain", "--retries", "0" };
         unsigned n = 5;

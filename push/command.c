@@ -298,6 +298,25 @@ static int give_up_rights(void *ctx)
         return ls_confine(&rights, -1, LS_CONFINE_FILES, 0);
 }
 
+static int open_range(struct pushing *s)
+{
+        struct ls_report_options *o = &s->report;
+        int status;
+
+        if (o->want.from.kind != LS_BOUND_OPEN || o->want.to.kind != LS_BOUND_OPEN) {
+                ls_error("push: --time is for a file; --since and --until say which time of the store");
+                return LS_EXIT_USAGE;
+        }
+        status = ls_range_open("push", NULL, &o->input);
+        if (!status && give_up_rights(s))
+                status = LS_EXIT_FAIL;
+        if (!status)
+                status = ls_range_read("push");
+        if (!status)
+                ls_range_bounds(o->input, &o->want);
+        return status;
+}
+
 /* Opens what is read, gives up rights, and only then looks into it. Returns 0 or the status to exit
  * with. */
 static int open_input(struct pushing *s, struct ls_profile **ret)
@@ -306,8 +325,7 @@ static int open_input(struct pushing *s, struct ls_profile **ret)
         int fd, r, status;
 
         if (s->o->range) {
-                ls_range_opened(give_up_rights, s);
-                status = ls_range_use(&s->report, NULL);
+                status = open_range(s);
                 return status ? status : ls_open_trace("push", s->report.input, ret);
         }
         fd = strcmp(s->report.input, "-") ? open(s->report.input, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;

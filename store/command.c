@@ -99,10 +99,8 @@ static int verify_chunk(const struct ls_store *s, const struct ls_chunk *c)
         int fd = ls_store_open_chunk(s, c), r, wrong = 1;
         struct ls_profile *p = NULL;
         const char *why = NULL;
-        char path[64];
 
-        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        r = fd < 0 ? fd : ls_profile_open(path, &p, &why);
+        r = fd < 0 ? fd : ls_profile_open_fd(fd, &p, &why);
         if (r == -ENOENT && fd < 0)
                 return 0;               /* pruned meanwhile */
         if (r)

@@ -31,11 +31,36 @@ struct piece {                          /* a chunk, or what was merged of some *
         ino_t ino;
 };
 
-struct pieces {
+struct ls_pieces {
         struct piece *v;
         size_t n, room;
         uint64_t first_ms, last_ms;     /* of all of the service, to say what there is */
 };
+
+/* "1763822096.125" */
+static int read_seconds(const char *text, uint64_t *ret_ms)
+{
+        uint64_t ms = 0;
+        int behind = -1;                /* digits behind the point */
+
+        if (!*text || strlen(text) > 16 || *text == '.')
+                return -EINVAL;
+        for (; *text; text++) {
+                if (*text == '.' && behind < 0) {
+                        behind = 0;
+                        continue;
+                }
+                if (*text < '0' || *text > '9')
+                        return -EINVAL;
+                if (behind < 3)
+                        ms = ms * 10 + (uint64_t)(*text - '0');
+                behind += behind >= 0;
+        }
+        for (behind = behind < 0 ? 0 : behind; behind < 3; behind++)
+                ms *= 10;
+        *ret_ms = ms;
+        return 0;
+}
 
 int ls_query_time(const char *text, uint64_t now_ms, uint64_t *ret_ms)
 {
@@ -43,12 +68,9 @@ int ls_query_time(const char *text, uint64_t now_ms, uint64_t *ret_ms)
                                              "%Y-%m-%d", "%H:%M:%S", "%H:%M" };
         time_t now = (time_t)(now_ms / 1000), then;
         uint64_t ago;
-        char *at;
 
-        if (*text == '@' && text[1] >= '0' && text[1] <= '9') {
-                *ret_ms = strtoull(text + 1, &at, 10);
-                return *at ? -EINVAL : 0;
-        }
+        if (*text == '@')
+                return read_seconds(text + 1, ret_ms);
         if (ls_parse_duration(text, "", &ago) == 0) {
                 *ret_ms = now_ms > ago / 1000000 ? now_ms - ago / 1000000 : 0;
                 return 0;
@@ -75,7 +97,7 @@ int ls_query_time(const char *text, uint64_t now_ms, uint64_t *ret_ms)
 }
 
 /* Takes fd and name. The same file is not there twice: it may be committed while we look. */
-static int add_piece(struct pieces *p, int fd, char *name)
+static int add_piece(struct ls_pieces *p, int fd, char *name)
 {
         struct stat st;
 
@@ -105,7 +127,7 @@ fail:
         return fd < 0 ? 0 : -ENOMEM;    /* pruned meanwhile */
 }
 
-static void pieces_done(struct pieces *p)
+static void pieces_done(struct ls_pieces *p)
 {
         while (p->n) {
                 if (p->v[--p->n].fd >= 0)
@@ -116,18 +138,28 @@ static void pieces_done(struct pieces *p)
         memset(p, 0, sizeof(*p));
 }
 
+/* What is being written has the samples of its file's life. */
+static int is_of_time(const struct statx *st, uint64_t from_ms, uint64_t to_ms)
+{
+        uint64_t from_s = from_ms / 1000, to_s = to_ms / 1000 + 1;
+
+        return (uint64_t)st->stx_mtime.tv_sec + 1 >= from_s &&
+               (!(st->stx_mask & STATX_BTIME) || (uint64_t)st->stx_btime.tv_sec <= to_s);
+}
+
 /* What is being written, or waits to be committed: SERVICE.PID.MS/trace* of incoming. */
-static int add_recording(struct pieces *p, int incoming, const char *dir_name)
+static int add_recording(struct ls_pieces *p, int incoming, const char *dir_name, uint64_t from_ms, uint64_t to_ms)
 {
         int fd = openat(incoming, dir_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), error = 0;
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
         struct dirent *e;
 
         while (dir && !error && (e = readdir(dir))) {
-                struct stat st;
+                struct statx st;
 
-                if (strncmp(e->d_name, "trace", 5) || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-                    !S_ISREG(st.st_mode) || !st.st_size)
+                if (strncmp(e->d_name, "trace", 5) || statx(fd, e->d_name, AT_SYMLINK_NOFOLLOW,
+                    STATX_BTIME | STATX_MTIME | STATX_SIZE | STATX_TYPE, &st) < 0 || !S_ISREG(st.stx_mode) || !st.stx_size ||
+                    !is_of_time(&st, from_ms, to_ms))
                         continue;
                 error = add_piece(p, openat(fd, e->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK),
                                   ls_print("incoming/%s/%s", dir_name, e->d_name));
@@ -146,7 +178,7 @@ static int is_of_service(const char *name, const char *service)
         return !strncmp(name, service, n) && name[n] == '.' && strspn(name + n, ".0123456789") == strlen(name + n);
 }
 
-static int add_incoming(struct pieces *p, const struct ls_store *s, const char *service)
+static int add_incoming(struct ls_pieces *p, const struct ls_store *s, const char *service, uint64_t from_ms, uint64_t to_ms)
 {
         int fd = openat(s->fd, "incoming", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), error = 0;
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -154,7 +186,7 @@ static int add_incoming(struct pieces *p, const struct ls_store *s, const char *
 
         while (dir && !error && (e = readdir(dir)))
                 if (is_of_service(e->d_name, service))
-                        error = add_recording(p, fd, e->d_name);
+                        error = add_recording(p, fd, e->d_name, from_ms, to_ms);
         if (dir)
                 closedir(dir);
         else if (fd >= 0)
@@ -162,11 +194,10 @@ static int add_incoming(struct pieces *p, const struct ls_store *s, const char *
         return error;
 }
 
-static int find_pieces(const struct ls_store *s, const char *service, uint64_t from_ms, uint64_t to_ms, int growing,
-                       struct pieces *p)
+static int find_pieces(const struct ls_store *s, const char *service, uint64_t from_ms, uint64_t to_ms, struct ls_pieces *p)
 {
         struct ls_chunks all;
-        int error = growing ? add_incoming(p, s, service) : 0;
+        int error = add_incoming(p, s, service, from_ms, to_ms);
 
         if (!error)
                 error = ls_store_list(s, service, 0, UINT64_MAX, &all);
@@ -230,7 +261,7 @@ static void open_inputs(struct merging *m, const struct piece *v, size_t n)
         }
 }
 
-static int merge_some(struct merging *m, const struct piece *v, size_t n, struct pieces *to)
+static int merge_some(struct merging *m, const struct piece *v, size_t n, struct ls_pieces *to)
 {
         unsigned a, b;
         uint64_t interval;
@@ -259,13 +290,13 @@ static int merge_some(struct merging *m, const struct piece *v, size_t n, struct
 }
 
 /* One trace of all: at first of some, then of those. */
-static int merge_all(const char *command, struct pieces *p, int *ret_fd, unsigned *ret_boots)
+static int merge_all(const char *command, struct ls_pieces *p, int *ret_fd, unsigned *ret_boots)
 {
         struct merging m = { .command = command };
         int r = 0, merged = 0;
 
         while (!r && p->n && (p->n > 1 || !merged)) {
-                struct pieces next = { .n = 0, .first_ms = p->first_ms, .last_ms = p->last_ms };
+                struct ls_pieces next = { .n = 0, .first_ms = p->first_ms, .last_ms = p->last_ms };
 
                 for (size_t i = 0; !r && i < p->n; i += AT_ONCE)
                         r = merge_some(&m, p->v + i, p->n - i < AT_ONCE ? p->n - i : AT_ONCE, &next);
@@ -382,7 +413,7 @@ static int read_times(const char *command, const struct ls_query *q, uint64_t sh
         return -EINVAL;
 }
 
-static int say_empty(const char *command, const char *service, const struct pieces *p)
+static int say_empty(const char *command, const char *service, const struct ls_pieces *p)
 {
         char from[32], to[32];
 
@@ -396,50 +427,95 @@ static int say_empty(const char *command, const char *service, const struct piec
         return -ENODATA;
 }
 
-static int open_range(const char *command, const struct ls_store *s, const struct ls_query *q, const char *service,
-                      uint64_t from_ms, uint64_t to_ms, struct ls_range *ret)
+/* What one question may read, where it may not read all. */
+static int check_size(const char *command, const struct ls_pieces *p)
 {
-        struct pieces p = { .n = 0 };
+        uint64_t bytes = 0;
+
+        for (size_t i = 0; i < p->n; i++) {
+                struct stat st;
+
+                bytes += fstat(p->v[i].fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+        }
+        if (!ls_store_apart.bytes_most || bytes <= ls_store_apart.bytes_most)
+                return 0;
+        ls_error("%s: the chunks of that time have %llu MiB, more than %llu: choose a shorter one", command,
+                 (unsigned long long)(bytes >> 20), (unsigned long long)(ls_store_apart.bytes_most >> 20));
+        return -E2BIG;
+}
+
+static int find_range(const char *command, const struct ls_store *s, const char *service, struct ls_range *ret)
+{
+        struct ls_pieces *p = ret->found;
         char from[32], to[32];
-        unsigned boots = 0;
-        int r = find_pieces(s, service, from_ms, to_ms, to_ms >= ls_store_now_ms() - 1000, &p);
+        uint64_t now = ls_store_now_ms();
+        int r = find_pieces(s, service, ret->from_ms, ret->to_ms, p);
 
         if (r)
                 ls_error("%s: %s: %s", command, s->path, strerror(-r));
-        else if (!p.n)
-                r = say_empty(command, service, &p);
-        else if (q->opened)
-                r = q->opened(q->ctx);
-        if (!r) {
-                put_time(from_ms ? from_ms : p.first_ms ? p.first_ms : ls_store_now_ms(), from, sizeof(from));
-                put_time(to_ms < UINT64_MAX ? to_ms : ls_store_now_ms(), to, sizeof(to));
-                r = merge_all(command, &p, &ret->fd, &boots);
-        }
-        if (!r) {
-                ret->name = ls_print("%s, %s to %s", service, from, to);
-                find_cut(ret, from_ms, to_ms, boots);
-        }
-        pieces_done(&p);
+        else if (!p->n)
+                r = say_empty(command, service, p);
+        else
+                r = check_size(command, p);
+        put_time(ret->from_ms ? ret->from_ms : p->first_ms ? p->first_ms : now, from, sizeof(from));
+        put_time(ret->to_ms < UINT64_MAX ? ret->to_ms : now, to, sizeof(to));
+        ret->name = ls_print("%s, %s to %s", service, from, to);
         return !r && !ret->name ? -ENOMEM : r;
 }
 
-int ls_query_open(const char *command, const struct ls_query *q, uint64_t shift_ms, struct ls_range *ret)
+static int find(const char *command, const struct ls_query *q, uint64_t shift_ms, struct ls_range *ret)
 {
         char *place = q->store ? strdup(q->store) : ls_place_of_store();
         const char *service;
-        uint64_t from_ms, to_ms;
         struct ls_store s;
         int r;
 
-        *ret = (struct ls_range){ .fd = -1 };
-        r = place ? read_times(command, q, shift_ms, &from_ms, &to_ms) : -ENOMEM;
+        r = place && ret->found ? read_times(command, q, shift_ms, &ret->from_ms, &ret->to_ms) : -ENOMEM;
         if (!r)
                 r = ls_store_open(&s, place, LS_STORE_READ);
         free(place);
         if (r)
                 return r;
         service = choose_service(command, &s, q->service);
-        r = service ? open_range(command, &s, q, service, from_ms, to_ms, ret) : -ENOENT;
+        r = service ? find_range(command, &s, service, ret) : -ENOENT;
         ls_store_close(&s);
+        return r;
+}
+
+static void found_done(struct ls_range *r)
+{
+        if (r->found)
+                pieces_done(r->found);
+        free(r->found);
+        r->found = NULL;
+}
+
+int ls_query_find(const char *command, const struct ls_query *q, uint64_t shift_ms, struct ls_range *ret)
+{
+        int r;
+
+        *ret = (struct ls_range){ .fd = -1, .found = calloc(1, sizeof(*ret->found)) };
+        r = find(command, q, shift_ms, ret);
+        if (r) {
+                found_done(ret);
+                ls_store_apart.error = r;
+        }
+        return r;
+}
+
+int ls_query_read(const char *command, struct ls_range *ret)
+{
+        unsigned boots = 0;
+        int r = ls_store_drop();
+
+        if (r)
+                ls_error("%s: the rights to read the store cannot be given up: %s", command, strerror(-r));
+        else
+                r = merge_all(command, ret->found, &ret->fd, &boots);
+        if (!r)
+                find_cut(ret, ret->from_ms, ret->to_ms, boots);
+        found_done(ret);
+        if (r)
+                ls_store_apart.error = r;
         return r;
 }

@@ -155,6 +155,16 @@ static int open_parts(struct ls_store *s, enum ls_store_mode mode)
         return s->services_fd < 0 ? s->services_fd : s->incoming_fd;
 }
 
+struct ls_store_apart ls_store_apart;
+
+int ls_store_drop(void)
+{
+        int (*drop)(void) = ls_store_apart.drop;
+
+        ls_store_apart.drop = NULL;
+        return drop ? drop() : 0;
+}
+
 int ls_store_open(struct ls_store *s, const char *path, enum ls_store_mode mode)
 {
         struct stat st;

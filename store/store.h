@@ -41,6 +41,23 @@ struct ls_chunks {
         unsigned foreign;               /* names among them that are none of chunks */
 };
 
+/* What reads traces of a store, before it reads the first, when all files are open that it needs:
+ * drop gives up the rights of this process, and returns 0 or -errno. bytes_most: of chunks, that
+ * are read at all. error: why a time could not be found or read. Set by main(); drop NULL = rights
+ * are kept, bytes_most 0 = all. */
+struct ls_store_apart {
+        int (*drop)(void);
+        uint64_t bytes_most;
+        int error;
+};
+extern struct ls_store_apart ls_store_apart;
+#define LS_STORE_APART_BYTES (512ull << 20)
+#define LS_STORE_EXIT_NONE 3            /* exit statuses of such a process: the store has nothing of
+                                         * that, or nothing that can be read; */
+#define LS_STORE_EXIT_MUCH 4            /* more than bytes_most */
+/* Calls drop, once. Returns 0 or -errno. */
+int ls_store_drop(void);
+
 enum ls_store_mode { LS_STORE_READ, LS_STORE_WRITE };
 
 /* Opens path; WRITE makes it when it is not there or empty, and locks it. Returns 0, or -errno

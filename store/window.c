@@ -21,22 +21,19 @@ static void close_inputs(struct ls_merge_input *in, unsigned n)
         free(in);
 }
 
-/* Each must be whole: what cannot be read is kept as it is, and named by those who read it. */
-static int open_input(const struct ls_store *s, const struct ls_chunk *c, struct ls_merge_input *in)
+/* Takes fd. Each must be whole: what cannot be read is kept as it is, and named by those who read
+ * it. */
+static int open_input(int fd, const struct ls_chunk *c, struct ls_merge_input *in)
 {
-        int fd = ls_store_open_chunk(s, c), r;
         const char *why = NULL;
-        char path[64];
+        int r = ls_profile_open_fd(fd, &in->profile, &why);
 
-        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        r = fd < 0 ? fd : ls_profile_open(path, &in->profile, &why);
         if (!r && (in->profile->n_damages || !in->profile->interval_ns)) {
                 ls_profile_close(in->profile);
                 in->profile = NULL;
                 r = -EIO;
         }
-        if (fd >= 0)
-                close(fd);
+        close(fd);
         if (!r && !(in->name = strdup(c->name)))
                 r = -ENOMEM;
         if (r)
@@ -59,33 +56,79 @@ static int merge_to(int fd, struct ls_merge_input *in, unsigned n)
         return !r && fsync(fd) < 0 ? -errno : r;
 }
 
+/* Of all of the window, in the order of all; *ret_n: how many. Returns 0 or -errno. */
+static int open_chunks(const struct ls_store *s, const struct ls_window *w, const struct ls_chunks *all, int *fds, unsigned *ret_n)
+{
+        *ret_n = 0;
+        for (size_t i = 0; i < all->n; i++) {
+                int fd = ls_window_has(w, &all->v[i]) ? ls_store_open_chunk(s, &all->v[i]) : -1;
+
+                fds[i] = fd;
+                if (fd < 0 && ls_window_has(w, &all->v[i]))
+                        return fd;
+                *ret_n += fd >= 0;
+        }
+        return *ret_n < 2 ? -ENODATA : 0;
+}
+
+static int open_output(const struct ls_store *s)
+{
+        int incoming = openat(s->fd, "incoming", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        int fd = incoming < 0 ? -1 :
+                 openat(incoming, LS_STORE_MERGING, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        int error = fd < 0 ? -errno : fd;
+
+        if (incoming >= 0)
+                close(incoming);
+        return error;
+}
+
+/* Everything is open: rights are given up before a byte of a trace is read. Takes the fds. */
+static int merge_open(const struct ls_chunks *all, int *fds, int out)
+{
+        struct ls_merge_input *in = calloc(all->n + 1, sizeof(*in));
+        unsigned n = 0;
+        int r = in ? ls_store_drop() : -ENOMEM;
+
+        for (size_t i = 0; i < all->n; i++) {
+                if (fds[i] < 0)
+                        continue;
+                if (r)
+                        close(fds[i]);
+                else
+                        r = open_input(fds[i], &all->v[i], &in[n]);
+                n += !r;
+        }
+        if (!r)
+                r = merge_to(out, in, n);
+        if (in)
+                close_inputs(in, n);
+        return r;
+}
+
 int ls_window_merge(const struct ls_store *s, const struct ls_window *w)
 {
         struct ls_chunks all;
-        struct ls_merge_input *in;
         unsigned n = 0;
-        int r = ls_store_list(s, w->service, 0, UINT64_MAX, &all), fd = -1, incoming;
+        int r = ls_store_list(s, w->service, 0, UINT64_MAX, &all), out = -1, *fds;
 
         if (r)
                 return r;
-        in = calloc(all.n + 1, sizeof(*in));
-        r = in && ls_store_hide(&all, NULL) == 0 ? 0 : -ENOMEM;
-        for (size_t i = 0; !r && i < all.n; i++)
-                if (ls_window_has(w, &all.v[i])) {
-                        r = open_input(s, &all.v[i], &in[n]);
-                        n += !r;
-                }
-        incoming = openat(s->fd, "incoming", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        if (!r && incoming >= 0)
-                fd = openat(incoming, LS_STORE_MERGING, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        fds = calloc(all.n + 1, sizeof(*fds));
+        r = fds && ls_store_hide(&all, NULL) == 0 ? 0 : -ENOMEM;
+        for (size_t i = 0; fds && i < all.n; i++)
+                fds[i] = -1;
         if (!r)
-                r = fd < 0 ? -errno : n < 2 ? -ENODATA : merge_to(fd, in, n);
-        if (fd >= 0)
-                close(fd);
-        if (incoming >= 0)
-                close(incoming);
-        if (in)
-                close_inputs(in, n);
+                r = open_chunks(s, w, &all, fds, &n);
+        if (!r) {
+                out = open_output(s);
+                r = out < 0 ? out : 0;
+        }
+        if (!r)
+                r = merge_open(&all, fds, out);
+        if (out >= 0)
+                close(out);
+        free(fds);
         ls_chunks_done(&all);
         return r;
 }

@@ -76,7 +76,7 @@ ROOMS = {
     # the daemon
     "store": ("cli formats formats/merge formats/trace", ""),
     "daemon/client": ("cli", ""),
-    "daemon": ("cli daemon/client formats push store", ""),
+    "daemon": ("cli daemon/client formats push record/worker store", ""),
 }
 KNOWN = {}
 # declared where others are to have the function: seen.h, for a process that reads another one's memory

@@ -137,15 +137,13 @@ static int spool(int fd, int *ret_fd)
         return r;
 }
 
-/* Takes fd, which may be an error: -errno. */
-static int open_file(struct ls_reader *r, int fd, const char **ret_error)
+/* Takes fd. */
+static int take_file(struct ls_reader *r, int fd, const char **ret_error)
 {
         struct stat st;
         int e;
 
         *ret_error = NULL;
-        if (fd < 0)
-                return fd;
         if (fstat(fd, &st)) {
                 e = -errno;
                 close(fd);
@@ -188,7 +186,7 @@ static int looks_like_trace(struct ls_reader *r)
 
 static int read_all(struct ls_reader *r, int fd, const char **ret_error)
 {
-        int e = open_file(r, fd, ret_error);
+        int e = fd < 0 ? -errno : take_file(r, fd, ret_error);
 
         if (e)
                 return e;
@@ -204,13 +202,15 @@ static int read_all(struct ls_reader *r, int fd, const char **ret_error)
         return ls_resolve(r);
 }
 
+/* Takes fd; -1 = errno says why. */
 static int open_profile(int fd, struct ls_profile **ret_profile, const char **ret_error)
 {
         static char sentence[256];
         struct ls_profile *p = NULL;
         const char *error = NULL;
-        int e = profile_new(&p);
+        int cause = errno, e = profile_new(&p);
 
+        errno = cause;
         if (!e)
                 e = read_all(p->priv, fd, &error);
         else if (fd >= 0)
@@ -230,15 +230,12 @@ static int open_profile(int fd, struct ls_profile **ret_profile, const char **re
 
 int ls_profile_open(const char *path, struct ls_profile **ret_profile, const char **ret_error)
 {
-        int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO);
-
-        return open_profile(fd < 0 ? -errno : fd, ret_profile, ret_error);
+        return open_profile(strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO), ret_profile, ret_error);
 }
 
 int ls_profile_open_fd(int fd, struct ls_profile **ret_profile, const char **ret_error)
 {
-        fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-        return open_profile(fd < 0 ? -errno : fd, ret_profile, ret_error);
+        return open_profile(dup(fd), ret_profile, ret_error);
 }
 
 uint32_t ls_profile_rows(const struct ls_profile *p, unsigned kind)

@@ -10,7 +10,7 @@
  * (never NULL, owned by the library until the next call). Damaged chunks are no error: they are
  * listed in damages. */
 int ls_profile_open(const char *path, struct ls_profile **ret_profile, const char **ret_error);
-/* The same of an open file, which stays the caller's. */
+/* The same of an open file, from its first byte; fd stays the caller's. */
 int ls_profile_open_fd(int fd, struct ls_profile **ret_profile, const char **ret_error);
 void ls_profile_close(struct ls_profile *p);    /* takes NULL */
 

@@ -47,3 +47,11 @@ int ls_apart(int (*fn)(void *ctx), void *ctx, int ms)
         }
         return r < 0 || !WIFEXITED(status) ? -EPIPE : -WEXITSTATUS(status);
 }
+
+int ls_apart_drop(void)
+{
+        struct ls_rights rights;
+
+        ls_rights_nobody(&rights);
+        return ls_confine(&rights, -1, LS_CONFINE_READER, 1);
+}

@@ -208,21 +208,40 @@ static int allow_own(scmp_filter_ctx ctx)
         return err;
 }
 
-/* fork, and no namespaces or threads. fstat, which is a call by a path that may be empty: of other
- * paths it tells what nobody may know. */
-static int allow_writing(scmp_filter_ctx ctx)
+/* fstat, which is a call by a path that may be empty: of other paths it tells what nobody may
+ * know. */
+static int allow_open_files(scmp_filter_ctx ctx)
 {
-        const uint64_t mask = ~(uint64_t)(CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID);
-        int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, mask, SIGCHLD));
+        int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(dup2), 0);
 
-        if (!err)
-                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(dup2), 0);
         if (!err)
                 err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1,
                                        SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH));
         if (!err)
-                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(sysinfo), 0);
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fsync), 0);
+        return err ? err : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(sysinfo), 0);
+}
+
+/* fork, and no namespaces or threads. */
+static int allow_copies(scmp_filter_ctx ctx)
+{
+        const uint64_t mask = ~(uint64_t)(CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID);
+        int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, mask, SIGCHLD));
+
         return err ? err : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(set_robust_list), 0);
+}
+
+/* Sockets that are there: none is made, and none connects. */
+static int allow_serving(scmp_filter_ctx ctx)
+{
+        static const int calls[] = {
+                SCMP_SYS(accept4), SCMP_SYS(accept), SCMP_SYS(shutdown), SCMP_SYS(getsockopt), SCMP_SYS(setsockopt),
+                SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait),
+                SCMP_SYS(epoll_pwait), SCMP_SYS(sendfile), SCMP_SYS(writev), SCMP_SYS(gettimeofday), SCMP_SYS(time),
+        };
+        int err = ALLOW(ctx, calls);
+
+        return err ? err : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, SCMP_A1(SCMP_CMP_EQ, F_SETFL));
 }
 
 static int fill(scmp_filter_ctx ctx, enum ls_confine_room room)
@@ -238,8 +257,12 @@ static int fill(scmp_filter_ctx ctx, enum ls_confine_room room)
         /* Whether a process is there, and nothing else. */
         if (!err && room == LS_CONFINE_MEMORY)
                 err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1, SCMP_A1(SCMP_CMP_EQ, 0));
+        if (!err && room >= LS_CONFINE_WRITER)
+                err = allow_open_files(ctx);
         if (!err && room == LS_CONFINE_WRITER)
-                err = allow_writing(ctx);
+                err = allow_copies(ctx);
+        if (!err && room == LS_CONFINE_HTTP)
+                err = allow_serving(ctx);
         if (!err && opens)
                 err = ALLOW(ctx, files_calls);
         if (!err && opens)
@@ -271,7 +294,7 @@ int ls_confine(const struct ls_rights *r, int root_fd, enum ls_confine_room room
         /* The writer has the memory of all targets mapped, and its file is as large as it gets. */
         limit(room == LS_CONFINE_WRITER ? RLIMIT_DATA : RLIMIT_AS, MEMORY_MOST);
         limit(RLIMIT_NOFILE, FILES_MOST);
-        if (filter && room != LS_CONFINE_WRITER)
+        if (filter && room != LS_CONFINE_WRITER && room != LS_CONFINE_READER)
                 limit(RLIMIT_FSIZE, ROOM_IN_FILES);     /* memory files of its own */
         /* /proc/PID/syscall asks for it at each read; what else it allows takes system calls that
          * the room has not. */

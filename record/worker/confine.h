@@ -15,6 +15,9 @@ enum ls_confine_room {
                                          * nothing */
         LS_CONFINE_WRITER,              /* writes open files, and makes copies of itself: opens
                                          * nothing */
+        LS_CONFINE_READER,              /* reads and writes open files: opens nothing, and starts
+                                         * nothing */
+        LS_CONFINE_HTTP,                /* answers on sockets that listen, or are connected */
         LS_CONFINE_NROOMS
 };
 

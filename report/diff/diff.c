@@ -178,6 +178,8 @@ static int read_ranges(struct ls_diff_options *o, poptContext ctx, int has_after
         status = ls_range_open("diff", raw.before, &names[LS_BEFORE]);
         if (!status)
                 status = ls_range_open("diff", NULL, &names[LS_AFTER]);
+        if (!status)
+                status = ls_range_read("diff");
         for (int side = 0; side < 2 && !status; side++) {
                 o->files[side] = calloc(1, sizeof(*o->files[side]));
                 if (!o->files[side])

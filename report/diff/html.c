@@ -10,16 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static int open_merged(const struct ls_diff *d, int side, struct ls_profile **ret)
 {
         struct ls_merge_input *in = calloc(d->n_side[side], sizeof(*in));
-        FILE *f = in ? tmpfile() : NULL;
+        int fd = in ? memfd_create("luasample-side", MFD_CLOEXEC) : -1;
         unsigned n = 0, a = 0, b = 0;
         uint64_t interval_ns;
         const char *why;
-        char path[40];
-        int r = !in ? -ENOMEM : !f ? -errno : 0;
+        int r = !in ? -ENOMEM : fd < 0 ? -errno : 0;
 
         for (unsigned k = 0; !r && k < d->n_runs; k++)
                 if (d->runs[k].side == side)
@@ -30,13 +31,11 @@ static int open_merged(const struct ls_diff *d, int side, struct ls_profile **re
                 ls_error("diff: %s and %s have ticks of different length: give one recording of each side with --html",
                          in[a].name, in[b].name);
         if (!r)
-                r = ls_merge_write(fileno(f), in, n, interval_ns);
-        if (!r) {
-                snprintf(path, sizeof(path), "/proc/self/fd/%d", fileno(f));
-                r = ls_profile_open(path, ret, &why);
-        }
-        if (f)
-                fclose(f);
+                r = ls_merge_write(fd, in, n, interval_ns);
+        if (!r)
+                r = ls_profile_open_fd(fd, ret, &why);
+        if (fd >= 0)
+                close(fd);
         free(in);
         return r;
 }

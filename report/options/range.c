@@ -16,7 +16,6 @@ static struct { char *service, *since, *until, *store; } raw;
 
 static struct ls_range ranges[RANGES_MOST];
 static unsigned n_ranges;
-static struct { int (*opened)(void *ctx); void *ctx; } opening;
 
 #define TEXT(name, arg, help) POPT_ARG_STRING, &raw.name, 0, help, arg
 
@@ -35,7 +34,7 @@ int ls_range_wanted(void)
 
 int ls_range_open(const char *command, const char *shift, const char **ret_name)
 {
-        const struct ls_query q = { raw.store, raw.service, raw.since, raw.until, opening.opened, opening.ctx };
+        const struct ls_query q = { raw.store, raw.service, raw.since, raw.until };
         uint64_t shift_ns = 0;
 
         if (n_ranges == RANGES_MOST)
@@ -44,7 +43,7 @@ int ls_range_open(const char *command, const char *shift, const char **ret_name)
                 ls_error("%s: --before %s: give how long before, such as 24h", command, shift);
                 return LS_EXIT_USAGE;
         }
-        switch (ls_query_open(command, &q, shift_ns / 1000000, &ranges[n_ranges])) {
+        switch (ls_query_find(command, &q, shift_ns / 1000000, &ranges[n_ranges])) {
         case 0:
                 *ret_name = ranges[n_ranges++].name;
                 return 0;
@@ -53,6 +52,14 @@ int ls_range_open(const char *command, const char *shift, const char **ret_name)
         default:
                 return LS_EXIT_FAIL;
         }
+}
+
+int ls_range_read(const char *command)
+{
+        for (unsigned i = 0; i < n_ranges; i++)
+                if (ls_query_read(command, &ranges[i]))
+                        return LS_EXIT_FAIL;
+        return 0;
 }
 
 static const struct ls_range *find(const char *name)
@@ -94,12 +101,6 @@ int ls_range_fd(const char *name)
         return r ? r->fd : -1;
 }
 
-void ls_range_opened(int (*opened)(void *ctx), void *ctx)
-{
-        opening.opened = opened;
-        opening.ctx = ctx;
-}
-
 int ls_range_use(struct ls_report_options *o, const char *input)
 {
         int status;
@@ -113,6 +114,8 @@ int ls_range_use(struct ls_report_options *o, const char *input)
                 return LS_EXIT_USAGE;
         }
         status = ls_range_open(o->command, NULL, &o->input);
+        if (!status)
+                status = ls_range_read(o->command);
         if (!status)
                 ls_range_bounds(o->input, &o->want);
         return status;

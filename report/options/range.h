@@ -11,18 +11,18 @@ extern const struct poptOption ls_range_option_table[];         /* --service, --
 
 /* Whether the command line names one. */
 int ls_range_wanted(void);
-/* Opens the time that the command line names, or, with shift, the same so long before ("24h").
+/* Finds the time that the command line names, or, with shift, the same so long before ("24h").
  * *ret_name stands for it wherever a trace is named, and lives as long as the process. Returns 0,
  * or the status to exit with, after a line. */
 int ls_range_open(const char *command, const char *shift, const char **ret_name);
+/* Reads all that were found. Returns 0, or the status to exit with, after a line. */
+int ls_range_read(const char *command);
 /* For report, export and tui: the same, and o reads it. input: what the command line names with -i,
  * or NULL. */
 int ls_range_use(struct ls_report_options *o, const char *input);
-/* Before that: what to do when the files are open and none has been read, as in struct ls_query. */
-void ls_range_opened(int (*opened)(void *ctx), void *ctx);
 /* The bounds of a name of ls_range_open; what is no such name leaves them as they are. */
 void ls_range_bounds(const char *name, struct ls_filter_options *want);
-/* The descriptor of the file behind a name; -1 = it is the name of a file. */
+/* The open file behind a name; -1 = it is no such name. */
 int ls_range_fd(const char *name);
 
 #endif

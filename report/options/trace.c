@@ -25,7 +25,7 @@ static void warn_of_damage(const char *command, const char *path, const struct l
 int ls_open_trace(const char *command, const char *path, struct ls_profile **ret)
 {
         const char *why = NULL;
-        int fd = ls_range_fd(path), r = fd >= 0 ? ls_profile_open_fd(fd, ret, &why) : ls_profile_open(path, ret, &why);
+        int fd = ls_range_fd(path), r = fd < 0 ? ls_profile_open(path, ret, &why) : ls_profile_open_fd(fd, ret, &why);
 
         if (!r) {
                 warn_of_damage(command, path, *ret);
