@@ -10,5 +10,5 @@ description = {
 dependencies = { "lua >= 5.1, < 5.2" }
 build = {
         type = "builtin",
-        modules = { luasample = "libsample/api/luasample.lua" },
+        modules = { luasample = "libsample/api/luasample.lua", ["luasample.openresty"] = "libsample/api/openresty.lua" },
 }

@@ -4,6 +4,7 @@
 #ifdef LS_HAVE_HTTP
 #include "daemon/http/http.h"
 #endif
+#include "push/commands.h"
 #include "record/commands.h"
 #include "record/worker/apart.h"
 #include "record/worker/worker.h"
@@ -39,6 +40,7 @@ const struct ls_command *const ls_commands[] = {
         &ls_cmd_daemon,
         &ls_cmd_ctl,
         &ls_cmd_store,
+        &ls_cmd_push,
         NULL,
 };
 

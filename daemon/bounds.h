@@ -36,6 +36,11 @@
 #define LS_MERGE_MS 5000u                       /* with three chunks, after the end of a time until it is merged */
 #define LS_MERGE_CPU_S 300u                     /* of a merger, */
 #define LS_MERGE_BYTES (2ull << 30)             /* and its address space */
+#define LS_SINKS_MOST 8u                        /* [sink NAME] */
+#define LS_SINK_LAG_MS 2000u                    /* with two chunks, until a time is sent */
+#define LS_SINK_WINDOW_MS 60000u                /* sent at one time by one that is behind */
+#define LS_SINK_NS (300 * SECOND_NS)            /* for one service of it */
+#define LS_SINK_WAIT_MS 300000u                 /* between two tries, at most */
 #define LS_PRESSURE_PERCENT 10.0                /* PSI: some, avg10 of memory */
 #define LS_AVAILABLE_PERCENT 5u                 /* MemAvailable of MemTotal */
 #define LS_WATCHED_MOST 1024u                   /* processes that rules name */

@@ -21,12 +21,13 @@
 #include "formats/escape.h"
 
 #define LINE_MOST 4096u
+#define TEXT_MOST 1024u                 /* bytes of a name or address */
 #define ERRORS_SAID 50u                 /* of one file: who gives another file by mistake reads no thousand lines */
 
-enum section { DAEMON, STORE, HTTP, SERVICE, RULE };
+enum section { DAEMON, STORE, HTTP, SERVICE, RULE, SINK };
 enum kind { PATH, TEXT, TIME, SIZE, COUNT, PERCENT, SHARE, SWITCH, NAME, PATTERNS };
 
-static const char *const section_names[] = { "daemon", "store", "http", "service", "rule", NULL };
+static const char *const section_names[] = { "daemon", "store", "http", "service", "rule", "sink", NULL };
 
 struct option {
         enum section section;
@@ -43,6 +44,7 @@ struct option {
 #define IN_HTTP(member) offsetof(struct ls_config, member)
 #define IN_SERVICE(member) offsetof(struct ls_service, member)
 #define IN_RULE(member) offsetof(struct ls_when, member)
+#define IN_SINK(member) offsetof(struct ls_sink_rule, member)
 
 static const struct option options[] = {
 #define LS_OPTION(section, key, kind, member, def, least, most, argument, help) \
@@ -55,6 +57,7 @@ static const struct option options[] = {
 };
 
 #define N_OPTIONS (sizeof(options) / sizeof(*options))
+_Static_assert(N_OPTIONS <= 64, "bits of seen");
 
 struct reading {
         struct ls_config *c;
@@ -206,7 +209,7 @@ static void set_path(struct reading *r, const struct option *o, char **to, const
 
 static void set_text(struct reading *r, const struct option *o, char **to, const char *value)
 {
-        if (!*value || strlen(value) > 128 || strpbrk(value, " \t")) {
+        if (!*value || *value == '-' || strlen(value) > TEXT_MOST || strpbrk(value, " \t")) {
                 wrong(r, "%s = %s: give %s", o->key, value, o->argument);
                 return;
         }
@@ -343,7 +346,27 @@ static struct ls_when *find_rule(struct reading *r, const char *name)
         return rule;
 }
 
-/* [service NAME] and [rule NAME] */
+static struct ls_sink_rule *find_sink(struct reading *r, const char *name)
+{
+        struct ls_config *c = r->c;
+        struct ls_sink_rule *sink;
+
+        for (unsigned i = 0; i < c->n_sinks; i++)
+                if (!strcmp(c->sinks[i].name, name))
+                        return &c->sinks[i];
+        if (c->n_sinks == LS_SINKS_MOST) {
+                wrong(r, "more than %u sinks", LS_SINKS_MOST);
+                return NULL;
+        }
+        sink = &c->sinks[c->n_sinks++];
+        memset(sink, 0, sizeof(*sink));
+        strcpy(sink->name, name);
+        set_defaults(sink, SINK);
+        sink->where = ls_print("%s:%u", r->path, r->line);
+        return sink;
+}
+
+/* [service NAME], [rule NAME] and [sink NAME] */
 static void begin_named(struct reading *r, int section, const char *name)
 {
         name += strspn(name, " ");
@@ -355,6 +378,11 @@ static void begin_named(struct reading *r, int section, const char *name)
 
                 r->base = s;
                 r->seen = s ? &s->seen : NULL;
+        } else if (section == SINK) {
+                struct ls_sink_rule *sink = find_sink(r, name);
+
+                r->base = sink;
+                r->seen = sink ? &sink->seen : NULL;
         } else {
                 struct ls_when *rule = find_rule(r, name);
 
@@ -384,6 +412,10 @@ static void begin_section(struct reading *r, char *name)
                 begin_named(r, RULE, name + 5);
                 return;
         }
+        if (!strncmp(name, "sink ", 5)) {
+                begin_named(r, SINK, name + 5);
+                return;
+        }
         for (int i = 0; i < SERVICE; i++)
                 if (!strcmp(name, section_names[i]))
                         r->section = i;
@@ -392,12 +424,12 @@ static void begin_section(struct reading *r, char *name)
         if (r->section >= 0)
                 return;
         near = ls_suggest(name, section_names);
-        if (!strcmp(name, "service") || !strcmp(name, "rule"))
+        if (!strcmp(name, "service") || !strcmp(name, "rule") || !strcmp(name, "sink"))
                 wrong(r, "[%s]: a %s needs a name, such as [%s web]", name, name, name);
         else if (near)
                 wrong(r, "unknown section [%s]; did you mean [%s]?", name, near);
         else
-                wrong(r, "unknown section [%s]; there are [daemon], [store], [http], [service NAME] and [rule NAME]", name);
+                wrong(r, "unknown section [%s]; there are [daemon], [store], [http], [service NAME], [rule NAME] and [sink NAME]", name);
 }
 
 /* For inih: the next line. What it would pass over is looked at here, where the number of the line
@@ -469,6 +501,8 @@ static int read_file(struct ls_config *c, const char *path, int must_exist)
                 c->services[i].seen = 0;
         for (unsigned i = 0; i < c->n_rules; i++)
                 c->rules[i].seen = 0;
+        for (unsigned i = 0; i < c->n_sinks; i++)
+                c->sinks[i].seen = 0;
         error = check_owner(path, r.file);
         if (!error && ini_parse_stream(next_line, &r, take_value, &r) && !r.errors)
                 wrong(&r, "not understood");
@@ -543,6 +577,32 @@ static char *http_place(const char *socket)
         return slash ? ls_print("%.*s/http", (int)(slash - socket), socket) : NULL;
 }
 
+/* What its line of `luasample push` would refuse, as far as that can be told here. */
+static int check_sink(const struct ls_sink_rule *s)
+{
+        static const char *const types[] = {
+#define LS_SINK(ident, name, path, answer, cells, bytes, depth, flags, help) name,
+#include "push/sinks.def"
+#undef LS_SINK
+                NULL
+        };
+        unsigned i = 0;
+
+        while (s->type && types[i] && strcmp(types[i], s->type))
+                i++;
+        if (!s->type || !types[i])
+                ls_error("%s: [sink %s]: give type, one of pyroscope, parca, coroot, pprof, otlp, clickhouse or dir", s->where,
+                         s->name);
+        else if (!s->url || (strcmp(s->type, "dir") ? strncmp(s->url, "http://", 7) && strncmp(s->url, "https://", 8) : *s->url != '/'))
+                ls_error("%s: [sink %s]: give url, %s", s->where, s->name,
+                         strcmp(s->type, "dir") ? "which begins with http:// or https://" : "an absolute path");
+        else if (!strcmp(s->type, "otlp") && !s->experimental)
+                ls_error("%s: [sink %s]: OTLP profiles are not settled yet: experimental = yes sends them", s->where, s->name);
+        else
+                return 0;
+        return -EINVAL;
+}
+
 /* What no single line can tell. */
 static int check_whole(struct ls_config *c, int user)
 {
@@ -556,6 +616,9 @@ static int check_whole(struct ls_config *c, int user)
                 }
         for (unsigned i = 0; i < c->n_rules; i++)
                 if (check_rule(c, &c->rules[i]))
+                        error = -EINVAL;
+        for (unsigned i = 0; i < c->n_sinks; i++)
+                if (check_sink(&c->sinks[i]))
                         error = -EINVAL;
         if (!c->store)
                 c->store = ls_place_store(user);
@@ -582,7 +645,8 @@ int ls_config_read(const char *path, int must_exist, int user, struct ls_config 
         set_defaults(c, 0);
         c->services = calloc(LS_SERVICES_MOST, sizeof(*c->services));
         c->rules = calloc(LS_RULES_MOST, sizeof(*c->rules));
-        if (!c->services || !c->rules) {
+        c->sinks = calloc(LS_SINKS_MOST, sizeof(*c->sinks));
+        if (!c->services || !c->rules || !c->sinks) {
                 ls_config_done(c);
                 return -ENOMEM;
         }
@@ -602,6 +666,15 @@ static void patterns_done(struct ls_patterns *p)
                 free(p->text[--p->n]);
 }
 
+static void sink_done(struct ls_sink_rule *s)
+{
+        char *const texts[] = { s->type, s->url, s->labels, s->tenant, s->auth_file, s->table, s->where };
+
+        for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+                free(texts[i]);
+        patterns_done(&s->series);
+}
+
 void ls_config_done(struct ls_config *c)
 {
         for (unsigned i = 0; i < c->n_services; i++) {
@@ -614,6 +687,9 @@ void ls_config_done(struct ls_config *c)
                 free(c->rules[i].run);
                 free(c->rule_texts[i]);
         }
+        for (unsigned i = 0; i < c->n_sinks; i++)
+                sink_done(&c->sinks[i]);
+        free(c->sinks);
         free(c->rules);
         free(c->services);
         free(c->store);

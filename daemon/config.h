@@ -37,6 +37,15 @@ struct ls_when {                        /* [rule NAME] */
         const char *where;
 };
 
+struct ls_sink_rule {                   /* [sink NAME] */
+        char name[LS_SERVICE_NAME];
+        char *type, *url, *labels, *tenant, *auth_file, *table;         /* NULL = not given */
+        struct ls_patterns series;
+        uint64_t every_ns, max_age_ns, experimental;
+        uint64_t seen;
+        char *where;
+};
+
 struct ls_config {
         char *store, *socket;
         uint64_t http;
@@ -48,6 +57,8 @@ struct ls_config {
         unsigned n_services, n_files;
         struct ls_when *rules;
         unsigned n_rules;
+        struct ls_sink_rule *sinks;
+        unsigned n_sinks;
         char *rule_texts[LS_RULES_MOST];        /* where of the rules */
         char *texts[LS_SERVICES_MOST];  /* where of the services */
 };

@@ -74,6 +74,25 @@ static void show_rules(yajl_val rules)
         }
 }
 
+static void show_sinks(yajl_val sinks)
+{
+        for (size_t i = 0; sinks && i < YAJL_GET_ARRAY(sinks)->len; i++) {
+                yajl_val s = YAJL_GET_ARRAY(sinks)->values[i];
+
+                printf("sink %-11s %s, %lld profiles sent, %lld s behind", text_of(s, "name"), text_of(s, "state"),
+                       number_of(s, "sent"), number_of(s, "behind_s"));
+                if (number_of(s, "refused"))
+                        printf(", %lld times refused", number_of(s, "refused"));
+                if (number_of(s, "given_up_s"))
+                        printf(", %lld s given up", number_of(s, "given_up_s"));
+                if (number_of(s, "again_s"))
+                        printf(", again in %lld s", number_of(s, "again_s"));
+                if (*text_of(s, "last"))
+                        printf("  (%s)", text_of(s, "last"));
+                putchar('\n');
+        }
+}
+
 static void show_status(yajl_val v)
 {
         yajl_val services = array_of(v, "services");
@@ -107,6 +126,7 @@ static void show_status(yajl_val v)
         for (size_t i = 0; services && i < YAJL_GET_ARRAY(services)->len; i++)
                 show_service(YAJL_GET_ARRAY(services)->values[i]);
         show_rules(array_of(v, "rules"));
+        show_sinks(array_of(v, "sinks"));
 }
 
 static void show_targets(yajl_val v)

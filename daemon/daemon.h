@@ -1,8 +1,8 @@
 /* The daemon's state, and what its parts share. daemon.c: the command; supervisor.c: the loop;
  * scan.c: which programs there are; events.c: the kernel's word of them; recorder.c: the child that
  * records one; decide.c: who is recorded next, failures; incoming.c: from the recorders into the
- * store; cost.c: budgets; socket.c, requests.c: ctl; pressure.c: memory. One thread; nothing here
- * opens what a target names. */
+ * store; sinks.c: to other stores; cost.c: budgets; socket.c, requests.c: ctl; pressure.c: memory.
+ * One thread; nothing here opens what a target names. */
 #ifndef LS_DAEMON_DAEMON_H
 #define LS_DAEMON_DAEMON_H
 
@@ -102,6 +102,24 @@ struct ls_operation {
         unsigned n_pids;
 };
 
+struct ls_sending {                     /* a sink while the daemon runs; kept across reloads */
+        char name[LS_SERVICE_NAME];
+        uint64_t from_ms, until_ms;     /* sent until from; a window is being sent: until, 0 =
+                                         * none */
+        uint64_t parts;                 /* profiles of the next service that were taken */
+        char done[LS_STORE_SERVICE], service[LS_STORE_SERVICE];         /* of the window: the last
+                                                                         * that is through, the
+                                                                         * one that is sent */
+        int unwritten;                  /* its place could not be written: nothing is sent */
+        pid_t child;                    /* 0 = none */
+        int fd;                         /* what it says; -1 = none */
+        uint64_t started_ns, retry_ns;
+        unsigned failures;              /* one after the other */
+        uint64_t sent, retries, refused, given_up_ms;   /* sent: profiles; refused: services of a
+                                                         * window */
+        char last[512];                 /* its last error; "" = the last went well */
+};
+
 struct ls_keeping {                     /* what will be kept when it is in the store */
         uint64_t due_ns, from_ms, to_ms;        /* due: 0 = nothing */
         char service[LS_SERVICE_NAME];
@@ -145,6 +163,8 @@ struct ls_daemon {
         size_t n_seen;
         struct ls_firing firings[LS_RULES_MOST];
         unsigned n_firings;
+        struct ls_sending sendings[LS_SINKS_MOST];
+        unsigned n_sendings;
         struct { pid_t pid; uint64_t until_ns; char rule[LS_SERVICE_NAME]; } commands[LS_COMMANDS_MOST];        /* pid: 0 = none */
         struct ls_keeping keeping[LS_KEEPINGS_MOST];
         struct ls_operation operations[LS_OPERATIONS_MOST];
@@ -269,6 +289,14 @@ void ls_incoming(struct ls_daemon *d);
 void ls_merging(struct ls_daemon *d);
 void ls_merging_ended(struct ls_daemon *d, int status);
 void ls_merging_stop(struct ls_daemon *d);
+
+/* sinks.c: [sink NAME]. */
+void ls_send(struct ls_daemon *d);
+/* Returns 1 when it was a child of a sink; status as waitpid has it. */
+int ls_send_ended(struct ls_daemon *d, pid_t pid, int status);
+void ls_send_stop(struct ls_daemon *d);
+/* NULL = there are too many. */
+struct ls_sending *ls_sending(struct ls_daemon *d, const char *name);
 
 /* pressure.c: why nothing should be attached to now, or NULL. Of /proc/meminfo and
  * /proc/pressure/memory. */

@@ -101,6 +101,34 @@ static void put_rules(struct ls_daemon *d, yajl_gen g)
         yajl_gen_array_close(g);
 }
 
+static void put_sinks(struct ls_daemon *d, yajl_gen g)
+{
+        const uint64_t now = ls_daemon_now(), now_ms = ls_store_now_ms();
+
+        put_key(g, "sinks");
+        yajl_gen_array_open(g);
+        for (unsigned i = 0; i < d->config.n_sinks; i++) {
+                const struct ls_sending *s = ls_sending(d, d->config.sinks[i].name);
+
+                if (!s)
+                        continue;
+                yajl_gen_map_open(g);
+                put_text(g, "name", s->name);
+                put_text(g, "type", d->config.sinks[i].type);
+                put_text(g, "state", s->child ? "sending" : s->failures ? "failing" : "waiting");
+                put_number(g, "sent", s->sent);
+                put_number(g, "retries", s->retries);
+                put_number(g, "refused", s->refused);
+                put_number(g, "given_up_s", s->given_up_ms / 1000);
+                put_number(g, "until_ms", s->from_ms);
+                put_number(g, "behind_s", s->from_ms && now_ms > s->from_ms ? (now_ms - s->from_ms) / 1000 : 0);
+                put_number(g, "again_s", s->failures ? seconds_until(s->retry_ns, now) : 0);
+                put_text(g, "last", s->last);
+                yajl_gen_map_close(g);
+        }
+        yajl_gen_array_close(g);
+}
+
 static void do_status(struct ls_daemon *d, struct ls_client *c, const char *argument)
 {
         yajl_gen g = yajl_gen_alloc(NULL);
@@ -132,6 +160,7 @@ static void do_status(struct ls_daemon *d, struct ls_client *c, const char *argu
                 put_text(g, "commit_error", d->commit_error);
                 put_number(g, "processes_left_out", d->left_out);
                 put_rules(d, g);
+                put_sinks(d, g);
                 put_key(g, "services");
                 yajl_gen_array_open(g);
                 for (unsigned i = 0; i < d->n_servings; i++)

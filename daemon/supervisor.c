@@ -156,7 +156,7 @@ static void ended(struct ls_daemon *d, pid_t pid, int status)
                 ls_merging_ended(d, status);
                 return;
         }
-        if (ls_triggers_ended(d, pid, status) || ls_web_ended(d, pid, status))
+        if (ls_triggers_ended(d, pid, status) || ls_web_ended(d, pid, status) || ls_send_ended(d, pid, status))
                 return;
         for (unsigned i = 0; i < d->n_watched; i++)
                 if (d->watched[i]->recorder == pid) {
@@ -234,6 +234,7 @@ static void work(struct ls_daemon *d)
         }
         ls_cost(d);
         ls_triggers(d);
+        ls_send(d);
         ls_decide(d);
 }
 
@@ -339,6 +340,7 @@ int ls_supervise(struct ls_daemon *d)
                 wait_and_listen(d);
         }
         ls_merging_stop(d);
+        ls_send_stop(d);
         ls_incoming(d);
         ls_web_done(d);
         ls_socket_done(d);

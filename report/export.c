@@ -25,7 +25,7 @@ unsigned ls_report_export_dims(const struct ls_report_options *o)
 
         if (e->flags & LS_EXPORT_TABLE)
                 return ls_rows_dims(o);
-        return (e->flags & LS_EXPORT_ROWS ? 0 : e->dims) | (e->flags & LS_EXPORT_BY ? by : 0) |
+        return (e->flags & LS_EXPORT_ROWS ? 0 : e->dims & ~(o->taker ? o->taker->without : 0)) | (e->flags & LS_EXPORT_BY ? by : 0) |
                (o->per_thread ? LS_DIM_THREAD : 0);
 }
 
@@ -163,7 +163,7 @@ static int stream_rows(const struct ls_export *in, unsigned columns, ls_export_r
         return error;
 }
 
-static int write_one(struct ls_export_job *job, FILE *out, uint64_t ticks, unsigned part, uint32_t thread)
+static struct ls_export make_export(struct ls_export_job *job, uint64_t ticks, unsigned part, uint32_t thread)
 {
         const struct ls_report *r = job->r;
         struct ls_export in = {
@@ -182,7 +182,51 @@ static int write_one(struct ls_export_job *job, FILE *out, uint64_t ticks, unsig
 
                 in.events[e] = (struct ls_export_event){ ls_event_name(id), ls_event_is_exact(id), ls_event_kind(id)->unit_name, job->cells[e], job->n_cells[e] };
         }
-        return r->o->exporter->write(out, &in);
+        return in;
+}
+
+static int write_one(struct ls_export_job *job, FILE *out, uint64_t ticks, unsigned part, uint32_t thread)
+{
+        const struct ls_export in = make_export(job, ticks, part, thread);
+
+        return job->r->o->exporter->write(out, &in);
+}
+
+/* Some of the cells; what is too large as two halves. */
+static int give_cells(const struct ls_export_taker *t, struct ls_export *in, const struct ls_export_cell *cells, size_t n)
+{
+        int error;
+
+        in->cells = in->events[0].cells = cells;
+        in->n_cells = in->events[0].n_cells = n;
+        in->ticks = 0;
+        for (size_t i = 0; i < n; i++)
+                in->ticks += cells[i].ticks;
+        if (!in->ticks)
+                return 0;
+        error = t->take(t->ctx, in);
+        if (error != -EFBIG || n < 2)
+                return error;
+        error = give_cells(t, in, cells, n / 2);
+        return error ? error : give_cells(t, in, cells + n / 2, n - n / 2);
+}
+
+static int give_parts(struct ls_export_job *job)
+{
+        const struct ls_export_taker *t = job->r->o->taker;
+        uint64_t all;
+        struct ls_export in = make_export(job, take_cells(job, NULL, &all), 0, 0);
+        const struct ls_export_cell *cells = in.cells;
+        size_t n = in.n_cells;
+        int error = 0;
+
+        in.without = t->without;
+        in.label_keys = t->label_keys;
+        in.depth = t->depth;
+        in.time_is_end = t->time_is_end;
+        for (size_t i = 0; !error && i < n; i += t->cells)
+                error = give_cells(t, &in, cells + i, n - i < t->cells ? n - i : t->cells);
+        return error;
 }
 
 /* A file for each thread that has ticks, in the order of the threads: FILE-01, FILE-02, ... */
@@ -225,7 +269,9 @@ int ls_report_export(const struct ls_report *r)
                 error = ls_export_dims_new(&job);
         if (!error)
                 error = cells_room(&job);
-        if (!error)
+        if (!error && r->o->taker)
+                error = give_parts(&job);
+        else if (!error)
                 error = r->o->per_thread ? write_parts(&job) : write_one(&job, r->out, take_cells(&job, NULL, &all), 0, 0);
         for (unsigned e = 0; e < LS_EXPORT_EVENTS_MOST; e++)
                 free(job.cells[e]);

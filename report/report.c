@@ -125,6 +125,16 @@ static int show_in(struct ls_report *r, const struct ls_view *view)
         return error || end || (is_empty(r) && r->filter->active) ? LS_EXIT_FAIL : 0;
 }
 
+/* To one who says himself what went wrong. */
+static int give(const struct ls_report *r)
+{
+        int error = is_empty(r) ? 0 : ls_report_export(r);
+
+        if (error == -ENOMEM)
+                ls_error("%s: %s: %s", r->o->command, r->o->input, strerror(-error));
+        return error ? LS_EXIT_FAIL : 0;
+}
+
 /* Each event that is shown. */
 static int aggregate_events(struct ls_profile *p, const struct ls_filter *f, unsigned dims, struct ls_aggregate **ret)
 {
@@ -163,8 +173,7 @@ static int check_counted(const struct ls_report_options *o, const struct ls_even
         return 0;
 }
 
-/* Everything between the options and the exit status. */
-static int run_report(const struct ls_report_options *o, struct ls_profile *p)
+int ls_report_run_on(const struct ls_report_options *o, struct ls_profile *p)
 {
         const struct ls_view *view = find_view(o);
         struct ls_labels *labels = NULL;
@@ -193,7 +202,7 @@ static int run_report(const struct ls_report_options *o, struct ls_profile *p)
         for (unsigned i = 0; i < LS_EVENTS_SHOWN; i++)
                 r.events[i] = events[i];
         if (!error)
-                status = show_in(&r, view);
+                status = o->taker ? give(&r) : show_in(&r, view);
         else if (error != -EINVAL)      /* else it was said */
                 ls_error("%s: %s: %s", o->command, o->input, strerror(-error));
         for (unsigned i = 0; i < LS_EVENTS_SHOWN; i++)
@@ -210,7 +219,7 @@ int ls_report_run(const struct ls_report_options *o)
 
         if (status)
                 return status;
-        status = run_report(o, p);
+        status = ls_report_run_on(o, p);
         ls_profile_close(p);
         return status;
 }

@@ -22,7 +22,7 @@ import sys
 
 #   folder: (folders whose headers it may use, doors beside NAME/NAME.h)
 ROOMS = {
-    ".": ("cli daemon daemon/http record record/worker record/writer report report/coverage report/diff report/heap report/jit report/tui store", ""),
+    ".": ("cli daemon daemon/http push record record/worker record/writer report report/coverage report/diff report/heap report/jit report/tui store", ""),
     "formats/wire": ("", ""),
     "formats": ("formats/wire", ""),
     "formats/jit": ("formats/wire", ""),
@@ -74,11 +74,12 @@ ROOMS = {
         "formats/trace report/model report/options report/page report/view", ""),
     "report": ("cli formats formats/export formats/merge formats/trace "
         "formats/wire report/model report/options report/tui report/view", ""),
+    "push": ("cli formats formats/export formats/trace record/worker report report/model report/options", ""),
     # the daemon
     "store": ("cli formats formats/merge formats/trace", ""),
     "daemon/client": ("cli", ""),
     "daemon/http": ("cli formats formats/export record/worker record/writer store", ""),
-    "daemon": ("cli daemon/client daemon/http formats record/worker record/writer store", ""),
+    "daemon": ("cli daemon/client daemon/http formats push record/worker record/writer store", ""),
 }
 KNOWN = {}
 # declared where others are to have the function: seen.h, for a process that reads another one's memory

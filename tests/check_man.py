@@ -169,6 +169,7 @@ def check_configuration(luasample, man):
     """luasample-daemon.conf(5) has each key of the table in its section, with argument and default, and no other."""
     with open(os.path.join(man, "luasample-daemon.conf.5.scd"), encoding="utf-8") as f:
         sections = re.findall(r"^# \[(\w+).*?\]\n(.*?)(?=^# )", f.read(), re.M | re.S)
+    texts = dict(sections)
     page = {(name, key) for name, text in sections for key in re.findall(r"^\*([\w-]+)\* = _", text, re.M)}
     table = {}
     for line in output(luasample, "daemon", "--list-keys").splitlines():
@@ -176,10 +177,8 @@ def check_configuration(luasample, man):
         table[section, key] = argument, "" if default == "-" else default
     wrong = ["luasample-daemon.conf(5) lacks %s of [%s]" % (k[1], k[0]) for k in sorted(set(table) - page)]
     wrong += ["luasample-daemon.conf(5) has %s of [%s], which is no key" % (k[1], k[0]) for k in sorted(page - set(table))]
-    with open(os.path.join(man, "luasample-daemon.conf.5.scd"), encoding="utf-8") as f:
-        text = f.read()
     for (section, key), (argument, default) in sorted(table.items()):
-        entry = re.search(r"^\*%s\* = _(.*)_\n((?:\t.*\n)+)" % re.escape(key), text, re.M)
+        entry = re.search(r"^\*%s\* = _(.*)_\n((?:\t.*\n)+)" % re.escape(key), texts.get(section, ""), re.M)
         if entry and entry.group(1) != argument:
             wrong.append("luasample-daemon.conf(5): %s takes %s, the table says %s" % (key, entry.group(1), argument))
         if entry and default and "Default: %s." % default not in entry.group(2):

@@ -40,3 +40,32 @@ int ls_export_has_count(const struct ls_export *in, const struct ls_counter_seri
         *ret_ns = ns < in->from_ns ? in->from_ns : ns;
         return 1;
 }
+
+int ls_export_wants_label(const struct ls_export *in, struct ls_str key)
+{
+        const char *const *k = in->label_keys;
+
+        while (k && *k && (strlen(*k) != key.len || memcmp(*k, key.s, key.len)))
+                k++;
+        return !k || *k;
+}
+
+void ls_export_times(const struct ls_export *in, uint64_t *ret_start, uint64_t *ret_elapsed)
+{
+        const struct ls_profile *p = in->profile;
+        uint64_t start = ls_profile_u64(p, LS_INFO_START_REALTIME, p->n_clocks ? p->clocks[0].realtime_ns : 0);
+        uint64_t from = ls_profile_u64(p, LS_INFO_START_MONOTONIC, p->n_clocks ? p->clocks[0].monotonic_ns : 0);
+        uint64_t elapsed = ls_profile_u64(p, LS_INFO_ELAPSED, 0), end;
+
+        if (!elapsed && p->n_clocks && p->clocks[p->n_clocks - 1].monotonic_ns > p->clocks[0].monotonic_ns)
+                elapsed = p->clocks[p->n_clocks - 1].monotonic_ns - p->clocks[0].monotonic_ns;
+        end = from + elapsed;
+        if (elapsed && end > from && in->to_ns && in->to_ns < end)
+                end = in->to_ns > from ? in->to_ns : from;
+        if (elapsed && in->from_ns > from && in->from_ns <= end) {
+                start += in->from_ns - from;
+                from = in->from_ns;
+        }
+        *ret_start = start;
+        *ret_elapsed = end - from;
+}

@@ -83,6 +83,29 @@ struct ls_export {
          * -errno. */
         int (*table)(const struct ls_export *in, ls_export_line_fn fn, void *ctx);
         void *caller_ctx;               /* the caller's */
+        unsigned without;               /* LS_DIM_* that pprof and otlp leave out, though they know
+                                         * them */
+        const char *const *label_keys;  /* of the program's labels they write these, ended by NULL;
+                                         * NULL = all */
+        unsigned depth;                 /* pprof: most frames of a stack, from the leaf; 0 = all */
+        int time_is_end;                /* pprof: its time is that of the end */
+};
+
+/* When it was recorded (CLOCK_REALTIME), and how long, from the facts of the recording or its
+ * clocks; of it what --time leaves. In ns. */
+void ls_export_times(const struct ls_export *in, uint64_t *ret_start, uint64_t *ret_elapsed);
+/* Whether label_keys has it. */
+int ls_export_wants_label(const struct ls_export *in, struct ls_str key);
+
+/* Who takes an export in parts of no more than so many cells: the same of the same trace. take gets
+ * each; -EFBIG = it is too large, and is to come as two; else non-zero stops and is returned. */
+struct ls_export_taker {
+        size_t cells;
+        unsigned without, depth;        /* as in struct ls_export, and the next two */
+        const char *const *label_keys;
+        int time_is_end;
+        int (*take)(void *ctx, const struct ls_export *part);
+        void *ctx;
 };
 
 #define LS_EXPORT_ROWS         1u       /* reads rows(), not cells: one sample after the other, with its time */

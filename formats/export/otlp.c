@@ -331,6 +331,8 @@ static unsigned label_attributes(struct otlp *s, uint32_t label, uint32_t number
                 const struct ls_sample_label *l = &s->p->sample_labels[label];
                 unsigned i = 0;
 
+                if (!ls_export_wants_label(s->in, l->key))
+                        continue;
                 if (!s->label_key[label])
                         s->label_key[label] = visible_string(s, l->key);
                 while (i < n && keys[i] != s->label_key[label])
@@ -364,9 +366,9 @@ static void add_sample(struct otlp *s, const struct ls_export_cell *c)
         size_t n = N_DIMS + 1;
 
         for (size_t i = 0; i < N_DIMS; i++)     /* without a VM the main coroutine is none */
-                numbers[i] = dims[i].dim == LS_DIM_COROUTINE && !c->vm
+                numbers[i] = (dims[i].dim & s->in->without) || (dims[i].dim == LS_DIM_COROUTINE && !c->vm)
                              ? 0 : dim_attribute(s, i, ls_export_cell_id(c, dims[i].dim));
-        numbers[N_DIMS] = c->thread ? thread_id_attribute(s, c->thread) : 0;
+        numbers[N_DIMS] = c->thread && !(s->in->without & LS_DIM_THREAD) ? thread_id_attribute(s, c->thread) : 0;
         n += label_attributes(s, c->label, numbers + n);
         ls_proto_u64(&s->sample, SAMPLE_STACK, stack);
         for (size_t i = 0; i < n; i++)

@@ -191,7 +191,7 @@ static void add_label(struct pprof *s, const struct ls_export_cell *c, unsigned 
 {
         uint32_t id = ls_export_cell_id(c, dims[i].dim), *text = &s->dim_text[i][id];
 
-        if (dims[i].dim == LS_DIM_COROUTINE && !c->vm)
+        if ((dims[i].dim & s->in->without) || (dims[i].dim == LS_DIM_COROUTINE && !c->vm))
                 return;
         if (!*text)
                 *text = 1 + string(s, s->in->dim_text(s->in, dims[i].dim, id));
@@ -208,9 +208,11 @@ static void add_label(struct pprof *s, const struct ls_export_cell *c, unsigned 
 static void add_own_labels(struct pprof *s, uint32_t label)
 {
         for (unsigned n = 0; label && n < LS_EXPORT_LABELS; label = s->p->sample_labels[label].parent, n++) {
-                if (!s->label_key[label]) {
-                        const struct ls_sample_label *l = &s->p->sample_labels[label];
+                const struct ls_sample_label *l = &s->p->sample_labels[label];
 
+                if (!ls_export_wants_label(s->in, l->key))
+                        continue;
+                if (!s->label_key[label]) {
                         s->label_key[label] = 1 + visible_string(s, l->key);
                         s->label_value[label] = 1 + visible_string(s, l->value);
                 }
@@ -242,10 +244,10 @@ static void add_values(struct pprof *s, unsigned event, uint64_t ticks)
 static void put_sample(struct pprof *s, unsigned event, const struct ls_export_cell *c)
 {
         const struct ls_profile *p = s->p;
-        uint32_t at = c->stack;
+        uint32_t at = c->stack, depth = 1;
 
         ls_buf_varint(&s->packed, location_id(s, p->stacks[at].location));
-        while (at && (at = p->stacks[at].parent) != 0)
+        while (depth++ != s->in->depth && at && (at = p->stacks[at].parent) != 0)
                 ls_buf_varint(&s->packed, location_id(s, p->stacks[at].location));
         ls_proto_message(&s->message, SAMPLE_LOCATION, &s->packed);
         add_values(s, event, c->ticks);
@@ -263,25 +265,13 @@ static void put_type(struct pprof *s, uint32_t field, uint32_t type, uint32_t un
         put(s, field, &s->element);
 }
 
-/* When it was recorded, and how long, from the facts of the recording or its clocks; of it what
- * --time leaves. */
 static void add_times(struct pprof *s, struct ls_buf *b)
 {
-        const struct ls_profile *p = s->p;
-        uint64_t start = ls_profile_u64(p, LS_INFO_START_REALTIME, p->n_clocks ? p->clocks[0].realtime_ns : 0);
-        uint64_t from = ls_profile_u64(p, LS_INFO_START_MONOTONIC, p->n_clocks ? p->clocks[0].monotonic_ns : 0);
-        uint64_t elapsed = ls_profile_u64(p, LS_INFO_ELAPSED, 0), end;
+        uint64_t start, elapsed;
 
-        if (!elapsed && p->n_clocks && p->clocks[p->n_clocks - 1].monotonic_ns > p->clocks[0].monotonic_ns)
-                elapsed = p->clocks[p->n_clocks - 1].monotonic_ns - p->clocks[0].monotonic_ns;
-        end = from + elapsed;
-        if (elapsed && end > from && s->in->to_ns && s->in->to_ns < end)
-                end = s->in->to_ns > from ? s->in->to_ns : from;
-        if (elapsed && s->in->from_ns > from && s->in->from_ns <= end) {
-                start += s->in->from_ns - from;
-                from = s->in->from_ns;
-        }
-        elapsed = end - from;
+        ls_export_times(s->in, &start, &elapsed);
+        if (s->in->time_is_end)
+                start += elapsed;
         ls_proto_u64(b, PROFILE_TIME_NANOS, start <= INT64_MAX ? start : 0);
         ls_proto_u64(b, PROFILE_DURATION_NANOS, elapsed <= INT64_MAX ? elapsed : 0);
 }

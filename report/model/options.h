@@ -10,6 +10,7 @@
 #include "report/model/keys.h"
 
 struct ls_exporter;
+struct ls_export_taker;
 
 enum ls_sort { LS_SORT_SELF, LS_SORT_TOTAL, LS_SORT_NAME };
 
@@ -47,6 +48,8 @@ struct ls_report_options {
         unsigned n_source_dirs;
         const struct ls_exporter *exporter;     /* --format, or by the suffix of --output; NULL = a
                                                  * view */
+        const struct ls_export_taker *taker;    /* gets the cells in parts; NULL = they are written
+                                                 * to output */
         int list, per_thread, experimental;     /* of exporters */
         int json, html;
         /* look */

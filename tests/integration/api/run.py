@@ -332,6 +332,21 @@ def alone():
     check("90 requests, 30 failed, recording 0, Lua stack 0" in r.out, r.out)
 
 
+@suite.test("openresty", "luasample.openresty: plugins of Kong and APISIX and timers have labels; nothing when nobody records")
+def openresty():
+    folder = os.path.join(s.ROOT, "libsample", "api")
+    args = [os.path.join(folder, "openresty.lua"), folder]
+    alone = s.run([s.luajit().program, os.path.join(s.LUA, "openresty.lua"), *args]).ok()
+    check(alone.out == "recording false\n" and not alone.err, alone.out + alone.err)
+    r = s.record_lua("openresty.lua", args=args).ok()
+    check(r.out == "recording true\n", r.out)
+    check_ticks(label_ticks(r, "label:plugin"), {"key-auth": 90, "limit-req": 120, "(none)": 50})
+    check_ticks(label_ticks(r, "label:route"), {"orders": 90, "7": 120, "(none)": 50})
+    check_ticks(label_ticks(r, "label:phase"), {"access": 60, "log": 30, "rewrite": 120, "timer": 50})
+    timers = [t for t in label_ticks(r, "label:timer") if t != "(none)"]
+    check(len(timers) == 1 and timers[0].startswith("openresty.lua:"), str(timers))
+
+
 @suite.test("header", "luasample.h compiles alone as C99, C11 and C++, without a warning")
 def header():
     for compiler, language, standards in (("cc", "c", ("c99", "c11")), ("c++", "c++", ("c++11", "c++17"))):

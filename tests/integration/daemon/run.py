@@ -13,6 +13,7 @@ import ctl              # noqa: F401
 import http_            # noqa: F401
 import lending          # noqa: F401
 import reading          # noqa: F401
+import sinks            # noqa: F401
 import supervise        # noqa: F401
 import systemd          # noqa: F401
 import triggers         # noqa: F401

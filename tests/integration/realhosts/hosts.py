@@ -39,6 +39,44 @@ def warnings(r):
     return [l for l in r.err.splitlines() if l.startswith("luasample: warning")]
 
 
+OPENRESTY_WORK = """
+local o = require "luasample.openresty"
+local function work(ms)
+        local x, e = 0, os.clock() + ms / 1000
+        repeat for i = 1, 1000 do x = x + i % 7 end until os.clock() >= e
+end
+local function route() return ngx.var.uri:match "%w+" end
+local auth = o.plugin("auth", { access = function() work(1) end }, route)
+return {
+        access = function() return auth:access() end,
+        content = o.phase("content", route, function() work(2) ngx.sleep(0.001) ngx.say(route()) end),
+        log = o.phase("log", route, function() work(1) end),
+        timer = o.timer("sync", function(premature) if not premature then work(100) end end),
+}
+"""
+OPENRESTY_CONF = """
+load_module /usr/lib/nginx/modules/ndk_http_module.so;
+load_module /usr/lib/nginx/modules/ngx_http_lua_module.so;
+worker_processes 1;
+error_log stderr warn;
+pid openresty.pid;
+events { worker_connections 256; }
+http {
+        access_log off;
+        lua_package_path "$prefix/?.lua;;";
+        init_worker_by_lua_block { ngx.timer.at(0, require("work").timer) }
+        server {
+                listen 127.0.0.1:18096;
+                location / {
+                        access_by_lua_block { require("work").access() }
+                        content_by_lua_block { require("work").content() }
+                        log_by_lua_block { require("work").log() }
+                }
+        }
+}
+"""
+
+
 def add_to(suite):
     t = suite.test
 
@@ -132,6 +170,37 @@ http { access_log off; server { listen unix:/files/wrk.sock; listen 127.0.0.1:18
         for zone, user, ms in (("list", "ann", 360), ("item", "bob", 120), ("item", "ann", 120)):
             check(0.7 * ms <= ticks.get((zone, user), 0) <= 1.3 * ms + 10, "/%s of %s: %s" % (zone, user, ticks))
         check(("list", "bob") not in ticks, "bob has asked for no list: %s" % ticks)
+
+    @t("nginx-openresty", "luasample.openresty in nginx: phases, routes, a plugin and a timer as labels")
+    def nginx_openresty():
+        module = os.path.join(os.path.dirname(s.TESTS), "libsample", "api", "openresty.lua")
+        os.makedirs(tree.outside(tree.WORK + "/luasample"), exist_ok=True)
+        with open(module) as f:
+            tree.file("luasample/openresty.lua", f.read())
+        tree.file("work.lua", OPENRESTY_WORK)
+        conf, trace = tree.file("openresty.conf", OPENRESTY_CONF), tree.WORK + "/openresty.data"
+        server = tree.start(tree.BUILD + "/luasample", "record", "-o", trace, "--", "nginx", "-p", tree.WORK, "-c", conf, "-g",
+                            "daemon off; user root;")
+        try:
+            wait_port(server, 18096)
+            for i in range(80):
+                for path in "list", "item":
+                    with urllib.request.urlopen("http://127.0.0.1:18096/%s" % path, timeout=20) as answer:
+                        body = answer.read().decode()
+                    check(body == path + "\n", "GET /%s gave %r" % (path, body))
+            with open(tree.outside(tree.WORK + "/openresty.pid")) as f:
+                os.kill(int(f.read()), signal.SIGQUIT)
+            status = server.wait()
+            check(status == 0, "nginx under record ended with %d: %s" % (status, server.read(server.err)[-500:]))
+        finally:
+            server.p.terminate()
+        rows = s.rows(tree.outside(trace), "--by", "label:phase,label:%s" % "route")
+        ticks = {(r["label"], c["label"]): c["self_ticks"] for r in rows for c in r["children"]}
+        for phase, route, ms in (("content", "list", 160), ("content", "item", 160), ("access", "list", 80), ("log", "item", 80)):
+            check(0.7 * ms <= ticks.get((phase, route), 0) <= 1.3 * ms + 15, "%s of %s: %s" % (phase, route, ticks))
+        for key, value, ms in (("plugin", "auth", 160), ("timer", "sync", 100)):
+            got = {r["label"]: r["self_ticks"] for r in s.rows(tree.outside(trace), "--by", "label:" + key)}
+            check(0.7 * ms <= got.get(value, 0) <= 1.3 * ms + 15, "%s: %s" % (key, got))
 
     for name, package, cmd, other in (("redis", "redis-server", ["redis-server", "--version"], "other than LuaJIT"),
                                       ("haproxy", "haproxy", ["haproxy", "-v"], "other than LuaJIT")):
