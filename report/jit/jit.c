@@ -1,5 +1,6 @@
 /* Command line and samples of luasample jit. See jit.h; called by luasample.c. */
 #include "report/jit/jit.h"
+#include "cli/suggest.h"
 #include "formats/trace/reader.h"
 #include "report/options/options.h"
 #include "report/options/trace.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 
 static struct {
-        char *input, *output, *trace, *min, *color, *by;
+        char *input, *output, *trace, *min, *color, *by, *fail_on;
         int tree, aborts, raw, full_path, no_pager;
 } opt;
 
@@ -25,6 +26,7 @@ static const struct poptOption options[] = {
         { "aborts", 0, FLAG(aborts, "what LuaJIT tried to compile and gave up") },
         { "by", 0, TEXT(by, "reason|line|function", "with --aborts: a row for each (where it stopped)") },
         { "min", 0, TEXT(min, "PERCENT", "hide what has less (1%)") },
+        { "fail-on", 0, TEXT(fail_on, "REASON,...", "exit 1 when one of these reasons has --min of the time or more") },
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
         { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL },
@@ -65,6 +67,47 @@ static int read_by(void)
         return 0;
 }
 
+static const char *const reason_keys[] = {
+#define LS_REASON(NAME, key, title, meaning) key,
+#include "report/jit/reasons.def"
+#undef LS_REASON
+        NULL
+};
+
+/* Bits of the reasons that are named. */
+static int read_fail_on(uint32_t *ret)
+{
+        char *names = opt.fail_on ? strdup(opt.fail_on) : NULL, *rest = names, *name;
+        int at, err = opt.fail_on && !names ? -ENOMEM : 0;
+
+        while (!err && (name = strsep(&rest, ","))) {
+                err = ls_one_of("jit", "--fail-on", name, reason_keys, &at);
+                *ret |= err ? 0 : 1u << at;
+        }
+        free(names);
+        return err;
+}
+
+/* The exit status that --fail-on asks for. */
+static int judge(const struct ls_jit *j, uint32_t fail_on)
+{
+        uint64_t all = j->r.aggregate->ticks;
+        int status = 0;
+
+        for (unsigned i = 0; i < LS_REASONS; i++) {
+                uint64_t ticks = j->blame.by_reason[i];
+
+                if (!(fail_on >> i & 1) || !ticks || ls_below_min(&j->r, ticks, all))
+                        continue;
+                ls_error("jit: %.2f%% of the time is not compiled for the reason '%s': --fail-on %s allows less than %g%%",
+                         100 * ls_share(ticks, all), reason_keys[i], reason_keys[i], j->r.o->min);
+                status = LS_EXIT_FAIL;
+        }
+        return status;
+}
+
+static uint32_t fail_on;
+
 static int read_options(int argc, const char **argv, struct ls_report_options *o, uint32_t *ret_trace)
 {
         poptContext ctx;
@@ -91,7 +134,7 @@ static int read_options(int argc, const char **argv, struct ls_report_options *o
         } else if (r == LS_GO_ON && opt.tree + opt.aborts + (opt.trace != NULL) > 1) {
                 ls_error("jit: --trace, --tree and --aborts are three views: give one of them");
                 r = LS_EXIT_USAGE;
-        } else if (r == LS_GO_ON && read_by()) {
+        } else if (r == LS_GO_ON && (read_by() || read_fail_on(&fail_on))) {
                 r = LS_EXIT_USAGE;
         }
         poptFreeContext(ctx);
@@ -168,7 +211,9 @@ static int show_in(struct ls_jit *j, uint32_t trace)
         end = ls_output_close(&out, error != 0);
         if (end)
                 ls_error("jit: cannot write %s: %s", o->output, strerror(-end));
-        return error || end || (!j->r.aggregate->ticks && j->r.filter->active) ? LS_EXIT_FAIL : 0;
+        if (error || end || (!j->r.aggregate->ticks && j->r.filter->active))
+                return LS_EXIT_FAIL;
+        return judge(j, fail_on);
 }
 
 static int run_jit(const struct ls_report_options *o, struct ls_profile *p, uint32_t trace)

@@ -36,8 +36,9 @@ int ls_jit_tree(const struct ls_jit *j);
 char *ls_jit_start(const struct ls_jit *j, uint32_t trace);
 char *ls_jit_link(const struct ls_jit *j, uint32_t trace);
 
-/* why.c: a part of the summary. Returns 0 or -errno. */
+/* why.c and advice.c: parts of the summary. Both return 0 or -errno. */
 int ls_jit_why(const struct ls_jit *j);
+int ls_jit_advice(const struct ls_jit *j);
 
 /* aborts.c: attempts that were given up. Returns 0 or -errno. */
 int ls_jit_aborts(const struct ls_jit *j, enum ls_jit_by by);

@@ -144,7 +144,7 @@ int ls_jit_summary(const struct ls_jit *j)
                 ls_put_fit(j->r.out, state_meanings[i], (size_t)columns_left(j) - 21, 0);
                 fputc('\n', j->r.out);
         }
-        return ls_jit_why(j) ? -ENOMEM : put_traces(j);
+        return ls_jit_why(j) || ls_jit_advice(j) ? -ENOMEM : put_traces(j);
 }
 
 /* The size of a trace, when the recording has its map. */

@@ -19,6 +19,23 @@ CASES = {
     "exit_aborted": (tuple("%s: NYI: bytecode FNEW" % r for r in (GOOD, NOW, EXIT)), 0.4, True),
 }
 FLUSHES = {"flush": "by the program", "traces": "maxtrace", "code": "maxmcode"}
+# case of advice.lua: what is to be said of it. What says nothing, and is compiled, gets no advice.
+ADVICE = {
+    "closure": "make the closure once, outside of what is hot",
+    "upvalue": "keep locals that closures use out of what is hot",
+    "gsub": "no patterns where it is hot: find plain text, bytes",
+    "gmatch": "no patterns where it is hot: find plain text, bytes",
+    "match": "no patterns where it is hot: find plain text, bytes",
+    "find": "give find plain text: find(s, text, start, true)",
+    "unpack": "name what is unpacked",
+    "coroutine": "do more between two switches of coroutines",
+    "long": "let a trace be longer, or split what is hot",
+    "other": "keep what LuaJIT does not compile out of what is hot",
+    "traces": "let LuaJIT keep more traces, and more machine code",
+    "code": "let LuaJIT keep more machine code",
+    "flush": "do not throw compiled code away: no jit.flush()",
+    "none": None,
+}
 ROW = re.compile(r"^ *(\d+) +\d+  (\S.*)$", re.M)
 
 
@@ -70,6 +87,31 @@ def add_to(suite):
             check(m, case + " has no flush: " + out)
             n = dict(zip(("maxtrace", "maxmcode", "by the program"), map(int, m.groups()[1:])))
             check(n.pop(cause) == int(m.group(1)) > 0 and not any(n.values()), "%s: %s" % (case, m.group(0)))
+
+    @t("reasons.advice", "luasample jit: each reason for which there is advice has it, and a program that is compiled has none")
+    def advice():
+        def said(trace, least):
+            out = s.run([s.luasample(), "jit", "-i", trace, "--min", least]).ok().out
+            part = re.search(r"^== Advice ==\n(.*?)^== Traces", out, re.M | re.S)
+            wide = [line for line in out.splitlines() if len(line) > 80 and not line.startswith("#")]
+            check(not wide, "wider than 80: %r" % wide)
+            return re.findall(r"^ *([\d.]+)% +[\d.]+%  (\S.*)$", part.group(1) if part else "", re.M)
+
+        for case, text in ADVICE.items():
+            r = s.record([s.luajit().program, os.path.join(s.LUA, "advice.lua"), case, "0.3"], "-q").ok()
+            rows = said(r.trace, "5")
+            check([x for _, x in rows] == [text] if text else not rows, "%s: %r" % (case, rows))
+        rows = said(record("off").trace, "5")
+        check([x for _, x in rows] == ["turn the compiler on, or off for single functions"], "off: %r" % rows)
+
+    @t("reasons.fail-on", "luasample jit --fail-on: exit status 1 with the figure when the reason has --min, else 0")
+    def fail_on():
+        r = record("stitch")
+        for args, status, said in ((("stitch",), 1, "for the reason 'stitch': --fail-on stitch allows less than 1%"),
+                                   (("off,stitch", "--min", "99"), 0, ""), (("off,blacklisted",), 0, ""),
+                                   (("stich",), 129, "did you mean 'stitch'?")):
+            x = s.run([s.luasample(), "jit", "-i", r.trace, "--fail-on", *args])
+            check(x.status == status and said in x.err and x.err.count("\n") == (status != 0), "%r: %d %s" % (args, x.status, x.err))
 
     @t("reasons.attempts", "luasample jit --aborts has the attempts that jit.v hears in the same run, place by place", True)
     def attempts():
