@@ -23,11 +23,13 @@ static const struct row {
 
 #define N_ROWS (sizeof(rows) / sizeof(*rows))
 
-#define LS_ADVICE(BEARS, words, change, before, after)                                                  \
-        _Static_assert(sizeof(change) <= ADVICE_MOST + 1 && sizeof(before) <= BEFORE_MOST + 1 &&        \
-                       sizeof(after) <= BEFORE_MOST + 1, "a text of the advice is too long: " change);
+#define FITS(text, most) (sizeof(text) <= (most) + 1)
+#define LS_ADVICE(BEARS, words, change, before, after)                                      \
+        _Static_assert(FITS(change, ADVICE_MOST) && FITS(before, BEFORE_MOST) &&            \
+                       FITS(after, BEFORE_MOST), "a text is too long: " change);
 #include "report/jit/advice.def"
 #undef LS_ADVICE
+#undef FITS
 
 struct borne {
         uint64_t ticks, most;           /* most: of one place */
@@ -37,11 +39,10 @@ struct borne {
 /* The row whose words what was given up has; N_ROWS = none. */
 static size_t row_of(const char *reason)
 {
-        size_t i = 0;
-
-        while (i < N_ROWS && (rows[i].bears != WORDS || strncmp(reason, rows[i].words, strlen(rows[i].words))))
-                i++;
-        return i;
+        for (size_t i = 0; i < N_ROWS; i++)
+                if (rows[i].bears == WORDS && !strncmp(reason, rows[i].words, strlen(rows[i].words)))
+                        return i;
+        return N_ROWS;
 }
 
 static int add_words(const struct ls_jit *j, struct borne borne[N_ROWS])
@@ -73,34 +74,41 @@ static int add_words(const struct ls_jit *j, struct borne borne[N_ROWS])
  * causes each has the part that its count has. */
 static void add_conditions(const struct ls_jit *j, struct borne borne[N_ROWS])
 {
-        static const unsigned keys[] = { [FLUSH_TRACES] = LS_INFO_JIT_FLUSH_TRACES, [FLUSH_CODE] = LS_INFO_JIT_FLUSH_CODE,
-                                         [FLUSH_PROGRAM] = LS_INFO_JIT_FLUSH_PROGRAM };
-        uint64_t cost = j->blame.by_reason[LS_REASON_FLUSH] + j->states[LS_VMSTATE_JIT], all = 0;
+        static const unsigned keys[] = {
+                [FLUSH_TRACES] = LS_INFO_JIT_FLUSH_TRACES, [FLUSH_CODE] = LS_INFO_JIT_FLUSH_CODE,
+                [FLUSH_PROGRAM] = LS_INFO_JIT_FLUSH_PROGRAM,
+        };
+        uint64_t cost = j->blame.by_reason[LS_REASON_FLUSH] + j->states[LS_VMSTATE_JIT];
+        double count[FLUSH_PROGRAM + 1] = { 0 }, all = 0;
 
-        for (unsigned k = FLUSH_TRACES; k <= FLUSH_PROGRAM; k++)
-                all += ls_profile_u64(j->r.profile, keys[k], 0);
+        for (unsigned k = FLUSH_TRACES; k <= FLUSH_PROGRAM; k++) {
+                count[k] = (double)ls_profile_u64(j->r.profile, keys[k], 0);
+                all += count[k];
+        }
         for (size_t i = 0; i < N_ROWS; i++) {
                 if (rows[i].bears == OFF)
                         borne[i].ticks = j->blame.by_reason[LS_REASON_OFF];
-                else if (rows[i].bears != WORDS && all)
-                        borne[i].ticks = (uint64_t)((double)cost * (double)ls_profile_u64(j->r.profile, keys[rows[i].bears], 0) / (double)all);
+                else if (rows[i].bears != WORDS && all > 0)
+                        borne[i].ticks = (uint64_t)((double)cost * count[rows[i].bears] / all);
         }
 }
 
 static void put(const struct ls_jit *j, const struct row *row, const struct borne *b, char *place)
 {
         const struct ls_report *r = &j->r;
+        const struct ls_aggregate *a = r->aggregate;
         int indent = (int)ls_number_width(r) + 10;
 
-        ls_put_number(r, b->ticks, r->aggregate->ticks);
-        ls_put_margin(r, ls_share(b->ticks, r->aggregate->ticks), r->aggregate->effective, r->aggregate->ticks);
+        ls_put_number(r, b->ticks, a->ticks);
+        ls_put_margin(r, ls_share(b->ticks, a->ticks), a->effective, a->ticks);
         fprintf(r->out, "  %s\n", row->change);
         if (place) {
                 fprintf(r->out, "%*smostly at ", indent, "");
                 ls_put_fit(r->out, place, (size_t)(80 - indent - 10), 0);
                 fputc('\n', r->out);
         }
-        fprintf(r->out, "%*sbefore: %s\n%*safter:  %s\n", indent, "", row->before, indent, "", row->after);
+        fprintf(r->out, "%*sbefore: %s\n", indent, "", row->before);
+        fprintf(r->out, "%*safter:  %s\n", indent, "", row->after);
 }
 
 int ls_jit_advice(const struct ls_jit *j)
@@ -123,8 +131,8 @@ int ls_jit_advice(const struct ls_jit *j)
                 if (!borne[best].ticks || ls_below_min(r, borne[best].ticks, r->aggregate->ticks))
                         return 0;
                 if (!said++)
-                        fprintf(r->out, "\n== Advice ==\n"
-                                "The share is the time that a change is about: it can save no more than that.\n\n");
+                        fputs("\n== Advice ==\nThe share is the time that a change is about: "
+                              "it can save no more than that.\n\n", r->out);
                 if (borne[best].attempt != LS_NO_ATTEMPT) {
                         const struct ls_attempt *a = &r->profile->attempts[borne[best].attempt];
 

@@ -26,7 +26,7 @@ static const struct poptOption options[] = {
         { "aborts", 0, FLAG(aborts, "what LuaJIT tried to compile and gave up") },
         { "by", 0, TEXT(by, "reason|line|function", "with --aborts: a row for each (where it stopped)") },
         { "min", 0, TEXT(min, "PERCENT", "hide what has less (1%)") },
-        { "fail-on", 0, TEXT(fail_on, "REASON,...", "exit 1 when one of these reasons has --min of the time or more") },
+        { "fail-on", 0, TEXT(fail_on, "REASON,...", "exit 1 when one of these has --min of the time") },
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
         { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL },
@@ -99,8 +99,9 @@ static int judge(const struct ls_jit *j, uint32_t fail_on)
 
                 if (!(fail_on >> i & 1) || !ticks || ls_below_min(&j->r, ticks, all))
                         continue;
-                ls_error("jit: %.2f%% of the time is not compiled for the reason '%s': --fail-on %s allows less than %g%%",
-                         100 * ls_share(ticks, all), reason_keys[i], reason_keys[i], j->r.o->min);
+                ls_error("jit: %.2f%% of the time is not compiled for the reason '%s': "
+                         "--fail-on %s allows less than %g%%", 100 * ls_share(ticks, all),
+                         reason_keys[i], reason_keys[i], j->r.o->min);
                 status = LS_EXIT_FAIL;
         }
         return status;
