@@ -39,9 +39,12 @@ struct borne {
 /* The row whose words what was given up has; N_ROWS = none. */
 static size_t row_of(const char *reason)
 {
-        for (size_t i = 0; i < N_ROWS; i++)
-                if (rows[i].bears == WORDS && !strncmp(reason, rows[i].words, strlen(rows[i].words)))
+        for (size_t i = 0; i < N_ROWS; i++) {
+                const char *words = rows[i].words;
+
+                if (rows[i].bears == WORDS && !strncmp(reason, words, strlen(words)))
                         return i;
+        }
         return N_ROWS;
 }
 

@@ -26,7 +26,7 @@ static const struct poptOption options[] = {
         { "aborts", 0, FLAG(aborts, "what LuaJIT tried to compile and gave up") },
         { "by", 0, TEXT(by, "reason|line|function", "with --aborts: a row for each (where it stopped)") },
         { "min", 0, TEXT(min, "PERCENT", "hide what has less (1%)") },
-        { "fail-on", 0, TEXT(fail_on, "REASON,...", "exit 1 when one of these has --min of the time") },
+        { "fail-on", 0, TEXT(fail_on, "REASON,...", "exit 1 when one has --min of the time") },
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
         { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL },
