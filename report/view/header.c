@@ -332,15 +332,18 @@ static void put_stopped(const struct ls_report *r)
 static void put_heap(const struct ls_report *r)
 {
         struct ls_heap_sum sum;
-        char vms[48] = "";
+        char vms[48] = "", share[48] = "";
 
         ls_heap_sum(r->profile, &sum);
         if (!sum.vms)
                 return;
         if (sum.vms > 1)
                 snprintf(vms, sizeof(vms), " of one of %u VMs", sum.vms);
-        put_line(r, "Heap:", "peak %.1f MiB%s, %.0f collector cycle%s seen, %.1f%% of the ticks in the collector", sum.peak / (1 << 20),
-                 vms, sum.cycles, sum.cycles == 1 ? "" : "s", 100 * ls_share(r->aggregate->gc_ticks, r->aggregate->ticks));
+        if (ls_events_time(&r->filter->choice))
+                snprintf(share, sizeof(share), ", %.1f%% of the ticks in the collector",
+                         100 * ls_share(r->aggregate->gc_ticks, r->aggregate->ticks));
+        put_line(r, "Heap:", "peak %.1f MiB%s, %.0f collector cycle%s seen%s", sum.peak / (1 << 20),
+                 vms, sum.cycles, sum.cycles == 1 ? "" : "s", share);
 }
 
 void ls_header_text(const struct ls_report *r)
