@@ -4,6 +4,7 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -40,15 +41,17 @@ static void become_merger(const struct ls_daemon *d, pid_t parent)
         char *window = ls_print("%" PRIu64 ",%" PRIu64 ",%" PRIu32, w->begin_ms, w->end_ms, w->level);
         const char *words[] = { LS_APART_ARGV0, "store", "--store", d->store.path, "--service", w->service,
                                 "--window", window, "merge", NULL };
+        int null = open("/dev/null", O_RDWR);
         sigset_t none;
 
+        setsid();                       /* no terminal of ours */
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         setrlimit(RLIMIT_CPU, &cpu);
         setrlimit(RLIMIT_AS, &memory);
         setpriority(PRIO_PROCESS, 0, 10);
-        if (getppid() != parent || !window)
+        if (getppid() != parent || !window || dup2(null, STDIN_FILENO) < 0)
                 _exit(LS_EXIT_FAIL);
         execv("/proc/self/exe", (char **)(uintptr_t)words);
         _exit(LS_EXIT_NOEXEC);
@@ -156,13 +159,15 @@ static void forget(struct ls_daemon *d)
 
 void ls_merging_ended(struct ls_daemon *d, int status)
 {
-        if (WIFEXITED(status) && !WEXITSTATUS(status))
+        int merged = WIFEXITED(status) && !WEXITSTATUS(status);
+
+        if (merged)
                 take(d);
         else
                 note_unmerged(d);
         forget(d);
-        if (!d->stopping)
-                ls_merging(d);          /* the next */
+        if (merged && !d->stopping)
+                ls_merging(d);          /* the next; after a failure when its time comes again */
 }
 
 void ls_merging_stop(struct ls_daemon *d)

@@ -24,7 +24,8 @@
 #include "cli/command.h"
 #include "formats/escape.h"
 
-#define LATER 75                        /* status of push: the same may succeed later */
+#define REFUSED 76                      /* status of push: the store has refused it, and would again */
+#define WAIT_MOST_MS UINT64_C(3600000)  /* that a store can ask for */
 #define LONGEST_MS 3600000u             /* a merged chunk may go on so long */
 
 static int open_dir(const struct ls_daemon *d)
@@ -122,6 +123,8 @@ static int find_window(struct ls_daemon *d, const struct ls_sink_rule *rule, str
         const uint64_t now = ls_store_now_ms(), lag = lag_ms(d), every = rule->every_ns / 1000000;
         const uint64_t safe = now > lag ? now - lag : 0, age = rule->max_age_ns / 1000000;
 
+        if (s->unwritten)
+                write_place(d, s);
         if (!s->from_ms || s->from_ms > now + lag) {    /* the first time, or the clock has stepped
                                                          * back */
                 s->from_ms = safe;
@@ -180,6 +183,7 @@ static void become_push(const struct ls_daemon *d, const struct ls_sink_rule *ru
         char *until = ls_print("@%" PRIu64 ".%03" PRIu64, s->until_ms / 1000, s->until_ms % 1000);
         char *to = ls_print("%s:%s", rule->type, rule->url), *skip = ls_print("%" PRIu64, s->parts);
         const char *words[32 + 2 * LS_PATTERNS_MOST] = { "luasample", "push", "--porcelain", "--retries", "0" };
+        int null = open("/dev/null", O_RDWR);
         unsigned n = 5;
         sigset_t none;
 
@@ -197,13 +201,16 @@ static void become_push(const struct ls_daemon *d, const struct ls_sink_rule *ru
                 add_word(words, &n, "--series", rule->series.text[i]);
         if (rule->experimental)
                 words[n++] = "--experimental";
+        setsid();                       /* no terminal of ours */
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         setrlimit(RLIMIT_CPU, &cpu);
         setrlimit(RLIMIT_AS, &memory);
+        setrlimit(RLIMIT_FSIZE, &memory);
         setpriority(PRIO_PROCESS, 0, 10);
-        if (getppid() != parent || !since || !until || !to || !skip || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
+        if (getppid() != parent || !since || !until || !to || !skip || dup2(null, 0) < 0 || dup2(fd, 1) < 0 ||
+            dup2(fd, 2) < 0)
                 _exit(LS_EXIT_FAIL);
         execv("/proc/self/exe", (char **)(uintptr_t)words);
         _exit(LS_EXIT_NOEXEC);
@@ -284,6 +291,11 @@ static void back_off(struct ls_sending *s, uint64_t asked_ms)
         s->retry_ns = ls_daemon_now() + ms * 1000000;
 }
 
+static uint64_t at_most(uint64_t n, uint64_t most)
+{
+        return n < most ? n : most;
+}
+
 /* What it said: its figures, and the last of its errors. */
 static void read_words(struct ls_sending *s, uint64_t *ret_sent, uint64_t *ret_wait_ms)
 {
@@ -297,7 +309,7 @@ static void read_words(struct ls_sending *s, uint64_t *ret_sent, uint64_t *ret_w
                 if (!strncmp(line, "sent ", 5))
                         *ret_sent = strtoull(line + 5, NULL, 10);
                 else if (!strncmp(line, "retry-after-ms ", 15))
-                        *ret_wait_ms = strtoull(line + 15, NULL, 10);
+                        *ret_wait_ms = at_most(strtoull(line + 15, NULL, 10), WAIT_MOST_MS);
                 else
                         snprintf(s->last, sizeof(s->last), "%s", !strncmp(line, "luasample: push: ", 17) ? line + 17 : line);
         close(s->fd);
@@ -329,7 +341,7 @@ int ls_send_ended(struct ls_daemon *d, pid_t pid, int status)
         if (WIFEXITED(status) && !WEXITSTATUS(status)) {
                 s->last[0] = 0;
                 pass(d, s);
-        } else if (!WIFEXITED(status) || WEXITSTATUS(status) == LATER) {
+        } else if (!WIFEXITED(status) || WEXITSTATUS(status) != REFUSED) {
                 if (!WIFEXITED(status))
                         snprintf(s->last, sizeof(s->last), "push was ended by signal %d", WTERMSIG(status));
                 if (sent > s->parts) {

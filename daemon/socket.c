@@ -43,6 +43,8 @@ int ls_socket_directory(const char *path)
         return error;
 }
 
+#define LISTEN_MOST 64                  /* sockets that systemd gives */
+
 /* systemd gives names to several: those of HTTP are called http, the other is that of ctl. */
 int ls_socket_inherited(int which)
 {
@@ -50,6 +52,8 @@ int ls_socket_inherited(int which)
         long fds = pid && n && strtol(pid, NULL, 10) == getpid() ? strtol(n, NULL, 10) : 0;
         struct stat st;
 
+        for (int i = 0; i < fds && i < LISTEN_MOST; i++)        /* none is a child's */
+                fcntl(3 + i, F_SETFD, FD_CLOEXEC);
         for (int i = 0; i < fds && i < 2; i++) {
                 size_t len = name ? strcspn(name, ":") : 0;
                 int is_http = len == 4 && !strncmp(name, "http", 4);

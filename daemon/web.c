@@ -33,6 +33,7 @@
 #include "record/worker/worker.h"
 #include "record/writer/wire.h"
 
+#define LS_WEB_KEEP_NS UINT64_C(3600000000000)  /* that a snapshot may have */
 #define WORDS_MOST 24
 #define LISTEN_MOST 128                 /* that wait to be accepted */
 
@@ -348,6 +349,15 @@ static int may_ask(const char *words)
         return 0;
 }
 
+/* What is kept is never pruned: over HTTP not a whole store is. */
+static int keeps_much(const char *words)
+{
+        const char *time = strrchr(words, ' ');
+        uint64_t ns;
+
+        return !strncmp(words, "snapshot ", 9) && ls_parse_duration(time + 1, "", &ns) == 0 && ns > LS_WEB_KEEP_NS;
+}
+
 static void do_request(struct ls_daemon *d, const struct ls_http_ask *q)
 {
         char why[LS_HTTP_TEXT] = "no memory", *text;
@@ -359,6 +369,10 @@ static void do_request(struct ls_daemon *d, const struct ls_http_ask *q)
         }
         if (strcmp(q->text, "all") && !may_ask(q->text)) {
                 answer(d->web, q->id, 400, "this cannot be asked for", -1);
+                return;
+        }
+        if (keeps_much(q->text)) {
+                answer(d->web, q->id, 400, "a snapshot over HTTP has the last hour at most: ctl snapshot has more", -1);
                 return;
         }
         text = strcmp(q->text, "all") ? ask_own(d, q->text, why, sizeof(why)) : ask_all(d);
@@ -637,15 +651,15 @@ void ls_web_read(struct ls_daemon *d)
 {
         struct ls_web *w = d->web;
         struct ls_http_ask q;
-        int fds[LS_OUT_FDS];
+        ssize_t n;
 
         ls_web_start(d);
         for (int i = 0; w && w->channel >= 0 && i < 64; i++) {
-                if (ls_wire_receive(w->channel, &q, sizeof(q), fds, MSG_DONTWAIT) != sizeof(q))
+                n = recv(w->channel, &q, sizeof(q), MSG_DONTWAIT);      /* it has no descriptors to give */
+                if (n == 0 && w->pid > 0)       /* closed, and the process lives on */
+                        kill(w->pid, SIGKILL);
+                if (n != sizeof(q))
                         break;
-                for (unsigned k = 0; k < LS_OUT_FDS; k++)       /* it has none to give */
-                        if (fds[k] >= 0)
-                                close(fds[k]);
                 q.text[sizeof(q.text) - 1] = 0;
                 if (q.op == LS_HTTP_CANCEL)
                         cancel(d, q.id);

@@ -31,6 +31,7 @@
 #include <xxhash.h>
 
 #define EXIT_LATER 75                   /* the same may succeed later; EX_TEMPFAIL of sysexits.h */
+#define EXIT_REFUSED 76                 /* the store has refused it, and would again; EX_PROTOCOL */
 #define WAIT_MOST_MS 60000u             /* for a store that says how long */
 
 struct pushing {
@@ -139,7 +140,7 @@ static int send_profile(struct pushing *s, const struct ls_export *in)
         }
         ls_error("push: %s: %s%s", s->o->push.url, a.why,
                  a.again ? "; what is left can be pushed again later" : "");
-        s->status = a.again ? EXIT_LATER : LS_EXIT_FAIL;
+        s->status = a.again ? EXIT_LATER : EXIT_REFUSED;
         return -ECANCELED;
 }
 
@@ -286,10 +287,8 @@ static int give_up_rights(void *ctx)
         if (geteuid() != 0)
                 return 0;
         ls_rights_nobody(&rights);
-        if (s->dir_fd >= 0 && fstat(s->dir_fd, &st) == 0) {
-                rights.uid = st.st_uid;
-                rights.gid = st.st_gid;
-        }
+        if (s->dir_fd >= 0 && fstat(s->dir_fd, &st) == 0)
+                rights.uid = st.st_uid; /* the owner needs no group */
         if (!rights.uid) {
                 ls_error("push: %s belongs to root, who reads no traces here: give it to another user (chown nobody)",
                          s->o->push.url);

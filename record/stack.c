@@ -550,11 +550,13 @@ static int write_trace(void *ctx)
         return ls_trace_writer_close(w) ?: err;
 }
 
-/* report/ shows it. Returns only when that cannot be started. */
+/* report/ shows it: where this is root, as nobody, since what is in the trace is the process's word. Returns only when that
+ * cannot be started. */
 static int show(const struct stack *s)
 {
         char path[64];
-        const char *argv[] = { "luasample", "report", "--stacks", "-i", path, raw.json ? "--json" : NULL, NULL };
+        const char *argv[] = { geteuid() ? "luasample" : LS_APART_ARGV0, "report", "--stacks", "-i", path,
+                               raw.json ? "--json" : geteuid() ? NULL : "--no-pager", NULL };
 
         snprintf(path, sizeof(path), "/proc/self/fd/%d", s->trace_fd);
         fcntl(s->trace_fd, F_SETFD, 0);

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 static int by_end(const void *a, const void *b)
 {
@@ -30,6 +32,19 @@ int ls_store_has_room(const struct ls_store *s, uint64_t min_free)
         return !bytes_missing(s, min_free);
 }
 
+/* 1 when another name keeps it: then its bytes are not free when it is removed here. */
+static int is_kept(const struct ls_store *s, const struct ls_chunk *c)
+{
+        int fd = ls_store_open_chunk(s, c), kept = 0;
+        struct stat st;
+
+        if (fd >= 0) {
+                kept = fstat(fd, &st) == 0 && st.st_nlink > 1;
+                close(fd);
+        }
+        return kept;
+}
+
 int ls_store_prune(const struct ls_store *s, const struct ls_store_limits *limits, uint64_t now_ms, struct ls_pruned *ret)
 {
         uint64_t total = 0, missing = bytes_missing(s, limits->min_free);
@@ -45,17 +60,19 @@ int ls_store_prune(const struct ls_store *s, const struct ls_store_limits *limit
                 qsort(all.v, all.n, sizeof(*all.v), by_end);
         for (size_t i = 0; i < all.n; i++) {
                 const struct ls_chunk *c = &all.v[i];
+                uint64_t freed = 0;
                 int old = c->end_ms < now_ms && now_ms - c->end_ms > limits->max_age_ms;
                 int much = total > limits->max_size, scarce = ret->bytes < missing;
 
                 if (!old && !much && !scarce)
                         break;
+                freed = is_kept(s, c) ? 0 : c->size;
                 error = ls_store_remove(s, c);
                 if (error)
                         break;
                 total -= c->size;
                 ret->n++;
-                ret->bytes += c->size;
+                ret->bytes += freed;
                 ret->by_age += old;
                 ret->by_size += !old && much;
                 ret->by_free += !old && !much;

@@ -96,7 +96,15 @@ int ls_query_time(const char *text, uint64_t now_ms, uint64_t *ret_ms)
         return -EINVAL;
 }
 
-/* Takes fd and name. The same file is not there twice: it may be committed while we look. */
+static int open_at(int dir, const char *name)
+{
+        int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+        return fd < 0 ? -errno : fd;
+}
+
+/* Takes fd, which may be -errno, and name. The same file is not there twice: it may be committed
+ * while we look. */
 static int add_piece(struct ls_pieces *p, int fd, char *name)
 {
         struct stat st;
@@ -124,7 +132,7 @@ fail:
         if (fd >= 0)
                 close(fd);
         free(name);
-        return fd < 0 ? 0 : -ENOMEM;    /* pruned meanwhile */
+        return fd == -ENOENT ? 0 : fd < 0 ? fd : -ENOMEM;       /* pruned meanwhile */
 }
 
 static void pieces_done(struct ls_pieces *p)
@@ -161,7 +169,7 @@ static int add_recording(struct ls_pieces *p, int incoming, const char *dir_name
                     STATX_BTIME | STATX_MTIME | STATX_SIZE | STATX_TYPE, &st) < 0 || !S_ISREG(st.stx_mode) || !st.stx_size ||
                     !is_of_time(&st, from_ms, to_ms))
                         continue;
-                error = add_piece(p, openat(fd, e->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK),
+                error = add_piece(p, open_at(fd, e->d_name),
                                   ls_print("incoming/%s/%s", dir_name, e->d_name));
         }
         if (dir)
@@ -406,7 +414,7 @@ static int read_times(const char *command, const struct ls_query *q, uint64_t sh
         if (shift_ms && *to_ms == UINT64_MAX)
                 *to_ms = now;
         *from_ms -= *from_ms < shift_ms ? *from_ms : shift_ms;
-        *to_ms -= shift_ms;
+        *to_ms -= *to_ms < shift_ms ? *to_ms : shift_ms;
         if (*from_ms < *to_ms)
                 return 0;
         ls_error("%s: --since is not before --until", command);
@@ -470,6 +478,7 @@ static int find(const char *command, const struct ls_query *q, uint64_t shift_ms
         struct ls_store s;
         int r;
 
+        ls_store_allow_files();
         r = place && ret->found ? read_times(command, q, shift_ms, &ret->from_ms, &ret->to_ms) : -ENOMEM;
         if (!r)
                 r = ls_store_open(&s, place, LS_STORE_READ);

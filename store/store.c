@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -156,6 +157,16 @@ static int open_parts(struct ls_store *s, enum ls_store_mode mode)
 }
 
 struct ls_store_apart ls_store_apart;
+
+void ls_store_allow_files(void)
+{
+        struct rlimit files;
+
+        if (getrlimit(RLIMIT_NOFILE, &files))
+                return;
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+}
 
 int ls_store_drop(void)
 {

@@ -57,6 +57,8 @@ extern struct ls_store_apart ls_store_apart;
 #define LS_STORE_EXIT_MUCH 4            /* more than bytes_most */
 /* Calls drop, once. Returns 0 or -errno. */
 int ls_store_drop(void);
+/* As many descriptors as this process may have: all chunks of a time are open at once. */
+void ls_store_allow_files(void);
 
 enum ls_store_mode { LS_STORE_READ, LS_STORE_WRITE };
 

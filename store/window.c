@@ -114,6 +114,7 @@ int ls_window_merge(const struct ls_store *s, const struct ls_window *w)
 
         if (r)
                 return r;
+        ls_store_allow_files();
         fds = calloc(all.n + 1, sizeof(*fds));
         r = fds && ls_store_hide(&all, NULL) == 0 ? 0 : -ENOMEM;
         for (size_t i = 0; fds && i < all.n; i++)

@@ -289,6 +289,14 @@ static int is_own_origin(struct MHD_Connection *con)
         return host && !strcasecmp(origin, host);
 }
 
+/* A person who follows a link to here. */
+static int is_link(struct MHD_Connection *con, const char *method)
+{
+        const char *mode = MHD_lookup_connection_value(con, MHD_HEADER_KIND, "Sec-Fetch-Mode");
+
+        return strcmp(method, "POST") && mode && !strcmp(mode, "navigate");
+}
+
 /* 0 = it may; else the status that says why not. */
 static unsigned refuse(struct MHD_Connection *con, int is_unix, const char *method, const char **why)
 {
@@ -302,7 +310,7 @@ static unsigned refuse(struct MHD_Connection *con, int is_unix, const char *meth
         if (!is_unix && !has_token(con))
                 return MHD_HTTP_UNAUTHORIZED;
         *why = "the request comes from a page of another site";
-        return strcmp(method, "POST") || is_own_origin(con) ? 0 : MHD_HTTP_FORBIDDEN;
+        return is_link(con, method) || is_own_origin(con) ? 0 : MHD_HTTP_FORBIDDEN;
 }
 
 /* --- calls --- */

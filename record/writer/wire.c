@@ -42,7 +42,7 @@ ssize_t ls_wire_receive(int socket, void *bytes, size_t size, int fds[LS_OUT_FDS
         do
                 n = recvmsg(socket, &m, flags | MSG_CMSG_CLOEXEC);
         while (n < 0 && errno == EINTR);
-        c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+        c = n >= 0 ? CMSG_FIRSTHDR(&m) : NULL;
         if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len <= CMSG_LEN(LS_OUT_FDS * sizeof(int)))
                 memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
         return n > 0 ? n : n == 0 ? -EPIPE : -errno;

@@ -4,8 +4,10 @@
 #include "report/options/range.h"
 #include "cli/command.h"
 #include "formats/trace/reader.h"
+#include "store/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 /* Said on stderr too, since a script that reads the rest may not look for it there. */
@@ -25,7 +27,14 @@ static void warn_of_damage(const char *command, const char *path, const struct l
 int ls_open_trace(const char *command, const char *path, struct ls_profile **ret)
 {
         const char *why = NULL;
-        int fd = ls_range_fd(path), r = fd < 0 ? ls_profile_open(path, ret, &why) : ls_profile_open_fd(fd, ret, &why);
+        int fd = ls_range_fd(path), r = 0;
+
+        if (fd < 0 && ls_store_apart.drop) {    /* open first, as this user */
+                fd = open(path, O_RDONLY | O_CLOEXEC);
+                r = fd < 0 ? -errno : ls_store_drop();
+        }
+        if (!r)
+                r = fd < 0 ? ls_profile_open(path, ret, &why) : ls_profile_open_fd(fd, ret, &why);
 
         if (!r) {
                 warn_of_damage(command, path, *ret);

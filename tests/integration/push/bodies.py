@@ -98,7 +98,7 @@ def _():
         check(r.status == 129 and "--experimental" in r.err and not st.requests, r.err)
         push(trace, "otlp:" + st.url, "--experimental").ok()
         r = push(trace, "otlp:" + st.url, "--experimental")
-    check(r.status == 1 and "no part of 1 profiles" in r.err, r.err)
+    check(r.status == 76 and "no part of 1 profiles" in r.err, r.err)
     path, headers, body = st.requests[0]
     export = s.run([s.luasample(), "export", "-i", trace, "--format", "otlp", "--experimental"], binary=True)
     check(path == "/v1development/profiles" and headers["Content-Type"] == "application/x-protobuf", path)

@@ -8,6 +8,7 @@ from fake import Store
 from shared import check, push, small, suite
 
 LATER = 75
+REFUSED = 76
 
 
 def failed(r, status, *words):
@@ -27,7 +28,7 @@ def _():
 
 @suite.test("statuses", "429, 500, 400 and 404; what the store says is shown, and its escapes are not obeyed", quick=True)
 def _():
-    for status, end in (429, LATER), (500, LATER), (503, LATER), (400, 1), (401, 1), (404, 1), (501, 1), (302, 1):
+    for status, end in (429, LATER), (500, LATER), (503, LATER), (400, REFUSED), (401, REFUSED), (404, REFUSED), (501, REFUSED), (302, REFUSED):
         with Store(usual=(status, {"Location": "http://127.0.0.1:1/"}, b"too \x1b[31mold\nsecret")) as st:
             r = push(small(), "pyroscope:" + st.url, "--retries", "0")
         failed(r, end, "it answers %d: too \\x1b[31mold" % status)
@@ -62,7 +63,7 @@ def _():
 def _():
     for sink in "pyroscope", "parca", "clickhouse":
         with Store(usual=(200, {"Content-Type": "text/html"}, b"<html>welcome</html>")) as st:
-            failed(push(small(), sink + ":" + st.url), 1)
+            failed(push(small(), sink + ":" + st.url), REFUSED)
     with socket.socket() as other:              # no HTTP at all
         other.bind(("127.0.0.1", 0))
         other.listen(1)
@@ -74,7 +75,7 @@ def _():
             os._exit(0)
         r = push(small(), "parca:http://127.0.0.1:%d" % other.getsockname()[1], "--retries", "0")
         os.waitpid(pid, 0)
-    failed(r, 1)
+    failed(r, REFUSED)
 
 
 @suite.test("usage", "what is wrong on the command line: one line, status 129", quick=True)
