@@ -378,6 +378,27 @@ end
 """
 
 
+@suite.test("shown", "stack PID: what root shows of a process's memory is read as nobody")
+def shown():
+    need_root()
+    with shared_dir() as where, nobodys([s.luajit().program, "-e", "print(\"up\") io.flush() while true do end"]) as p:
+        log = os.path.join(where, "calls")
+        time.sleep(0.2)
+        r = s.run([s.need("strace"), "-f", "-qq", "-e", "trace=setresuid,execve,read,pread64,mmap", "-o", log, s.luasample(), "stack",
+                   str(p.pid)], timeout=60).ok()
+        with open(log, encoding="utf-8", errors="replace") as f:
+            lines = f.read().splitlines()
+    begin = [i for i, line in enumerate(lines) if '"report", "--stacks"' in line]
+    check("main chunk" in r.out and len(begin) == 1, "%s %s" % (r.out, r.err))
+    own = [line for line in lines[begin[0]:] if line.split()[0] == lines[begin[0]].split()[0]]
+    fd = re.search(r'"/proc/self/fd/(\d+)"', own[0]).group(1)
+    nobody = [i for i, line in enumerate(own) if "setresuid(65534, 65534, 65534)    = 0" in line or
+              re.search(r"setresuid\(65534, 65534, 65534\) += 0", line)]
+    check(len(nobody) == 1, "it stays root: %s" % own[0])
+    touched = [line for line in own[1:nobody[0]] if re.search(r" (read|pread64)\(%s," % fd, line)]
+    check(not touched, "read as root: %s" % touched[:2])
+
+
 @suite.test("slot", "record -p: a program that says that init is its child has no file looked at with root's rights")
 def slot():
     need_root()
