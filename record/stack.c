@@ -337,7 +337,7 @@ static int copy_once(struct stack *s, uint64_t most_ns)
                 err = -EAGAIN;
         ls_stop_end(&s->stop);
         took = ls_clock_ns(CLOCK_MONOTONIC) - began;
-        s->stopped_ns = s->pid && took > s->stopped_ns ? took : s->stopped_ns;
+        s->stopped_ns += s->pid ? took : 0;
         return err ? err : s->now->error;
 }
 
@@ -392,8 +392,12 @@ static int take_objects(struct stack *s)
                         about / 1000000, s->now->heap_bytes >> 20);
         setpriority(PRIO_PROCESS, 0, -20);
         err = -EAGAIN;
-        for (int i = 0; err == -EAGAIN && i < TRIES; i++)
+        for (int i = 0; err == -EAGAIN && i < TRIES; i++) {
+                const struct timespec rest = { 0, (long)(s->stopped_ns < 500000000 ? s->stopped_ns : 500000000) };
+
+                nanosleep(&rest, NULL);         /* the process has had its time between two stops */
                 err = copy_once(s, most_ns);
+        }
         setpriority(PRIO_PROCESS, 0, nice);
         if (err)
                 return say(s, err == -EAGAIN ? -ETIME : err);

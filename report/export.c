@@ -180,7 +180,7 @@ static struct ls_export make_export(struct ls_export_job *job, uint64_t ticks, u
         for (unsigned e = 0; e < in.n_events; e++) {
                 uint8_t id = r->filter->choice.id[e];
 
-                in.events[e] = (struct ls_export_event){ ls_event_name(id), ls_event_is_exact(id), ls_event_kind(id)->unit_name, job->cells[e], job->n_cells[e] };
+                in.events[e] = (struct ls_export_event){ ls_event_name(id), !ls_event_is_time(id), ls_event_kind(id)->unit_name, job->cells[e], job->n_cells[e] };
         }
         return in;
 }

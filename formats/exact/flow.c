@@ -11,6 +11,7 @@
 /* Kinds of link, as LuaJIT numbers them. */
 enum { NONE, ROOT, LOOP, TAILREC, UPREC, DOWNREC, INTERP, RETURN, STITCH };
 #define LUA_BC_MOST (1u << 26)
+#define CALLER_STEPS 64u                /* of a parent whose events may be of no function */
 
 struct trace {
         const struct ls_exact_trace *rec;
@@ -325,7 +326,8 @@ static const struct ls_exact_event *caller_of(const struct reading *r, const str
         if (!parent->rec || t->rec->exit >= parent->rec->nsnapshots)
                 return NULL;
         n = parent->before[t->rec->exit];
-        for (i = n < parent->rec->nevents ? n : parent->rec->nevents; i--;)
+        i = n < parent->rec->nevents ? n : parent->rec->nevents;
+        for (unsigned k = 0; i-- && k < CALLER_STEPS; k++)
                 if (is_instruction(r, parent->events[i].proto, parent->events[i].pos))
                         return &parent->events[i];
         return NULL;

@@ -233,17 +233,19 @@ __attribute__((used, noinline)) static void *slow(void *ud, void *p, size_t osiz
 
         if (nsize > osize && s->left < 0) {
                 s->left = in ? ls_draw_bytes(&s->draw) : LET_PASS;
-                sends = in && begin(s, &t);
+                sends = in;
         }
-        if (sends && p)
+        if (sends && p && begin(s, &t)) {
                 id = send(t, s, at, nsize);
+                ls_thread_leave(t);
+        }
         errno = saved;
         block = inner(ud, p, osize, nsize);
         saved = errno;
-        if (sends && !p && block)
+        if (sends && !p && block && begin(s, &t)) {
                 id = send(t, s, at, nsize);
-        if (sends)
                 ls_thread_leave(t);
+        }
         if (in && s->blocks)
                 follow(s->blocks, p, osize, block, nsize, id);
         if (in)
@@ -281,6 +283,8 @@ static void forget_closed(struct slot *s, uint32_t closed)
         ls_thread_leave(t);
 }
 
+static _Atomic uint32_t slots_used;     /* those behind it were never */
+
 const char *ls_alloc_open(struct ls_vm *vm, const char *global)
 {
         struct slot *s = NULL;
@@ -296,6 +300,9 @@ const char *ls_alloc_open(struct ls_vm *vm, const char *global)
                         s = &slots[i];
         if (!s)
                 return "there are too many VMs";
+        for (uint32_t n = atomic_load(&slots_used); n < (uint32_t)(s - slots) + 1;)
+                if (atomic_compare_exchange_weak(&slots_used, &n, (uint32_t)(s - slots) + 1))
+                        break;
         s->vm = vm;
         s->vm_id = vm->vm_id;
         atomic_store(&s->inner, (alloc_fn)(uintptr_t)f);
@@ -316,7 +323,7 @@ const char *ls_alloc_open(struct ls_vm *vm, const char *global)
 /* The slot of this VM, NULL = it has none. */
 static struct slot *find(const char *global)
 {
-        for (uint32_t i = 0; i < SLOTS; i++)
+        for (uint32_t i = 0, n = atomic_load(&slots_used); i < n; i++)
                 if (atomic_load(&slots[i].global) == global)
                         return &slots[i];
         return NULL;
@@ -326,13 +333,16 @@ void ls_alloc_close(const lua_State *L)
 {
         const char *global = LS_READ(const char *, L, LS_L_GLREF);
         struct slot *s = slot_of(atomic_load(word_of(global)));
+        struct ls_blocks *blocks = s ? s->blocks : NULL;
 
         if (s) {
                 atomic_store(word_of(global), (void *)(uintptr_t)atomic_load(&s->inner));
-                if (s->blocks)
+                if (blocks)
                         forget_closed(s, s->vm_id);
-                ls_blocks_free(s->blocks);
-                s->blocks = NULL;
+                s->blocks = NULL;       /* first: another thread may fork, and its child clears
+                                         * them */
+                atomic_thread_fence(memory_order_seq_cst);
+                ls_blocks_free(blocks);
                 s->vm = NULL;
                 atomic_store(&s->global, NULL);
                 return;
@@ -349,8 +359,8 @@ void ls_alloc_close(const lua_State *L)
 
 void ls_alloc_after_fork(int recorded)
 {
-        for (uint32_t i = 0; i < SLOTS; i++) {
-                if (slots[i].blocks)
+        for (uint32_t i = 0, n = atomic_load(&slots_used); i < n; i++) {
+                if (recorded && slots[i].blocks)
                         ls_blocks_clear(slots[i].blocks);
                 slots[i].left = recorded && slots[i].vm ? ls_draw_bytes(&slots[i].draw) : LET_PASS;
         }

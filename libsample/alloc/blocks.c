@@ -1,6 +1,7 @@
 /* See blocks.h. */
 #include "libsample/alloc/blocks.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "libsample/pages.h"
@@ -60,6 +61,7 @@ static int grow(struct ls_blocks *l)
         if (!more)
                 return -1;
         l->table = more;
+        atomic_signal_fence(memory_order_seq_cst);      /* a child of fork clears room entries */
         l->room = 2 * room;
         for (uint32_t i = 0; i < room; i++)
                 if (old[i].at)

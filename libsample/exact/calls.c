@@ -19,6 +19,7 @@ struct ls_exact_callers {
         struct ls_exact_cached cache[LS_EXACT_CACHE];
         struct edge *edges;             /* open addressing; times NULL = free */
         size_t n, room;                 /* room: a power of two */
+        int full;                       /* the log is, or a fork's child has none */
         uint64_t unknown;               /* what has no record is counted here, and not read */
         unsigned protos_gone;           /* when the cache began */
 };
@@ -109,9 +110,11 @@ static uint64_t *times_of(struct ls_exact_callers *c, uint32_t caller, uint32_t 
         e = slot_of(c->edges, c->room, caller, pos, callee);
         if (e->times)
                 return e->times;
-        times = begin_record(caller, pos, callee);
-        if (!times)
+        times = c->full ? NULL : begin_record(caller, pos, callee);
+        if (!times) {
+                c->full = 1;            /* and it stays so */
                 return &c->unknown;
+        }
         *e = (struct edge){ caller, pos, callee, times };
         c->n++;
         return times;

@@ -12,7 +12,9 @@
 
 struct ls_live_block {
         uint32_t id, vm_id;             /* of the agent */
-        struct ls_sample_row row;       /* stack 0 = freed before its allocation has come */
+        int linked;                     /* 1 = in its VM's list; 0 = freed before its allocation
+                                         * has come */
+        struct ls_sample_row row;
         uint64_t objects;
         int failed;
         struct ls_live_block *next, *before;    /* of its VM */
@@ -30,7 +32,7 @@ static void forget(struct ls_translate *t, struct ls_live_block *b)
 {
         if (b->before)
                 b->before->next = b->next;
-        else if (b->row.stack)
+        else if (b->linked)
                 t->live_vms[b->vm_id] = b->next;
         if (b->next)
                 b->next->before = b->before;
@@ -69,12 +71,13 @@ void ls_live_allocated(struct ls_translate *t, uint32_t id, uint32_t vm_id, cons
                 forget(t, b);
                 return;
         }
-        list = vm_list(t, vm_id);
+        list = row->stack ? vm_list(t, vm_id) : NULL;   /* a row without a stack is no allocation */
         b = list ? add(t, id) : NULL;
         if (!b) {
                 t->live_lost++;
                 return;
         }
+        b->linked = 1;
         b->vm_id = vm_id;
         b->row = *row;
         b->objects = objects;
@@ -97,7 +100,7 @@ int ls_live_record(struct ls_translate *t, unsigned ring, const void *body, uint
         for (uint32_t i = 0; i < rec->n; i++) {
                 struct ls_live_block *b = find(t, ids[i]);
 
-                if (b && b->row.stack)
+                if (b && b->linked)
                         forget(t, b);
                 else if (!b && !add(t, ids[i]))
                         t->live_lost++;
@@ -110,7 +113,7 @@ void ls_live_finish(struct ls_translate *t)
         struct ls_live_block *b, *next;
 
         HASH_ITER(hh, t->live, b, next) {
-                if (!b->row.stack)
+                if (!b->linked)
                         continue;
                 b->row.event = LS_EVENT_LIVE;
                 ls_trace_sample(t->cfg.writer, &b->row);

@@ -34,7 +34,7 @@ struct object { uint64_t at; uint32_t type, vm; };
 
 static struct {
         char *arena;
-        uint64_t used;                  /* bytes of it that hold the copy */
+        uint64_t used, most;            /* bytes of it that hold the copy; that an earlier one took */
         struct range ranges[RANGES];
         unsigned n_ranges, last;
         struct object *objects;         /* from 1 */
@@ -78,7 +78,7 @@ static uint64_t list_ranges(void)
 void ls_snapshot_prepare(struct ls_now *n)
 {
         n->heap_bytes = list_ranges();
-        if (n->heap_bytes > COPY_MOST)
+        if (n->heap_bytes >= COPY_MOST)
                 n->error = -E2BIG;
         else
                 madvise(m.arena, n->heap_bytes, 23);    /* MADV_POPULATE_WRITE: faults would make
@@ -120,9 +120,10 @@ void ls_snapshot_copy(struct ls_now *n)
         static char after[64][LS_G_COLLECTOR_END + 16];
 
         n->error = 0;
+        m.most = m.used > m.most ? m.used : m.most;
         m.used = 0;
         n->heap_bytes = list_ranges();
-        if (n->heap_bytes > COPY_MOST) {
+        if (n->heap_bytes >= COPY_MOST) {
                 n->error = -E2BIG;
                 return;
         }
@@ -380,7 +381,7 @@ static void discover(void *ctx, unsigned how, uint64_t which, uint32_t target)
  * that leads into itself comes to where it was. */
 static void find_objects(const struct ls_now *n)
 {
-        uint64_t pages = m.used + PAGE;
+        uint64_t pages = (m.used > m.most ? m.used : m.most) + PAGE;    /* zeros begin there */
 
         m.room = (uint32_t)(m.used / OBJECT < UINT32_MAX / 4 ? m.used / OBJECT + 2 : UINT32_MAX / 4);
         m.objects = (struct object *)(void *)(m.arena + (pages & ~(uint64_t)(PAGE - 1)));

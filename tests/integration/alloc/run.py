@@ -195,7 +195,7 @@ def views():
 
 @suite.test("cpu", "time and memory in one trace")
 def with_cpu():
-    r = record("sites.lua", args=[s.tmpfile(".truth"), "10"], event="alloc,cpu")
+    r = record("sites.lua", args=[s.tmpfile(".truth"), "60"], event="alloc,cpu")
     s.check(sum(x["self_ticks"] for x in s.rows(r.trace, "--event", "cpu")) > 10, "no ticks")
     s.check(total(r.trace) > 1e6, "no bytes")
 
