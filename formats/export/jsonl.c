@@ -165,7 +165,7 @@ static int put_rows(void *ctx, const struct ls_sample_block *b, const uint8_t *w
         return s->failed ? -ENOMEM : ferror(s->out) ? -EIO : 0;
 }
 
-/* After the samples: values of counters, of processes that have some. */
+/* After the samples: values of the program's counters, of processes that have some. */
 static int put_counters(struct jsonl *s)
 {
         uint64_t ns;
@@ -174,7 +174,7 @@ static int put_counters(struct jsonl *s)
                 const struct ls_counter_series *c = &s->p->counters[i];
                 char value[LS_REAL_TEXT], *quoted = NULL;
 
-                if (s->shown[c->process]) {
+                if (!c->what && s->shown[c->process]) {
                         ls_js_text(&s->js, c->name);
                         quoted = take(s);
                 }

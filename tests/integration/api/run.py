@@ -150,7 +150,8 @@ def counter_exports():
         row = json.loads(line, parse_constant=finite)
         if "counter" in row:
             jsonl[row["counter"]].append(row["value"])
-    check(jsonl == want, "JSON lines: %.300r, not %.300r" % (dict(jsonl), want))
+    own = {name: values for name, values in want.items() if not name.startswith("Lua ")}         # VMs' heaps are left out
+    check(jsonl == own, "JSON lines: %.300r, not %.300r" % (dict(jsonl), own))
     fx = json.loads(exported_text(counters().trace, "firefox"), parse_constant=finite)
     for c in fx["counters"]:
         samples, sums = c["samples"], []
