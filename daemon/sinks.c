@@ -24,7 +24,7 @@
 #include "cli/command.h"
 #include "formats/escape.h"
 
-#define REFUSED 76                      /* status of push: the store has refused it, and would again */
+#define REFUSED 76                      /* status of push: the store would again */
 #define WAIT_MOST_MS UINT64_C(3600000)  /* that a store can ask for */
 #define LONGEST_MS 3600000u             /* a merged chunk may go on so long */
 
@@ -209,8 +209,9 @@ static void become_push(const struct ls_daemon *d, const struct ls_sink_rule *ru
         setrlimit(RLIMIT_AS, &memory);
         setrlimit(RLIMIT_FSIZE, &memory);
         setpriority(PRIO_PROCESS, 0, 10);
-        if (getppid() != parent || !since || !until || !to || !skip || dup2(null, 0) < 0 || dup2(fd, 1) < 0 ||
-            dup2(fd, 2) < 0)
+        if (getppid() != parent || !since || !until || !to || !skip)
+                _exit(LS_EXIT_FAIL);
+        if (dup2(null, 0) < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
                 _exit(LS_EXIT_FAIL);
         execv("/proc/self/exe", (char **)(uintptr_t)words);
         _exit(LS_EXIT_NOEXEC);

@@ -355,7 +355,9 @@ static int keeps_much(const char *words)
         const char *time = strrchr(words, ' ');
         uint64_t ns;
 
-        return !strncmp(words, "snapshot ", 9) && ls_parse_duration(time + 1, "", &ns) == 0 && ns > LS_WEB_KEEP_NS;
+        if (strncmp(words, "snapshot ", 9) || ls_parse_duration(time + 1, "", &ns))
+                return 0;
+        return ns > LS_WEB_KEEP_NS;
 }
 
 static void do_request(struct ls_daemon *d, const struct ls_http_ask *q)
@@ -372,7 +374,7 @@ static void do_request(struct ls_daemon *d, const struct ls_http_ask *q)
                 return;
         }
         if (keeps_much(q->text)) {
-                answer(d->web, q->id, 400, "a snapshot over HTTP has the last hour at most: ctl snapshot has more", -1);
+                answer(d->web, q->id, 400, "over HTTP the last hour at most is kept; see ctl snapshot", -1);
                 return;
         }
         text = strcmp(q->text, "all") ? ask_own(d, q->text, why, sizeof(why)) : ask_all(d);
@@ -655,7 +657,7 @@ void ls_web_read(struct ls_daemon *d)
 
         ls_web_start(d);
         for (int i = 0; w && w->channel >= 0 && i < 64; i++) {
-                n = recv(w->channel, &q, sizeof(q), MSG_DONTWAIT);      /* it has no descriptors to give */
+                n = recv(w->channel, &q, sizeof(q), MSG_DONTWAIT);      /* without descriptors */
                 if (n == 0 && w->pid > 0)       /* closed, and the process lives on */
                         kill(w->pid, SIGKILL);
                 if (n != sizeof(q))

@@ -59,6 +59,7 @@ const struct poptOption ls_stack_option_table[] = {
 
 #define WRITE_OBJECTS_MS 120000
 #define OBJECTS_MOST (UINT64_C(4) << 30)       /* bytes of a snapshot */
+#define REST_NS 500000000u              /* between two stops, at most */
 #define TRIES       5                   /* of a VM that is in the middle of a change */
 #define COPY_RATE   UINT64_C(1000)      /* bytes that are copied in a microsecond, about */
 
@@ -393,9 +394,10 @@ static int take_objects(struct stack *s)
         setpriority(PRIO_PROCESS, 0, -20);
         err = -EAGAIN;
         for (int i = 0; err == -EAGAIN && i < TRIES; i++) {
-                const struct timespec rest = { 0, (long)(s->stopped_ns < 500000000 ? s->stopped_ns : 500000000) };
+                const uint64_t rest_ns = s->stopped_ns < REST_NS ? s->stopped_ns : REST_NS;
+                const struct timespec rest = { 0, (long)rest_ns };
 
-                nanosleep(&rest, NULL);         /* the process has had its time between two stops */
+                nanosleep(&rest, NULL);         /* the process has its time between two stops */
                 err = copy_once(s, most_ns);
         }
         setpriority(PRIO_PROCESS, 0, nice);
@@ -554,8 +556,8 @@ static int write_trace(void *ctx)
         return ls_trace_writer_close(w) ?: err;
 }
 
-/* report/ shows it: where this is root, as nobody, since what is in the trace is the process's word. Returns only when that
- * cannot be started. */
+/* report/ shows it: where this is root, as nobody, since what is in the trace is the process's
+ * word. Returns only when that cannot be started. */
 static int show(const struct stack *s)
 {
         char path[64];

@@ -34,7 +34,8 @@ struct object { uint64_t at; uint32_t type, vm; };
 
 static struct {
         char *arena;
-        uint64_t used, most;            /* bytes of it that hold the copy; that an earlier one took */
+        uint64_t used, most;            /* bytes of it that hold the copy; that an earlier one
+                                         * took */
         struct range ranges[RANGES];
         unsigned n_ranges, last;
         struct object *objects;         /* from 1 */
