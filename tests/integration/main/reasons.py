@@ -36,13 +36,14 @@ ADVICE = {
     "flush": "do not throw compiled code away: no jit.flush()",
     "none": None,
 }
+FLUSHED = ("traces", "code", "flush")
 ROW = re.compile(r"^ *(\d+) +\d+  (\S.*)$", re.M)
 
 
 def reasons(trace, *args):
     """{text of a row: ticks} of the reasons, {state: ticks}, and the text."""
     out = s.run([s.luasample(), "jit", "-i", trace, "--raw", "--min", "0", *args]).ok().out
-    states, why = re.split(r"^== Why .*\n", re.split(r"^== Traces", out, flags=re.M)[0], flags=re.M)
+    states, why = re.split(r"^== Why .*\n", re.split(r"^== (?:Advice|Traces)", out, flags=re.M)[0], flags=re.M)
     rows = collections.Counter()
     for ticks, text in ROW.findall(why):
         rows[text] += int(ticks)
@@ -100,6 +101,8 @@ def add_to(suite):
         for case, text in ADVICE.items():
             r = s.record([s.luajit().program, os.path.join(s.LUA, "advice.lua"), case, "0.3"], "-q").ok()
             rows = said(r.trace, "5")
+            if case in FLUSHED:         # LuaJIT tells no cause: of some flushes it is not known
+                rows = rows[:1]
             check([x for _, x in rows] == [text] if text else not rows, "%s: %r" % (case, rows))
         rows = said(record("off").trace, "5")
         check([x for _, x in rows] == ["turn the compiler on, or off for single functions"], "off: %r" % rows)
