@@ -79,7 +79,7 @@ ROOMS = {
     "store": ("cli formats formats/merge formats/trace", ""),
     "daemon/client": ("cli", ""),
     "daemon/http": ("cli formats formats/export record/worker record/writer store", ""),
-    "daemon": ("cli daemon/client daemon/http formats push record/worker record/writer store", ""),
+    "daemon": ("cli daemon/client daemon/http formats formats/wire push record/process record/worker record/writer store", ""),
 }
 KNOWN = {}
 # declared where others are to have the function: seen.h, for a process that reads another one's memory
