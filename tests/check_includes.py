@@ -76,8 +76,8 @@ ROOMS = {
         "formats/wire report/model report/options report/tui report/view", ""),
     "push": ("cli formats formats/export formats/trace record/worker report report/model report/options", ""),
     # the daemon
-    "store": ("cli formats formats/merge formats/trace", ""),
-    "daemon/client": ("cli", ""),
+    "store": ("cli formats formats/merge formats/trace formats/wire", ""),
+    "daemon/client": ("cli formats/wire", ""),
     "daemon/http": ("cli formats formats/export record/worker record/writer store", ""),
     "daemon": ("cli daemon/client daemon/http formats formats/wire push record/process record/worker record/writer store", ""),
 }
