@@ -14,8 +14,12 @@ static int limit(const struct ls_child *c)
         const struct rlimit cpu = { c->cpu_s, c->cpu_s + 1 };   /* a signal first that says why */
         const struct rlimit memory = { c->memory, c->memory }, file = { c->file, c->file };
 
-        return (c->cpu_s && setrlimit(RLIMIT_CPU, &cpu) < 0) || (c->memory && setrlimit(RLIMIT_AS, &memory) < 0) ||
-               (c->file && setrlimit(RLIMIT_FSIZE, &file) < 0) || (c->nice && setpriority(PRIO_PROCESS, 0, c->nice) < 0) ? -1 : 0;
+        int failed = c->cpu_s && setrlimit(RLIMIT_CPU, &cpu) < 0;
+
+        failed |= c->memory && setrlimit(RLIMIT_AS, &memory) < 0;
+        failed |= c->file && setrlimit(RLIMIT_FSIZE, &file) < 0;
+        failed |= c->nice && setpriority(PRIO_PROCESS, 0, c->nice) < 0;
+        return failed ? -1 : 0;
 }
 
 static int open_stdio(const struct ls_child *c)
@@ -43,6 +47,7 @@ void ls_child_become(const struct ls_child *c)
                 _exit(LS_EXIT_FAIL);
         if (limit(c) < 0 || open_stdio(c) < 0)
                 _exit(LS_EXIT_FAIL);
-        execve(c->path ? c->path : "/proc/self/exe", (char *const *)(uintptr_t)c->words, c->env ? c->env : environ);
+        execve(c->path ? c->path : "/proc/self/exe", (char *const *)(uintptr_t)c->words,
+               c->env ? c->env : environ);
         _exit(LS_EXIT_NOEXEC);
 }

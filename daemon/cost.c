@@ -124,7 +124,8 @@ static void judge(struct ls_daemon *d, struct ls_watched *w, uint64_t now)
 
 static void judge_host(struct ls_daemon *d, uint64_t now)
 {
-        const uint64_t processors = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN), self = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+        const uint64_t processors = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
+                       self = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         struct ls_watched *most = NULL;
         uint64_t used = self - d->cost_own_ns, most_ns = 0;
 

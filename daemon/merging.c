@@ -38,8 +38,14 @@ static void become_merger(const struct ls_daemon *d, pid_t parent)
         char *window = ls_print("%" PRIu64 ",%" PRIu64 ",%" PRIu32, w->begin_ms, w->end_ms, w->level);
         const char *words[] = { LS_APART_ARGV0, "store", "--store", d->store.path, "--service", w->service,
                                 "--window", window, "merge", NULL };
-        const struct ls_child merger = { .words = words, .parent = parent, .end_signal = SIGKILL, .out = STDOUT_FILENO,
-                                         .err = STDERR_FILENO, .cpu_s = LS_MERGE_CPU_S, .memory = LS_MERGE_BYTES, .nice = 10 };
+        const struct ls_child merger = { .words = words,
+                                         .parent = parent,
+                                         .end_signal = SIGKILL,
+                                         .out = STDOUT_FILENO,
+                                         .err = STDERR_FILENO,
+                                         .cpu_s = LS_MERGE_CPU_S,
+                                         .memory = LS_MERGE_BYTES,
+                                         .nice = 10 };
 
         if (!window)
                 _exit(LS_EXIT_FAIL);

@@ -27,8 +27,10 @@ int ls_proc_identify(pid_t pid, struct ls_proc_id *ret)
         open_at = strchr(text, '(');
         close_at = strrchr(text, ')');  /* the name may hold any of these */
         if (!open_at || !close_at || close_at < open_at ||
-            sscanf(close_at + 1, " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ret->state,
-                   &flags, &start) != 3)
+            sscanf(close_at + 1,
+                   " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+                   "%llu",
+                   &ret->state, &flags, &start) != 3)
                 return -EIO;
         len = (size_t)(close_at - open_at - 1);
         if (len >= sizeof(ret->comm))
@@ -51,7 +53,9 @@ int ls_proc_usage(pid_t pid, uint64_t *ret_cpu_ns, uint64_t *ret_rss)
         if (n < 0)
                 return (int)n;
         close_at = strrchr(text, ')');
-        if (!close_at || sscanf(close_at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %*u %*u %lld",
+        if (!close_at || sscanf(close_at + 1,
+                                " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d "
+                                "%*d %*d %*d %*d %*u %*u %lld",
                                 &user, &system, &pages) != 3)
                 return -EIO;
         *ret_cpu_ns = (user + system) * (1000000000u / hz);
@@ -85,7 +89,9 @@ static void read_cgroup(pid_t pid, char *to, size_t size)
 
                 if (!path)
                         continue;
-                rank = !strncmp(line, "0::", 3) && path[1] && path[2] ? 3 : !strncmp(kind, ":name=systemd:", 14) ? 2 : 1;
+                rank = !strncmp(line, "0::", 3) && path[1] && path[2] ? 3
+                       : !strncmp(kind, ":name=systemd:", 14)         ? 2
+                                                                      : 1;
                 if (rank <= best)
                         continue;
                 best = rank;

@@ -78,7 +78,9 @@ static int make_words(struct words *w, const struct ls_daemon *d, const struct l
 
 static void become_recorder(pid_t parent, int lock, int err_fd, const struct words *w)
 {
-        const struct ls_child recorder = { .words = (const char *const *)(uintptr_t)w->v, .parent = parent, .end_signal = SIGTERM,
+        const struct ls_child recorder = { .words = (const char *const *)(uintptr_t)w->v,
+                                           .parent = parent,
+                                           .end_signal = SIGTERM,
                                            .err = err_fd };
 
         if (fcntl(lock, F_SETFD, 0) < 0 || setenv("LUASAMPLE_SOCKET", "", 1) < 0)

@@ -181,8 +181,15 @@ static void become_push(const struct ls_daemon *d, const struct ls_sink_rule *ru
         char *until = ls_print("@%" PRIu64 ".%03" PRIu64, s->until_ms / 1000, s->until_ms % 1000);
         char *to = ls_print("%s:%s", rule->type, rule->url), *skip = ls_print("%" PRIu64, s->parts);
         const char *words[32 + 2 * LS_PATTERNS_MOST] = { "luasample", "push", "--porcelain", "--retries", "0" };
-        const struct ls_child push = { .words = words, .parent = parent, .end_signal = SIGKILL, .out = fd, .err = fd,
-                                       .cpu_s = LS_MERGE_CPU_S, .memory = LS_MERGE_BYTES, .file = LS_MERGE_BYTES, .nice = 10 };
+        const struct ls_child push = { .words = words,
+                                       .parent = parent,
+                                       .end_signal = SIGKILL,
+                                       .out = fd,
+                                       .err = fd,
+                                       .cpu_s = LS_MERGE_CPU_S,
+                                       .memory = LS_MERGE_BYTES,
+                                       .file = LS_MERGE_BYTES,
+                                       .nice = 10 };
         unsigned n = 5;
 
         add_word(words, &n, "--store", d->store.path);

@@ -50,7 +50,9 @@ static void become_command(const struct ls_when *r, const struct ls_watched *w, 
                         ls_print("LUASAMPLE_SERVICE=%s", w->service), ls_print("LUASAMPLE_PID=%d", (int)w->pid),
                         ls_print("LUASAMPLE_NAME=%s", name ? name : ""), ls_print("LUASAMPLE_WHY=%s", why), NULL };
         const char *words[] = { r->run, NULL };
-        const struct ls_child command = { .words = words, .path = r->run, .env = env, .parent = parent, .end_signal = SIGKILL };
+        const struct ls_child command = {
+                .words = words, .path = r->run, .env = env, .parent = parent, .end_signal = SIGKILL
+        };
         int fd = open(r->run, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
         struct stat st;
 
@@ -67,7 +69,9 @@ static void become_command(const struct ls_when *r, const struct ls_watched *w, 
 static void become_stack(const struct ls_watched *w, int out, pid_t parent)
 {
         const char *words[] = { "luasample", "stack", ls_print("%d", (int)w->pid), NULL };
-        const struct ls_child stack = { .words = words, .parent = parent, .end_signal = SIGTERM, .out = out, .err = out };
+        const struct ls_child stack = {
+                .words = words, .parent = parent, .end_signal = SIGTERM, .out = out, .err = out
+        };
 
         ls_child_become(&stack);
 }

@@ -437,11 +437,16 @@ static void make_words(struct web_words *w, const struct ls_daemon *d, const str
 
 static void become_query(const struct ls_daemon *d, const struct ls_web_query *q, pid_t parent)
 {
-        const int is_stack = q->ask.op == LS_HTTP_STACK;        /* its workers have limits of their own */
+        const int is_stack = q->ask.op == LS_HTTP_STACK;        /* its workers have own limits */
         struct web_words words = { .n = 0 };
-        const struct ls_child query = { .words = (const char *const *)(uintptr_t)words.v, .parent = parent,
-                                        .end_signal = is_stack ? SIGTERM : SIGKILL, .out = q->out, .err = q->err, .nice = 10,
-                                        .cpu_s = is_stack ? 0 : LS_QUERY_CPU_S, .memory = is_stack ? 0 : LS_QUERY_BYTES,
+        const struct ls_child query = { .words = (const char *const *)(uintptr_t)words.v,
+                                        .parent = parent,
+                                        .end_signal = is_stack ? SIGTERM : SIGKILL,
+                                        .out = q->out,
+                                        .err = q->err,
+                                        .nice = 10,
+                                        .cpu_s = is_stack ? 0 : LS_QUERY_CPU_S,
+                                        .memory = is_stack ? 0 : LS_QUERY_BYTES,
                                         .file = is_stack ? 0 : LS_QUERY_FILE };
 
         make_words(&words, d, &q->ask);

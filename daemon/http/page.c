@@ -225,9 +225,12 @@ static void put_index(FILE *out, yajl_val all, yajl_val status)
         (void)all;
         fputs("<h2>Profiles</h2>\n", out);
         put_endpoints(out, "/debug/pprof/");
-        fputs("<p>Add <code>service=NAME</code> or <code>pid=PID</code>; <code>seconds=N</code> (the next N seconds), "
-              "<code>last=10m</code>, or\n<code>from=</code> and <code>to=</code>; <code>format=NAME</code> as luasample export "
-              "has it.</p>\n", out);
+        fputs("<p>Add <code>service=NAME</code> or <code>pid=PID</code>; <code>seconds=N</code> "
+              "(the next N seconds), "
+              "<code>last=10m</code>, or\n<code>from=</code> and <code>to=</code>; "
+              "<code>format=NAME</code> as luasample export "
+              "has it.</p>\n",
+              out);
         for (size_t i = 0; i < n; i++) {
                 fputs("<p>", out);
                 put_link(out, "/debug/pprof/profile", "service", ls_json_text(v[i], "name"), "", "profile of 30 s: ");
@@ -237,10 +240,12 @@ static void put_index(FILE *out, yajl_val all, yajl_val status)
 }
 
 /* A page of the daemon's answer: its head, and what this one has. */
-static int put_answer(FILE *out, const char *text, void (*put_body)(FILE *out, yajl_val all, yajl_val status))
+static int put_answer(FILE *out, const char *text,
+                      void (*put_body)(FILE *out, yajl_val all, yajl_val status))
 {
         char why[64];
-        yajl_val all = yajl_tree_parse(text, why, sizeof(why)), status = all ? ls_json_object(all, "status") : NULL;
+        yajl_val all = yajl_tree_parse(text, why, sizeof(why)),
+                 status = all ? ls_json_object(all, "status") : NULL;
 
         if (status) {
                 put_head(out, status);
