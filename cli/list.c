@@ -14,7 +14,8 @@ struct list_ctx {
 
 static const char *argument_of(const struct poptOption *o)
 {
-        if ((o->argInfo & POPT_ARG_MASK) == POPT_ARG_NONE || (o->argInfo & POPT_ARG_MASK) == POPT_ARG_VAL)
+        if ((o->argInfo & POPT_ARG_MASK) == POPT_ARG_NONE ||
+            (o->argInfo & POPT_ARG_MASK) == POPT_ARG_VAL)
                 return "";
         return o->argDescrip ? o->argDescrip : "ARG";
 }
@@ -24,10 +25,11 @@ static void list_one(void *ctx, const struct poptOption *o)
         struct list_ctx *list = ctx;
         char brief[2] = { o->shortName ? o->shortName : '-', 0 };
 
-        fprintf(list->out, "%s\t--%s\t%s\t%s\t%s%s\t%s\n", list->cmd->name, o->longName ? o->longName : "", brief,
-                *argument_of(o) ? argument_of(o) : "-",
+        fprintf(list->out, "%s\t--%s\t%s\t%s\t%s%s\t%s\n", list->cmd->name,
+                o->longName ? o->longName : "", brief, *argument_of(o) ? argument_of(o) : "-",
                 o->argInfo & POPT_ARGFLAG_OPTIONAL ? "optional" : "-",
-                o->argInfo & POPT_ARGFLAG_DOC_HIDDEN ? ",hidden" : "", o->descrip ? o->descrip : "");
+                o->argInfo & POPT_ARGFLAG_DOC_HIDDEN ? ",hidden" : "",
+                o->descrip ? o->descrip : "");
 }
 
 void ls_list_options(FILE *out)
@@ -109,7 +111,8 @@ static void completion_bash(FILE *out)
 {
         fprintf(out, "# bash completion of luasample; made by luasample --completion bash\n"
                      "_luasample() {\n"
-                     "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} cmd=${COMP_WORDS[1]}\n"
+                     "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} "
+                     "cmd=${COMP_WORDS[1]}\n"
                      "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
                      "        COMPREPLY=($(compgen -W 'help --help --version");
         for (const struct ls_command *const *cmd = ls_commands; *cmd; cmd++)
@@ -118,7 +121,8 @@ static void completion_bash(FILE *out)
                      "    # bash splits --option=value into three words\n"
                      "    if [ \"$word\" = = ]; then word=; fi\n"
                      "    if [ \"$before\" = = ]; then before=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
-                     "    if [ \"${COMP_WORDS[COMP_CWORD]}\" = = ]; then before=${COMP_WORDS[COMP_CWORD-1]}; fi\n"
+                     "    if [ \"${COMP_WORDS[COMP_CWORD]}\" = = ]; then "
+                     "before=${COMP_WORDS[COMP_CWORD-1]}; fi\n"
                      "    case $cmd:$before in\n");
         for (const struct ls_command *const *cmd = ls_commands; *cmd; cmd++) {
                 struct list_ctx list = { *cmd, out };
@@ -181,7 +185,8 @@ static void zsh_option(void *ctx, const struct poptOption *o)
 
 static void completion_zsh(FILE *out)
 {
-        fprintf(out, "#compdef luasample\n# zsh completion of luasample; made by luasample --completion zsh\n"
+        fprintf(out, "#compdef luasample\n# zsh completion of luasample; made by luasample "
+                     "--completion zsh\n"
                      "_luasample() {\n    local -a commands\n    commands=(\n");
         for (const struct ls_command *const *cmd = ls_commands; *cmd; cmd++) {
                 fprintf(out, "        '%s:", (*cmd)->name);
@@ -189,8 +194,10 @@ static void completion_zsh(FILE *out)
                 fprintf(out, "'\n");
         }
         fprintf(out, "        'help:show the manual of a command'\n    )\n"
-                     "    if (( CURRENT == 2 )); then\n        _describe command commands\n        return\n    fi\n"
-                     "    local cmd=$words[2]\n    shift words\n    (( CURRENT-- ))\n    case $cmd in\n");
+                     "    if (( CURRENT == 2 )); then\n        _describe command commands\n        "
+                     "return\n    fi\n"
+                     "    local cmd=$words[2]\n    shift words\n    (( CURRENT-- ))\n    case $cmd "
+                     "in\n");
         for (const struct ls_command *const *cmd = ls_commands; *cmd; cmd++) {
                 struct list_ctx list = { *cmd, out };
 
@@ -200,7 +207,8 @@ static void completion_zsh(FILE *out)
                 fprintf(out, "            '%s' ;;\n",
                         strstr((*cmd)->usage, "CMD") ? "*::argument:_normal" : "*:file:_files");
         }
-        fprintf(out, "        help) _describe command commands ;;\n    esac\n}\n_luasample \"$@\"\n");
+        fprintf(out,
+                "        help) _describe command commands ;;\n    esac\n}\n_luasample \"$@\"\n");
 }
 
 static void fish_option(void *ctx, const struct poptOption *o)
@@ -210,8 +218,8 @@ static void fish_option(void *ctx, const struct poptOption *o)
 
         if (!o->longName || (o->argInfo & POPT_ARGFLAG_DOC_HIDDEN))
                 return;
-        fprintf(list->out, "complete -c luasample -n '__fish_seen_subcommand_from %s' -l %s", list->cmd->name,
-                o->longName);
+        fprintf(list->out, "complete -c luasample -n '__fish_seen_subcommand_from %s' -l %s",
+                list->cmd->name, o->longName);
         if (o->shortName)
                 fprintf(list->out, " -s %c", o->shortName);
         if (*arg && !(o->argInfo & POPT_ARGFLAG_OPTIONAL))

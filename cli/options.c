@@ -58,7 +58,8 @@ static void collect_name(void *ctx, const struct poptOption *o)
                 return;
         if (list->n < MAX_OPTIONS && !(o->argInfo & POPT_ARGFLAG_DOC_HIDDEN))
                 list->names[list->n++] = o->longName;
-        if (list->find && strlen(o->longName) == list->find_len && !strncmp(o->longName, list->find, list->find_len))
+        if (list->find && strlen(o->longName) == list->find_len &&
+            !strncmp(o->longName, list->find, list->find_len))
                 list->found = o;
 }
 
@@ -148,8 +149,8 @@ poptContext ls_options_begin(const struct ls_command *cmd, int argc, const char 
                 whole_table[1] = whole_table[2];
         /* Words after the program's name are the program's: they are not looked at when
          * posix_me_harder is set. */
-        ctx = poptGetContext(NULL, argc, fix_optional(cmd, argc, argv, posix_me_harder), whole_table,
-                             posix_me_harder ? POPT_CONTEXT_POSIXMEHARDER : 0);
+        ctx = poptGetContext(NULL, argc, fix_optional(cmd, argc, argv, posix_me_harder),
+                             whole_table, posix_me_harder ? POPT_CONTEXT_POSIXMEHARDER : 0);
         if (!ctx) {
                 ls_error("out of memory");
                 exit(LS_EXIT_FAIL);
@@ -189,15 +190,18 @@ static void put_wrapped(FILE *out, const char *text, unsigned at, unsigned width
 static void print_option(void *ctx, const struct poptOption *o)
 {
         FILE *out = ctx;
-        int takes = (o->argInfo & POPT_ARG_MASK) != POPT_ARG_NONE && (o->argInfo & POPT_ARG_MASK) != POPT_ARG_VAL;
+        int takes = (o->argInfo & POPT_ARG_MASK) != POPT_ARG_NONE &&
+                    (o->argInfo & POPT_ARG_MASK) != POPT_ARG_VAL;
         int optional = (o->argInfo & POPT_ARGFLAG_OPTIONAL) != 0;
         char left[256];
 
         if (!o->longName || (o->argInfo & POPT_ARGFLAG_DOC_HIDDEN))
                 return;
-        snprintf(left, sizeof(left), "  %c%c%s --%s%s%s%s%s", o->shortName ? '-' : ' ', o->shortName ? o->shortName : ' ',
-                 o->shortName ? "," : " ", o->longName, takes && optional ? "[" : "", takes ? "=" : "",
-                 takes ? (o->argDescrip ? o->argDescrip : "ARG") : "", takes && optional ? "]" : "");
+        snprintf(left, sizeof(left), "  %c%c%s --%s%s%s%s%s", o->shortName ? '-' : ' ',
+                 o->shortName ? o->shortName : ' ', o->shortName ? "," : " ", o->longName,
+                 takes && optional ? "[" : "", takes ? "=" : "",
+                 takes ? (o->argDescrip ? o->argDescrip : "ARG") : "",
+                 takes && optional ? "]" : "");
         fputs(left, out);
         put_wrapped(out, o->descrip ? o->descrip : "", (unsigned)strlen(left), 80);
 }
@@ -225,8 +229,9 @@ static void say_bad_option(const struct ls_command *cmd, poptContext ctx, int er
                 near = ls_suggest(word, list.names);
         }
         if (near)
-                ls_error("%s: unknown option %s; did you mean --%s? (luasample %s --help lists all)", cmd->name, option,
-                         near, cmd->name);
+                ls_error("%s: unknown option %s; did you mean --%s? (luasample %s --help lists "
+                         "all)",
+                         cmd->name, option, near, cmd->name);
         else if (error == POPT_ERROR_BADOPT)
                 ls_error("%s: unknown option %s (luasample %s --help lists all)", cmd->name, option,
                          cmd->name);
@@ -239,7 +244,9 @@ int ls_check_output(const char *path)
 {
         if (path[0] != '-' || !path[1])
                 return 0;
-        ls_error("-o %s: the name of a file to write cannot begin with -; give -o FILE, or ./%s when it is meant", path, path);
+        ls_error("-o %s: the name of a file to write cannot begin with -; give -o FILE, or ./%s "
+                 "when it is meant",
+                 path, path);
         return -EINVAL;
 }
 

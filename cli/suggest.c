@@ -81,8 +81,9 @@ int ls_one_of(const char *command, const char *what, const char *text, const cha
                         return 0;
         near = ls_suggest(text, words);
         if (near) {
-                ls_error("%s: %s '%s' is not known; did you mean '%s'? (luasample %s --help lists all)", command, what,
-                         text, near, command);
+                ls_error("%s: %s '%s' is not known; did you mean '%s'? (luasample %s --help lists "
+                         "all)",
+                         command, what, text, near, command);
                 return -EINVAL;
         }
         for (int i = 0; words[i] && n < sizeof(all); i++)

@@ -75,7 +75,8 @@ static int parse_decimal(const char **text, uint64_t *ret_int, uint64_t *ret_fra
 
 static int scale_up(uint64_t whole, uint64_t frac, uint64_t factor, uint64_t *ret)
 {
-        unsigned __int128 v = (unsigned __int128)whole * factor + (unsigned __int128)frac * factor / 1000000000u;
+        unsigned __int128 v = (unsigned __int128)whole * factor +
+                              (unsigned __int128)frac * factor / 1000000000u;
 
         if (v > UINT64_MAX)
                 return -ERANGE;

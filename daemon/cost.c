@@ -9,18 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
+
 #define PPM 1000000u
-
-static uint64_t own_cpu_ns(void)
-{
-        struct timespec ts;
-
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-        return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
-}
 
 static void hang_up(struct ls_cost *c)
 {
@@ -131,7 +124,8 @@ static void judge(struct ls_daemon *d, struct ls_watched *w, uint64_t now)
 
 static void judge_host(struct ls_daemon *d, uint64_t now)
 {
-        const uint64_t processors = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN), self = own_cpu_ns();
+        const uint64_t processors = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
+                       self = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         struct ls_watched *most = NULL;
         uint64_t used = self - d->cost_own_ns, most_ns = 0;
 

@@ -4,16 +4,14 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/child.h"
 #include "cli/command.h"
 #include "formats/escape.h"
 #include "record/worker/apart.h"
@@ -36,25 +34,22 @@ static void note_unmerged(struct ls_daemon *d)
 
 static void become_merger(const struct ls_daemon *d, pid_t parent)
 {
-        const struct rlimit cpu = { LS_MERGE_CPU_S, LS_MERGE_CPU_S }, memory = { LS_MERGE_BYTES, LS_MERGE_BYTES };
         const struct ls_window *w = &d->window;
         char *window = ls_print("%" PRIu64 ",%" PRIu64 ",%" PRIu32, w->begin_ms, w->end_ms, w->level);
         const char *words[] = { LS_APART_ARGV0, "store", "--store", d->store.path, "--service", w->service,
                                 "--window", window, "merge", NULL };
-        int null = open("/dev/null", O_RDWR);
-        sigset_t none;
+        const struct ls_child merger = { .words = words,
+                                         .parent = parent,
+                                         .end_signal = SIGKILL,
+                                         .out = STDOUT_FILENO,
+                                         .err = STDERR_FILENO,
+                                         .cpu_s = LS_MERGE_CPU_S,
+                                         .memory = LS_MERGE_BYTES,
+                                         .nice = 10 };
 
-        setsid();                       /* no terminal of ours */
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        setrlimit(RLIMIT_CPU, &cpu);
-        setrlimit(RLIMIT_AS, &memory);
-        setpriority(PRIO_PROCESS, 0, 10);
-        if (getppid() != parent || !window || dup2(null, STDIN_FILENO) < 0)
+        if (!window)
                 _exit(LS_EXIT_FAIL);
-        execv("/proc/self/exe", (char **)(uintptr_t)words);
-        _exit(LS_EXIT_NOEXEC);
+        ls_child_become(&merger);
 }
 
 /* What a daemon that was killed has not removed any more. */

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "cli/child.h"
 #include "cli/command.h"
 #include "formats/escape.h"
 
@@ -78,20 +78,14 @@ static int make_words(struct words *w, const struct ls_daemon *d, const struct l
 
 static void become_recorder(pid_t parent, int lock, int err_fd, const struct words *w)
 {
-        int null = open("/dev/null", O_RDWR);
-        sigset_t none;
+        const struct ls_child recorder = { .words = (const char *const *)(uintptr_t)w->v,
+                                           .parent = parent,
+                                           .end_signal = SIGTERM,
+                                           .err = err_fd };
 
-        setsid();
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
-        if (getppid() != parent || fcntl(lock, F_SETFD, 0) < 0 || setenv("LUASAMPLE_SOCKET", "", 1) < 0 ||
-            dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(err_fd, STDERR_FILENO) < 0)
+        if (fcntl(lock, F_SETFD, 0) < 0 || setenv("LUASAMPLE_SOCKET", "", 1) < 0)
                 _exit(LS_EXIT_FAIL);
-        if (null > STDERR_FILENO)
-                close(null);
-        execv("/proc/self/exe", w->v);
-        _exit(LS_EXIT_NOEXEC);
+        ls_child_become(&recorder);
 }
 
 /* Its directory, locked. Returns the descriptor or -errno. */

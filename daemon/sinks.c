@@ -14,13 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/child.h"
 #include "cli/command.h"
 #include "formats/escape.h"
 
@@ -178,14 +177,20 @@ static void add_word(const char **words, unsigned *n, const char *option, const 
 static void become_push(const struct ls_daemon *d, const struct ls_sink_rule *rule, const struct ls_sending *s, pid_t parent,
                         int fd)
 {
-        const struct rlimit cpu = { LS_MERGE_CPU_S, LS_MERGE_CPU_S }, memory = { LS_MERGE_BYTES, LS_MERGE_BYTES };
         char *since = ls_print("@%" PRIu64 ".%03" PRIu64, s->from_ms / 1000, s->from_ms % 1000);
         char *until = ls_print("@%" PRIu64 ".%03" PRIu64, s->until_ms / 1000, s->until_ms % 1000);
         char *to = ls_print("%s:%s", rule->type, rule->url), *skip = ls_print("%" PRIu64, s->parts);
         const char *words[32 + 2 * LS_PATTERNS_MOST] = { "luasample", "push", "--porcelain", "--retries", "0" };
-        int null = open("/dev/null", O_RDWR);
+        const struct ls_child push = { .words = words,
+                                       .parent = parent,
+                                       .end_signal = SIGKILL,
+                                       .out = fd,
+                                       .err = fd,
+                                       .cpu_s = LS_MERGE_CPU_S,
+                                       .memory = LS_MERGE_BYTES,
+                                       .file = LS_MERGE_BYTES,
+                                       .nice = 10 };
         unsigned n = 5;
-        sigset_t none;
 
         add_word(words, &n, "--store", d->store.path);
         add_word(words, &n, "--service", s->service);
@@ -201,20 +206,9 @@ static void become_push(const struct ls_daemon *d, const struct ls_sink_rule *ru
                 add_word(words, &n, "--series", rule->series.text[i]);
         if (rule->experimental)
                 words[n++] = "--experimental";
-        setsid();                       /* no terminal of ours */
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        setrlimit(RLIMIT_CPU, &cpu);
-        setrlimit(RLIMIT_AS, &memory);
-        setrlimit(RLIMIT_FSIZE, &memory);
-        setpriority(PRIO_PROCESS, 0, 10);
-        if (getppid() != parent || !since || !until || !to || !skip)
+        if (!since || !until || !to || !skip)
                 _exit(LS_EXIT_FAIL);
-        if (dup2(null, 0) < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
-                _exit(LS_EXIT_FAIL);
-        execv("/proc/self/exe", (char **)(uintptr_t)words);
-        _exit(LS_EXIT_NOEXEC);
+        ls_child_become(&push);
 }
 
 static void start(struct ls_daemon *d, const struct ls_sink_rule *rule, struct ls_sending *s, uint64_t now)

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "formats/wire/clock.h"
 
 #define WORK_NS SECOND_NS               /* most time between two looks at what recorders have ended */
 #define PRUNE_NS (60 * SECOND_NS)
@@ -22,10 +22,7 @@
 
 uint64_t ls_daemon_now(void)
 {
-        struct timespec ts;
-
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
+        return ls_clock_ns(CLOCK_MONOTONIC);
 }
 
 void ls_daemon_say(const char *fmt, ...)

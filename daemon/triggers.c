@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/child.h"
 #include "cli/command.h"
 #include "formats/escape.h"
 
@@ -49,41 +49,31 @@ static void become_command(const struct ls_when *r, const struct ls_watched *w, 
         char *env[] = { ls_print("PATH=/usr/sbin:/usr/bin:/sbin:/bin"), ls_print("LUASAMPLE_RULE=%s", r->name),
                         ls_print("LUASAMPLE_SERVICE=%s", w->service), ls_print("LUASAMPLE_PID=%d", (int)w->pid),
                         ls_print("LUASAMPLE_NAME=%s", name ? name : ""), ls_print("LUASAMPLE_WHY=%s", why), NULL };
-        char *words[] = { r->run, NULL };
-        int null = open("/dev/null", O_RDWR), fd = open(r->run, O_RDONLY | O_NONBLOCK);
+        const char *words[] = { r->run, NULL };
+        const struct ls_child command = {
+                .words = words, .path = r->run, .env = env, .parent = parent, .end_signal = SIGKILL
+        };
+        int fd = open(r->run, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
         struct stat st;
-        sigset_t none;
 
-        setsid();
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
         signal(SIGPIPE, SIG_DFL);
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) ||
             st.st_mode & (S_IWGRP | S_IWOTH))
                 _exit(LS_EXIT_NOEXEC);
-        if (getppid() != parent || chdir("/") < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
-            dup2(null, STDERR_FILENO) < 0)
+        if (chdir("/") < 0)
                 _exit(LS_EXIT_FAIL);
-        execve(r->run, words, env);
-        _exit(LS_EXIT_NOEXEC);
+        ls_child_become(&command);
 }
 
 /* `luasample stack`, whose workers read the process with its own rights. */
 static void become_stack(const struct ls_watched *w, int out, pid_t parent)
 {
         const char *words[] = { "luasample", "stack", ls_print("%d", (int)w->pid), NULL };
-        int null = open("/dev/null", O_RDWR);
-        sigset_t none;
+        const struct ls_child stack = {
+                .words = words, .parent = parent, .end_signal = SIGTERM, .out = out, .err = out
+        };
 
-        setsid();
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
-        if (getppid() != parent || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
-                _exit(LS_EXIT_FAIL);
-        execv("/proc/self/exe", (char **)(uintptr_t)words);
-        _exit(LS_EXIT_NOEXEC);
+        ls_child_become(&stack);
 }
 
 /* stack_fd: where the stack is written to; -1 = what the rule says is run. */

@@ -17,14 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/child.h"
 #include "cli/command.h"
 #include "cli/listen.h"
 #include "daemon/http/wire.h"
@@ -438,27 +437,20 @@ static void make_words(struct web_words *w, const struct ls_daemon *d, const str
 
 static void become_query(const struct ls_daemon *d, const struct ls_web_query *q, pid_t parent)
 {
-        const struct rlimit cpu = { LS_QUERY_CPU_S, LS_QUERY_CPU_S + 1 }, memory = { LS_QUERY_BYTES, LS_QUERY_BYTES };
-        const struct rlimit file = { LS_QUERY_FILE, LS_QUERY_FILE };
-        int null = open("/dev/null", O_RDWR);
+        const int is_stack = q->ask.op == LS_HTTP_STACK;        /* its workers have own limits */
         struct web_words words = { .n = 0 };
-        sigset_t none;
+        const struct ls_child query = { .words = (const char *const *)(uintptr_t)words.v,
+                                        .parent = parent,
+                                        .end_signal = is_stack ? SIGTERM : SIGKILL,
+                                        .out = q->out,
+                                        .err = q->err,
+                                        .nice = 10,
+                                        .cpu_s = is_stack ? 0 : LS_QUERY_CPU_S,
+                                        .memory = is_stack ? 0 : LS_QUERY_BYTES,
+                                        .file = is_stack ? 0 : LS_QUERY_FILE };
 
         make_words(&words, d, &q->ask);
-        setsid();
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        prctl(PR_SET_PDEATHSIG, q->ask.op == LS_HTTP_STACK ? SIGTERM : SIGKILL);
-        setpriority(PRIO_PROCESS, 0, 10);
-        if (q->ask.op != LS_HTTP_STACK) {       /* its workers have limits of their own */
-                setrlimit(RLIMIT_CPU, &cpu);
-                setrlimit(RLIMIT_AS, &memory);
-                setrlimit(RLIMIT_FSIZE, &file);
-        }
-        if (getppid() != parent || dup2(null, STDIN_FILENO) < 0 || dup2(q->out, STDOUT_FILENO) < 0 || dup2(q->err, STDERR_FILENO) < 0)
-                _exit(LS_EXIT_FAIL);
-        execv("/proc/self/exe", words.v);
-        _exit(LS_EXIT_NOEXEC);
+        ls_child_become(&query);
 }
 
 static void query_done(struct ls_web_query *q)

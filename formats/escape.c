@@ -40,8 +40,9 @@ size_t ls_utf8_decode(const char *s, size_t n, uint32_t *ret_char)
  * tags. */
 static int is_hidden(uint32_t c)
 {
-        return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
-               (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xe0000 && c <= 0xe007f);
+        return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200b && c <= 0x200f) ||
+               (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
+               (c >= 0xe0000 && c <= 0xe007f);
 }
 
 char *ls_visible(const char *s, size_t n)

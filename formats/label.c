@@ -61,7 +61,8 @@ static char *string_chunk_label(struct ls_str name)
         if (!text)
                 return NULL;
         fit = ls_fit(text, MAX_CHUNK_NAME);
-        if (asprintf(&out, "[string \"%.*s%s\"]", (int)fit, text, fit < strlen(text) || len < name.len ? "..." : "") < 0)
+        if (asprintf(&out, "[string \"%.*s%s\"]", (int)fit, text,
+                     fit < strlen(text) || len < name.len ? "..." : "") < 0)
                 out = NULL;
         free(text);
         return out;
@@ -195,7 +196,8 @@ static int label_sources(const struct ls_profile *p, int full_path, struct ls_la
         int r;
 
         for (uint32_t i = 0; i < p->n_sources; i++) {
-                l->source[i] = i ? source_label(&p->sources[i], full_path ? UINT32_MAX : 1) : strdup("");
+                l->source[i] = i ? source_label(&p->sources[i], full_path ? UINT32_MAX : 1)
+                                 : strdup("");
                 if (!l->source[i])
                         return -ENOMEM;
         }
@@ -207,7 +209,8 @@ static struct ls_str mapping_name(const struct ls_profile *p, const struct ls_fu
 {
         struct ls_str path = p->mappings[f->mapping].path;
 
-        return f->mapping && path.len ? last_parts(path, 1) : (struct ls_str){ "[unknown module]", 16 };
+        return f->mapping && path.len ? last_parts(path, 1)
+                                      : (struct ls_str){ "[unknown module]", 16 };
 }
 
 static char *c_function_label(const struct ls_profile *p, const struct ls_function *f)
@@ -254,7 +257,8 @@ static int add_place(const struct ls_profile *p, struct ls_labels *l, uint32_t i
         int r;
 
         if (f->kind == LS_FUNC_LUA && !(f->flags & LS_FUNCF_MAIN) && f->name.len)
-                return relabel(&l->function[id], "%s@%s:%u", name, l->source[f->source], f->first_line);
+                return relabel(&l->function[id], "%s@%s:%u", name, l->source[f->source],
+                               f->first_line);
         if (f->kind != LS_FUNC_C || !f->name.len)
                 return 0;
         file = mapping_name(p, f);

@@ -15,11 +15,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "cli/child.h"
 
 #define START_MS 500                    /* time in which a recording that cannot start says so */
 #define END_MS 5000                     /* time that the program gets to end when we are quit */
@@ -133,25 +134,19 @@ static int signal_to_end(void)
                                                  * started ends */
 }
 
-static void become_recorder(const struct top *s, int err_fd, const char **words)
+static void become_recorder(const struct top *s, pid_t parent, int err_fd, const char **words)
 {
-        int null = open("/dev/null", O_RDWR);
+        const struct ls_child recorder = { .words = words, .parent = parent, .end_signal = signal_to_end(),
+                                           .out = s->log_fd >= 0 ? s->log_fd : 0, .err = err_fd, .keeps_mask = 1 };
 
-        setsid();
-        prctl(PR_SET_PDEATHSIG, signal_to_end());
-        if (dup2(null, STDIN_FILENO) < 0 || dup2(s->log_fd >= 0 ? s->log_fd : null, STDOUT_FILENO) < 0 ||
-            dup2(err_fd, STDERR_FILENO) < 0)
-                _exit(LS_EXIT_FAIL);
-        if (null > STDERR_FILENO)
-                close(null);
-        execv("/proc/self/exe", (char **)(uintptr_t)words);
-        _exit(LS_EXIT_NOEXEC);
+        ls_child_become(&recorder);
 }
 
 static int start_recorder(struct top *s)
 {
         int fds[2], n_more = 0;
         const char **more = NULL, **words;
+        pid_t self = getpid();
 
         if (raw.record && poptParseArgvString(raw.record, &n_more, &more)) {
                 ls_error("top: --record '%s': a quote is not closed, or there is nothing in it", raw.record);
@@ -165,7 +160,7 @@ static int start_recorder(struct top *s)
         }
         s->recorder = fork();
         if (s->recorder == 0)
-                become_recorder(s, fds[1], words);
+                become_recorder(s, self, fds[1], words);
         free(words);
         free(more);
         close(fds[1]);

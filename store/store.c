@@ -11,10 +11,10 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "formats/wire/clock.h"
 
 #define VERSION_TEXT "luasample store "
 #define VERSION 1
@@ -23,10 +23,7 @@
 
 uint64_t ls_store_now_ms(void)
 {
-        struct timespec ts;
-
-        clock_gettime(CLOCK_REALTIME, &ts);
-        return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+        return ls_clock_ns(CLOCK_REALTIME) / 1000000;
 }
 
 /* Opens a directory below at, made when make is set. Returns the descriptor or -errno. */

@@ -76,10 +76,10 @@ ROOMS = {
         "formats/wire report/model report/options report/tui report/view", ""),
     "push": ("cli formats formats/export formats/trace record/worker report report/model report/options", ""),
     # the daemon
-    "store": ("cli formats formats/merge formats/trace", ""),
-    "daemon/client": ("cli", ""),
+    "store": ("cli formats formats/merge formats/trace formats/wire", ""),
+    "daemon/client": ("cli formats/wire", ""),
     "daemon/http": ("cli formats formats/export record/worker record/writer store", ""),
-    "daemon": ("cli daemon/client daemon/http formats push record/worker record/writer store", ""),
+    "daemon": ("cli daemon/client daemon/http formats formats/wire push record/process record/worker record/writer store", ""),
 }
 KNOWN = {}
 # declared where others are to have the function: seen.h, for a process that reads another one's memory

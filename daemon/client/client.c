@@ -9,11 +9,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/places.h"
+#include "formats/wire/clock.h"
 
 #define WAIT_MS 30000
 #define ANSWER_MOST (16u << 20)
@@ -57,24 +57,20 @@ static int connect_to(const char *path)
         return error;
 }
 
-static int left_ms(const struct timespec *begin)
+static int left_ms(uint64_t begin_ns)
 {
-        struct timespec now;
-        long long ms;
+        uint64_t passed_ms = (ls_clock_ns(CLOCK_MONOTONIC) - begin_ns) / 1000000;
 
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        ms = WAIT_MS - ((now.tv_sec - begin->tv_sec) * 1000LL + (now.tv_nsec - begin->tv_nsec) / 1000000);
-        return ms > 0 ? (int)ms : 0;
+        return passed_ms < WAIT_MS ? (int)(WAIT_MS - passed_ms) : 0;
 }
 
 /* A line, without its end; to be freed. Returns 0 or -errno. */
 static int read_line(int fd, char **ret)
 {
-        struct timespec begin;
+        const uint64_t begin_ns = ls_clock_ns(CLOCK_MONOTONIC);
         size_t n = 0, room = 4096;
         char *text = malloc(room), *more;
 
-        clock_gettime(CLOCK_MONOTONIC, &begin);
         while (text && n < ANSWER_MOST) {
                 struct pollfd p = { .fd = fd, .events = POLLIN };
                 ssize_t got;
@@ -85,7 +81,7 @@ static int read_line(int fd, char **ret)
                                 break;
                         text = more;
                 }
-                if (poll(&p, 1, left_ms(&begin)) <= 0) {
+                if (poll(&p, 1, left_ms(begin_ns)) <= 0) {
                         free(text);
                         return -ETIMEDOUT;
                 }

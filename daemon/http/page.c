@@ -197,19 +197,11 @@ static void put_head(FILE *out, yajl_val status)
         }
 }
 
-int ls_http_page(const struct ls_http_call *c, const char *text, FILE *out)
+static void put_page(FILE *out, yajl_val all, yajl_val status)
 {
-        char why[64];
-        yajl_val all = yajl_tree_parse(text, why, sizeof(why)), status = all ? ls_json_object(all, "status") : NULL, *targets;
         size_t n;
+        yajl_val *targets = ls_json_array(all, "targets", &n);
 
-        (void)c;
-        if (!status) {
-                yajl_tree_free(all);
-                return -EPROTO;
-        }
-        put_head(out, status);
-        targets = ls_json_array(all, "targets", &n);
         put_services(out, status, targets, n);
         fputs("<h2>Processes</h2>\n", out);
         if (!n)
@@ -223,35 +215,55 @@ int ls_http_page(const struct ls_http_call *c, const char *text, FILE *out)
                 fputs("</table>\n", out);
         fputs("<h2>What there is</h2>\n", out);
         put_endpoints(out, "/");
-        fputs("</body></html>\n", out);
-        yajl_tree_free(all);
-        return 0;
 }
 
-int ls_http_index(const struct ls_http_call *c, const char *text, FILE *out)
+static void put_index(FILE *out, yajl_val all, yajl_val status)
 {
-        char why[64];
-        yajl_val all = yajl_tree_parse(text, why, sizeof(why)), status = all ? ls_json_object(all, "status") : NULL, *v;
         size_t n;
+        yajl_val *v = ls_json_array(status, "services", &n);
 
-        (void)c;
-        if (!status) {
-                yajl_tree_free(all);
-                return -EPROTO;
-        }
-        put_head(out, status);
+        (void)all;
         fputs("<h2>Profiles</h2>\n", out);
         put_endpoints(out, "/debug/pprof/");
-        fputs("<p>Add <code>service=NAME</code> or <code>pid=PID</code>; <code>seconds=N</code> (the next N seconds), <code>last=10m</code>, or\n"
-              "<code>from=</code> and <code>to=</code>; <code>format=NAME</code> as luasample export has it.</p>\n", out);
-        v = ls_json_array(status, "services", &n);
+        fputs("<p>Add <code>service=NAME</code> or <code>pid=PID</code>; <code>seconds=N</code> "
+              "(the next N seconds), "
+              "<code>last=10m</code>, or\n<code>from=</code> and <code>to=</code>; "
+              "<code>format=NAME</code> as luasample export "
+              "has it.</p>\n",
+              out);
         for (size_t i = 0; i < n; i++) {
                 fputs("<p>", out);
                 put_link(out, "/debug/pprof/profile", "service", ls_json_text(v[i], "name"), "", "profile of 30 s: ");
                 put(out, ls_json_text(v[i], "name"));
                 fputs("</p>\n", out);
         }
-        fputs("</body></html>\n", out);
+}
+
+/* A page of the daemon's answer: its head, and what this one has. */
+static int put_answer(FILE *out, const char *text,
+                      void (*put_body)(FILE *out, yajl_val all, yajl_val status))
+{
+        char why[64];
+        yajl_val all = yajl_tree_parse(text, why, sizeof(why)),
+                 status = all ? ls_json_object(all, "status") : NULL;
+
+        if (status) {
+                put_head(out, status);
+                put_body(out, all, status);
+                fputs("</body></html>\n", out);
+        }
         yajl_tree_free(all);
-        return 0;
+        return status ? 0 : -EPROTO;
+}
+
+int ls_http_page(const struct ls_http_call *c, const char *text, FILE *out)
+{
+        (void)c;
+        return put_answer(out, text, put_page);
+}
+
+int ls_http_index(const struct ls_http_call *c, const char *text, FILE *out)
+{
+        (void)c;
+        return put_answer(out, text, put_index);
 }

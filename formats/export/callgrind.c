@@ -230,7 +230,8 @@ static void add_edge(struct graph *g, const struct event *events, uint32_t stack
         const struct ls_location *from = &g->p->locations[g->p->stacks[parent].location];
         struct edge *edge = &g->edges[g->n_edges++];
 
-        *edge = (struct edge){ .caller = parent ? from->function : root_function(g->p), .line = parent ? from->line : 0,
+        *edge = (struct edge){ .caller = parent ? from->function : root_function(g->p),
+                               .line = parent ? from->line : 0,
                                .callee = function_of(g->p, stack) };
         for (unsigned e = 0; e < g->n; e++)
                 edge->ticks[e] = events[e].charged[stack];
@@ -331,8 +332,9 @@ static void put_object(FILE *out, struct graph *g, const char *key, uint32_t fun
 
         fprintf(out, "%s=(%u)", key, id);
         if (!g->ob_named[id]) {
-                struct ls_str path = id == 0 ? ls_profile_str(p, LS_INFO_RUNTIME_PATH)
-                                   : id < p->n_mappings ? p->mappings[id].path : (struct ls_str){ "", 0 };
+                struct ls_str path = id == 0              ? ls_profile_str(p, LS_INFO_RUNTIME_PATH)
+                                     : id < p->n_mappings ? p->mappings[id].path
+                                                          : (struct ls_str){ "", 0 };
                 char *text = path.len ? ls_visible(path.s, path.len) : NULL;
 
                 put_name(out, text ? text : id == p->n_mappings ? "Lua" : "???");
@@ -346,7 +348,8 @@ static void put_function(FILE *out, struct graph *g, const char *key, uint32_t f
 {
         fprintf(out, "%s=(%u)", key, function);
         if (!g->fn_named[function]) {
-                put_name(out, function < g->p->n_functions ? g->in->labels->function[function] : "[root]");
+                put_name(out, function < g->p->n_functions ? g->in->labels->function[function]
+                                                           : "[root]");
                 g->fn_named[function] = 1;
         }
         fputc('\n', out);
@@ -475,7 +478,8 @@ static void put_events(FILE *out, const struct graph *g)
                 else if (times == 1)
                         fprintf(out, " Samples Microseconds");
                 else
-                        fprintf(out, " %c%sSamples %c%sMicroseconds", upper, name + 1, upper, name + 1);
+                        fprintf(out, " %c%sSamples %c%sMicroseconds", upper, name + 1, upper,
+                                name + 1);
         }
         fputc('\n', out);
 }
@@ -492,7 +496,8 @@ static void put_graph(FILE *out, struct graph *g)
                 const struct ls_thread *t = &g->p->threads[g->in->part_thread];
                 char *name = ls_visible(t->name.s, t->name.len);
 
-                fprintf(out, "part: 1\nthread: %u\ndesc: Thread: %u %s\n", g->in->part, t->tid, name ? name : "");
+                fprintf(out, "part: 1\nthread: %u\ndesc: Thread: %u %s\n", g->in->part, t->tid,
+                        name ? name : "");
                 free(name);
         }
         put_info(out, g->p, "cmd", LS_INFO_COMMAND);

@@ -46,7 +46,8 @@ uint64_t *ls_stack_totals(const struct ls_profile *p, const uint64_t *self)
 }
 
 /* Links each stack with ticks to its caller. Index 0 collects the roots. */
-static int link_children(const struct ls_profile *p, const uint64_t *totals, uint32_t **ret_first, uint32_t **ret_next)
+static int link_children(const struct ls_profile *p, const uint64_t *totals, uint32_t **ret_first,
+                         uint32_t **ret_next)
 {
         uint32_t *first = calloc((size_t)p->n_stacks + 1, sizeof(*first));
         uint32_t *next = calloc((size_t)p->n_stacks + 1, sizeof(*next));
@@ -67,10 +68,11 @@ static int link_children(const struct ls_profile *p, const uint64_t *totals, uin
         return 0;
 }
 
-int ls_label_totals(const struct ls_profile *p, const uint64_t *totals, const uint32_t *label_of_location,
-                    uint32_t n_labels, uint64_t *ret_total)
+int ls_label_totals(const struct ls_profile *p, const uint64_t *totals,
+                    const uint32_t *label_of_location, uint32_t n_labels, uint64_t *ret_total)
 {
-        uint32_t *first = NULL, *next = NULL, *on_path = calloc((size_t)n_labels + 1, sizeof(*on_path));
+        uint32_t *first = NULL, *next = NULL,
+                 *on_path = calloc((size_t)n_labels + 1, sizeof(*on_path));
         uint32_t at;
         int r = on_path ? link_children(p, totals, &first, &next) : -ENOMEM;
 
@@ -151,11 +153,15 @@ static int collect_next(struct builder *b, const struct member *m, size_t n, siz
                         uint32_t up = b->p->stacks[m[i].at].parent;
 
                         if (up)
-                                r = push(b, &found, (struct member){ label_at(b, up), up, m[i].ticks, m[i].total });
+                                r = push(b, &found,
+                                         (struct member){ label_at(b, up), up, m[i].ticks,
+                                                          m[i].total });
                         continue;
                 }
                 for (uint32_t c = b->first_child[m[i].at]; !r && c; c = b->next[c])
-                        r = push(b, &found, (struct member){ label_at(b, c), c, b->rq->self[c], b->totals[c] });
+                        r = push(b, &found,
+                                 (struct member){ label_at(b, c), c, b->rq->self[c],
+                                                  b->totals[c] });
         }
         *ret_n = found;
         return r;
@@ -175,7 +181,8 @@ static int by_total(const void *a, const void *b)
         return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static int add_node(struct builder *b, uint32_t parent, const struct run *run, const struct member *m)
+static int add_node(struct builder *b, uint32_t parent, const struct run *run,
+                    const struct member *m)
 {
         struct ls_calltree *t = b->tree;
         size_t capacity = b->capacity, counts_capacity = b->capacity;
@@ -263,7 +270,9 @@ static int start(struct builder *b)
                 r = collect_next(b, &top, 1, &n);
         } else {
                 for (uint32_t i = 1; !r && i < b->p->n_stacks; i++)
-                        r = push(b, &n, (struct member){ label_at(b, i), i, b->rq->self[i], b->rq->self[i] });
+                        r = push(b, &n,
+                                 (struct member){ label_at(b, i), i, b->rq->self[i],
+                                                  b->rq->self[i] });
         }
         for (size_t i = 0; !r && i < n; i++)
                 b->tree->nodes[0].total += b->next_members[i].total;

@@ -43,7 +43,7 @@ uint64_t *ls_stack_totals(const struct ls_profile *p, const uint64_t *self);
 /* Ticks during which each label was on the stack, however often: ret_total[n_labels] is added to.
  * Linear in the number of stacks, whatever their depth. totals: of ls_stack_totals. Returns 0 or
  * -errno. */
-int ls_label_totals(const struct ls_profile *p, const uint64_t *totals, const uint32_t *label_of_location,
-                    uint32_t n_labels, uint64_t *ret_total);
+int ls_label_totals(const struct ls_profile *p, const uint64_t *totals,
+                    const uint32_t *label_of_location, uint32_t n_labels, uint64_t *ret_total);
 
 #endif

@@ -45,7 +45,8 @@ static void put_ids(struct chrome *x, uint32_t thread)
         ls_js_key_u64(&x->j, "tid", x->t->p->threads[thread].tid);
 }
 
-static void put_metadata(struct chrome *x, const char *what, uint32_t pid, const uint32_t *tid, const char *name)
+static void put_metadata(struct chrome *x, const char *what, uint32_t pid, const uint32_t *tid,
+                         const char *name)
 {
         ls_js_open(&x->j, '{');
         ls_js_key_string(&x->j, "ph", "M");
@@ -70,7 +71,8 @@ static int put_names(struct chrome *x)
 
                 if (i == 0 && p->n_processes > 1)
                         continue;
-                put_metadata(x, "process_name", p->processes[i].pid, NULL, name.len ? name.s : "process");
+                put_metadata(x, "process_name", p->processes[i].pid, NULL,
+                             name.len ? name.s : "process");
         }
         for (uint32_t i = 0; i < p->n_threads; i++) {
                 char *name;
@@ -86,7 +88,8 @@ static int put_names(struct chrome *x)
         return 0;
 }
 
-static void put_slice(struct chrome *x, uint32_t thread, uint32_t node, uint64_t from_ns, uint64_t to_ns)
+static void put_slice(struct chrome *x, uint32_t thread, uint32_t node, uint64_t from_ns,
+                      uint64_t to_ns)
 {
         uint32_t frame = x->t->tree->nodes[node].label;
 
@@ -101,8 +104,8 @@ static void put_slice(struct chrome *x, uint32_t thread, uint32_t node, uint64_t
 }
 
 /* The beginning of an event beside the stacks, which the caller closes. */
-static void open_event(struct chrome *x, const char *phase, const char *category, uint32_t thread, struct ls_str name,
-                       uint64_t ns)
+static void open_event(struct chrome *x, const char *phase, const char *category, uint32_t thread,
+                       struct ls_str name, uint64_t ns)
 {
         ls_js_open(&x->j, '{');
         ls_js_key_string(&x->j, "ph", phase);
@@ -121,7 +124,8 @@ static struct ls_str shown(struct ls_str s)
 }
 
 /* One end of a slice beside the stacks: of a zone or a region. */
-static void put_end(struct chrome *x, const char *category, uint32_t thread, struct ls_str name, int begins, uint64_t ns)
+static void put_end(struct chrome *x, const char *category, uint32_t thread, struct ls_str name,
+                    int begins, uint64_t ns)
 {
         char id[32];
 
@@ -144,7 +148,8 @@ static int put_zone(void *ctx, uint32_t zone, unsigned level, int begins)
 static int put_label(void *ctx, uint32_t label, int begins)
 {
         struct chrome *x = ctx;
-        struct ls_str k = shown(x->t->p->sample_labels[label].key), v = shown(x->t->p->sample_labels[label].value);
+        struct ls_str k = shown(x->t->p->sample_labels[label].key),
+                      v = shown(x->t->p->sample_labels[label].value);
         char id[48], *key = ls_visible(k.s, k.len), *value = ls_visible(v.s, v.len);
         char *name = key && value ? ls_print("%s=%s", key, value) : NULL;
 
@@ -153,8 +158,8 @@ static int put_label(void *ctx, uint32_t label, int begins)
         if (!name)
                 return -ENOMEM;
         snprintf(id, sizeof(id), "label-%u-%u", x->thread, x->t->labels[label].key);
-        open_event(x, begins ? "b" : "e", "label", x->thread, (struct ls_str){ name, (uint32_t)strlen(name) },
-                   x->time_ns);
+        open_event(x, begins ? "b" : "e", "label", x->thread,
+                   (struct ls_str){ name, (uint32_t)strlen(name) }, x->time_ns);
         ls_js_key_string(&x->j, "id", id);
         ls_js_key_open(&x->j, "args", '{');
         ls_js_key(&x->j, "key");
@@ -189,7 +194,8 @@ static int put_region(void *ctx, uint32_t region, uint64_t from_ns, uint64_t to_
         return 0;
 }
 
-static int change_zone(struct chrome *x, uint32_t thread, uint32_t zone, uint32_t label, uint64_t ns)
+static int change_zone(struct chrome *x, uint32_t thread, uint32_t zone, uint32_t label,
+                       uint64_t ns)
 {
         struct open_frames *o = &x->open[thread];
         uint32_t old_zone = o->zone, old_label = o->label;
@@ -323,7 +329,8 @@ static void put_stack_frames(struct chrome *x)
 
                 snprintf(number, sizeof(number), "%u", i);
                 ls_js_key_open(&x->j, number, '{');
-                ls_js_key_string(&x->j, "name", i ? x->t->in->frame_text(x->t->in->ctx, n->label) : "[idle]");
+                ls_js_key_string(&x->j, "name",
+                                 i ? x->t->in->frame_text(x->t->in->ctx, n->label) : "[idle]");
                 ls_js_key_string(&x->j, "category", i ? ls_timeline_kind(x->t, n->label) : "idle");
                 if (n->parent)
                         ls_js_key_u64(&x->j, "parent", n->parent);
@@ -332,7 +339,8 @@ static void put_stack_frames(struct chrome *x)
         ls_js_close(&x->j, '}');
 }
 
-static void put_sample(struct chrome *x, uint32_t thread, uint32_t node, uint64_t ns, uint32_t ticks)
+static void put_sample(struct chrome *x, uint32_t thread, uint32_t node, uint64_t ns,
+                       uint32_t ticks)
 {
         ls_js_open(&x->j, '{');
         ls_js_key_string(&x->j, "name", x->t->in->event);

@@ -35,8 +35,8 @@ static int by_line(const void *a, const void *b)
 }
 
 /* path[]: room for the deepest stack. */
-static void put_line(FILE *out, const struct ls_export *in, const struct ls_calltree *tree, const struct line *line,
-                     uint32_t *path)
+static void put_line(FILE *out, const struct ls_export *in, const struct ls_calltree *tree,
+                     const struct line *line, uint32_t *path)
 {
         const char *separator = "";
         size_t n = 0;
@@ -59,7 +59,8 @@ static void put_line(FILE *out, const struct ls_export *in, const struct ls_call
         fprintf(out, " %" PRIu64 "\n", line->ticks);
 }
 
-static int put_lines(FILE *out, const struct ls_export *in, const struct ls_calltree *tree, struct line *lines)
+static int put_lines(FILE *out, const struct ls_export *in, const struct ls_calltree *tree,
+                     struct line *lines)
 {
         uint32_t *path, depth = 0;
         size_t n = 0;
@@ -73,7 +74,8 @@ static int put_lines(FILE *out, const struct ls_export *in, const struct ls_call
         for (size_t i = 0; i < in->n_cells; i++) {
                 const struct ls_export_cell *c = &in->cells[i];
 
-                lines[n++] = (struct line){ c->prefix, tree->node_of_stack[c->stack], c->suffix, c->ticks };
+                lines[n++] = (struct line){ c->prefix, tree->node_of_stack[c->stack], c->suffix,
+                                            c->ticks };
         }
         qsort(lines, n, sizeof(*lines), by_line);
         for (size_t i = 0; i < n;) {

@@ -31,11 +31,13 @@ const struct ls_exporter *ls_exporter_of_path(const char *path)
         return best;
 }
 
-int ls_export_has_count(const struct ls_export *in, const struct ls_counter_series *s, uint32_t i, uint64_t *ret_ns)
+int ls_export_has_count(const struct ls_export *in, const struct ls_counter_series *s, uint32_t i,
+                        uint64_t *ret_ns)
 {
         uint64_t ns = s->counts[i].time_ns;
 
-        if ((in->to_ns && ns > in->to_ns) || (i + 1 < s->n && s->counts[i + 1].time_ns <= in->from_ns))
+        if ((in->to_ns && ns > in->to_ns) ||
+            (i + 1 < s->n && s->counts[i + 1].time_ns <= in->from_ns))
                 return 0;
         *ret_ns = ns < in->from_ns ? in->from_ns : ns;
         return 1;
@@ -53,11 +55,14 @@ int ls_export_wants_label(const struct ls_export *in, struct ls_str key)
 void ls_export_times(const struct ls_export *in, uint64_t *ret_start, uint64_t *ret_elapsed)
 {
         const struct ls_profile *p = in->profile;
-        uint64_t start = ls_profile_u64(p, LS_INFO_START_REALTIME, p->n_clocks ? p->clocks[0].realtime_ns : 0);
-        uint64_t from = ls_profile_u64(p, LS_INFO_START_MONOTONIC, p->n_clocks ? p->clocks[0].monotonic_ns : 0);
+        uint64_t start = ls_profile_u64(p, LS_INFO_START_REALTIME,
+                                        p->n_clocks ? p->clocks[0].realtime_ns : 0);
+        uint64_t from = ls_profile_u64(p, LS_INFO_START_MONOTONIC,
+                                       p->n_clocks ? p->clocks[0].monotonic_ns : 0);
         uint64_t elapsed = ls_profile_u64(p, LS_INFO_ELAPSED, 0), end;
 
-        if (!elapsed && p->n_clocks && p->clocks[p->n_clocks - 1].monotonic_ns > p->clocks[0].monotonic_ns)
+        if (!elapsed && p->n_clocks &&
+            p->clocks[p->n_clocks - 1].monotonic_ns > p->clocks[0].monotonic_ns)
                 elapsed = p->clocks[p->n_clocks - 1].monotonic_ns - p->clocks[0].monotonic_ns;
         end = from + elapsed;
         if (elapsed && end > from && in->to_ns && in->to_ns < end)

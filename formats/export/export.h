@@ -34,11 +34,13 @@ static inline uint32_t ls_export_cell_id(const struct ls_export_cell *c, unsigne
 
 /* Sample rows that pass the filters, as in struct ls_sample_block: wanted[i] says whether row i is.
  * Rows of one thread come in time order. Non-zero stops and is returned. */
-typedef int (*ls_export_rows_fn)(void *ctx, const struct ls_sample_block *block, const uint8_t *wanted);
+typedef int (*ls_export_rows_fn)(void *ctx, const struct ls_sample_block *block,
+                                 const uint8_t *wanted);
 
 /* One line of a table: column i is called names[i], its text is values[i]; NULL = it has none here.
  * The first line is the head, without values. Non-zero stops and is returned. */
-typedef int (*ls_export_line_fn)(void *ctx, const char *const *names, const char *const *values, unsigned n);
+typedef int (*ls_export_line_fn)(void *ctx, const char *const *names, const char *const *values,
+                                 unsigned n);
 
 #define LS_EXPORT_EVENTS_MOST 4u
 
@@ -140,7 +142,8 @@ extern const struct ls_exporter *const ls_exporters[];
 
 /* Whether value i of a counter is in the time that --time leaves, or holds when that begins;
  * *ret_ns is when it begins there. */
-int ls_export_has_count(const struct ls_export *in, const struct ls_counter_series *s, uint32_t i, uint64_t *ret_ns);
+int ls_export_has_count(const struct ls_export *in, const struct ls_counter_series *s, uint32_t i,
+                        uint64_t *ret_ns);
 
 /* The exporter whose files are named so: the longest suffix that fits, else a prefix; NULL =
  * none. */

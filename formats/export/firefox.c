@@ -19,7 +19,9 @@ static int end_zone(void *ctx, uint32_t zone, unsigned level, int begins)
 {
         struct ls_fx *x = ctx;
         uint64_t *since = x->open[x->thread]->zone_since;
-        struct marker m = { .from_ns = since[level], .to_ns = x->time_ns, .kind = LS_FX_MARKER_ZONE };
+        struct marker m = { .from_ns = since[level],
+                            .to_ns = x->time_ns,
+                            .kind = LS_FX_MARKER_ZONE };
 
         if (begins) {
                 since[level] = x->time_ns;
@@ -101,7 +103,9 @@ static int add_mark(void *ctx, uint32_t mark)
 {
         struct ls_fx *x = ctx;
         const struct ls_mark *from = &x->p->marks[mark];
-        struct marker m = { .from_ns = from->time_ns, .to_ns = from->time_ns, .kind = LS_FX_MARKER_MARK };
+        struct marker m = { .from_ns = from->time_ns,
+                            .to_ns = from->time_ns,
+                            .kind = LS_FX_MARKER_MARK };
 
         m.string = ls_fx_mark_string(x, mark);
         return ls_spool_add(x->markers, from->thread, &m);
@@ -177,7 +181,8 @@ static int put_marker_end(void *ctx, const void *record)
 static int put_marker_phase(void *ctx, const void *record)
 {
         /* 0 an instant, 1 an interval */
-        ls_js_u64(&((struct ls_fx *)ctx)->j, ((const struct marker *)record)->kind != LS_FX_MARKER_MARK);
+        ls_js_u64(&((struct ls_fx *)ctx)->j,
+                  ((const struct marker *)record)->kind != LS_FX_MARKER_MARK);
         return 0;
 }
 
@@ -215,8 +220,8 @@ static const struct spool_column { const char *name; ls_spool_fn put; } sample_c
         { "data", put_marker_data },
 };
 
-static void put_columns(struct ls_fx *x, struct ls_spool *spool, uint32_t thread, const struct spool_column *columns,
-                        size_t n)
+static void put_columns(struct ls_fx *x, struct ls_spool *spool, uint32_t thread,
+                        const struct spool_column *columns, size_t n)
 {
         ls_js_key_u64(&x->j, "length", ls_spool_count(spool, thread));
         for (size_t i = 0; i < n; i++) {
@@ -271,10 +276,12 @@ static void put_thread(struct ls_fx *x, uint32_t thread, uint32_t nth)
         ls_js_key_open(&x->j, "samples", '{');
         ls_js_key_string(&x->j, "weightType", "tracing-ms");
         put_columns(x, x->samples, thread, sample_columns,
-                    sizeof(sample_columns) / sizeof(sample_columns[0]) - (strcmp(x->t->in->event, "cpu") != 0));
+                    sizeof(sample_columns) / sizeof(sample_columns[0]) -
+                            (strcmp(x->t->in->event, "cpu") != 0));
         ls_js_close(&x->j, '}');
         ls_js_key_open(&x->j, "markers", '{');
-        put_columns(x, x->markers, thread, marker_columns, sizeof(marker_columns) / sizeof(marker_columns[0]));
+        put_columns(x, x->markers, thread, marker_columns,
+                    sizeof(marker_columns) / sizeof(marker_columns[0]));
         ls_js_close(&x->j, '}');
         ls_js_close(&x->j, '}');
         free(name);
@@ -370,7 +377,8 @@ static int firefox_write(FILE *out, const struct ls_export *in)
 const struct ls_exporter ls_export_firefox = {
         .name = "firefox",
         .suffix = ".firefox.json",
-        .help = "threads, VM states, zones, labels and marks, for the Firefox Profiler and Perfetto",
+        .help = "threads, VM states, zones, labels and marks, for the Firefox Profiler and "
+                "Perfetto",
         .flags = LS_EXPORT_ROWS | LS_EXPORT_TIMELINE,
         .write = firefox_write,
 };

@@ -56,7 +56,8 @@ void ls_fx_put_counters(struct ls_fx *x)
                 ls_js_key_string(&x->j, "category", "Memory");
                 ls_js_key_string(&x->j, "description",
                                  s->what ? "What ticks read of a VM's heap or collector."
-                                         : "A number that the program said with luasample.counter().");
+                                         : "A number that the program said with "
+                                           "luasample.counter().");
                 ls_js_key_string(&x->j, "pid", pid);
                 ls_js_key_u64(&x->j, "mainThreadIndex", (uint64_t)thread);
                 ls_js_key_open(&x->j, "samples", '{');

@@ -46,8 +46,9 @@ static void put_categories(struct ls_fx *x)
 #undef LS_VMSTATE
         };
         static const char *const colors[LS_NVMSTATES] = {
-                [LS_VMSTATE_NATIVE] = "green", [LS_VMSTATE_INTERPRETED] = "yellow", [LS_VMSTATE_C] = "blue",
-                [LS_VMSTATE_GC] = "orange", [LS_VMSTATE_JIT] = "magenta",
+                [LS_VMSTATE_NATIVE] = "green", [LS_VMSTATE_INTERPRETED] = "yellow",
+                [LS_VMSTATE_C] = "blue",       [LS_VMSTATE_GC] = "orange",
+                [LS_VMSTATE_JIT] = "magenta",
         };
 
         ls_js_key_open(&x->j, "categories", '[');
@@ -72,7 +73,8 @@ static void put_marker_schema(struct ls_fx *x)
 {
         ls_js_key_open(&x->j, "markerSchema", '[');
         for (size_t i = 0; i < sizeof(marker_kinds) / sizeof(marker_kinds[0]); i++) {
-                if ((i == LS_FX_MARKER_MARK && !x->p->n_marks) || (i == LS_FX_MARKER_LABEL && !x->used_labels))
+                if ((i == LS_FX_MARKER_MARK && !x->p->n_marks) ||
+                    (i == LS_FX_MARKER_LABEL && !x->used_labels))
                         continue;
                 ls_js_open(&x->j, '{');
                 ls_js_key_string(&x->j, "name", marker_kinds[i].name);

@@ -93,7 +93,8 @@ uint32_t ls_fx_row(const struct ls_fx_numbers *n, uint32_t id, uint8_t vmstate)
 {
         if (vmstate == LS_FX_CALLER)
                 return n->first[id];
-        return n->first[id] + n->caller[id] + (uint32_t)__builtin_popcount(n->vmstates[id] & ((1u << vmstate) - 1));
+        return n->first[id] + n->caller[id] +
+               (uint32_t)__builtin_popcount(n->vmstates[id] & ((1u << vmstate) - 1));
 }
 
 int ls_fx_number_stacks(struct ls_fx *x)
@@ -277,7 +278,8 @@ static void put_null(struct ls_fx *x, uint32_t i)
 
 static void put_frame_category(struct ls_fx *x, uint32_t i)
 {
-        static const uint8_t of_callers[] = { [LS_FUNC_LUA] = LS_FX_LUA, [LS_FUNC_C] = LS_FX_VMSTATES + LS_VMSTATE_C,
+        static const uint8_t of_callers[] = { [LS_FUNC_LUA] = LS_FX_LUA,
+                                              [LS_FUNC_C] = LS_FX_VMSTATES + LS_VMSTATE_C,
                                               [LS_FUNC_BUILTIN] = LS_FX_VMSTATES + LS_VMSTATE_C,
                                               [LS_FUNC_NATIVE] = LS_FX_NATIVE };
         uint8_t vmstate = x->frames.rows[i].vmstate, kind = function_of_row(x, i)->kind;
@@ -344,7 +346,8 @@ static void put_function_line(struct ls_fx *x, uint32_t i)
 
 static void put_resource_name(struct ls_fx *x, uint32_t i)
 {
-        ls_js_u64(&x->j, i < x->n_sources ? source_string(x, i + 1) + 1 : lib_string(x, i - x->n_sources + 1));
+        ls_js_u64(&x->j, i < x->n_sources ? source_string(x, i + 1) + 1
+                                          : lib_string(x, i - x->n_sources + 1));
 }
 
 static void put_resource_lib(struct ls_fx *x, uint32_t i)
@@ -448,7 +451,8 @@ static void put_strings(struct ls_fx *x)
                 ls_js_text(&x->j, x->p->marks[i].name);
         for (uint32_t i = 0; x->used_labels && i < x->p->n_sample_labels; i++) {
                 static const struct ls_str none = { "", 0 };
-                const struct ls_sample_label *l = x->used_labels[i] ? &x->p->sample_labels[i] : NULL;
+                const struct ls_sample_label *l = x->used_labels[i] ? &x->p->sample_labels[i]
+                                                                    : NULL;
 
                 ls_js_text(&x->j, l ? l->key : none);   /* a long one may be in any number of
                                                          * labels */

@@ -139,10 +139,12 @@ static void put_row(struct jsonl *s, const struct ls_sample_block *b, uint32_t i
         fputc_unlocked('{', s->out);
         if (b->event[i] != LS_EVENT_CPU)
                 fprintf(s->out, "\"event\":\"%s\",", s->in->event);   /* only of the one that is shown are there others */
-        fprintf(s->out, "\"time_ns\":%" PRIu64 ",\"weight\":%u,\"continues\":%s,\"vmstate\":%s,\"zone\":%s,%s", after,
-                b->weight[i], b->flags[i] & LS_SAMPLE_CONT ? "true" : "false",
-                dim(s, s->vmstate, LS_DIM_VMSTATE, b->vmstate[i]), dim(s, s->zone, LS_DIM_ZONE, b->zone[i]),
-                thread(s, b->thread[i]));
+        fprintf(s->out,
+                "\"time_ns\":%" PRIu64
+                ",\"weight\":%u,\"continues\":%s,\"vmstate\":%s,\"zone\":%s,%s",
+                after, b->weight[i], b->flags[i] & LS_SAMPLE_CONT ? "true" : "false",
+                dim(s, s->vmstate, LS_DIM_VMSTATE, b->vmstate[i]),
+                dim(s, s->zone, LS_DIM_ZONE, b->zone[i]), thread(s, b->thread[i]));
         if (b->vm[i])
                 fprintf(s->out, ",\"vm\":%u,\"coroutine\":%s", s->p->vms[b->vm[i]].number,
                         dim(s, s->coroutine, LS_DIM_COROUTINE, b->coroutine[i]));
@@ -202,7 +204,8 @@ static int jsonl_write(FILE *out, const struct ls_export *in)
         size_t n_frames = (size_t)p->n_locations + p->n_functions;
         int r = -ENOMEM;
 
-        s.start_ns = ls_profile_u64(p, LS_INFO_START_MONOTONIC, p->n_clocks ? p->clocks[0].monotonic_ns : 0);
+        s.start_ns = ls_profile_u64(p, LS_INFO_START_MONOTONIC,
+                                    p->n_clocks ? p->clocks[0].monotonic_ns : 0);
         s.js.out = open_memstream(&s.made, &s.made_size);
         s.frame = calloc(n_frames + 1, sizeof(*s.frame));
         s.zone = calloc((size_t)p->n_zones + 1, sizeof(*s.zone));

@@ -82,7 +82,8 @@ static void add(struct otlp *s, uint32_t table, struct ls_buf *element)
 
 static void put_message(struct otlp *s, uint32_t field, struct ls_buf *message)
 {
-        uint8_t head[2 * LS_VARINT_MAX], *end = ls_varint_put(head, (uint64_t)field << 3 | LS_PROTO_BYTES);
+        uint8_t head[2 * LS_VARINT_MAX],
+                *end = ls_varint_put(head, (uint64_t)field << 3 | LS_PROTO_BYTES);
 
         if (message->failed)
                 s->failed = -ENOMEM;
@@ -228,7 +229,8 @@ static uint32_t source_string(struct otlp *s, uint32_t source)
         struct ls_str path = ls_source_path(&s->p->sources[source]);
 
         if (!s->source[source])
-                s->source[source] = path.len ? visible_string(s, path) : string(s, s->in->labels->source[source]);
+                s->source[source] = path.len ? visible_string(s, path)
+                                             : string(s, s->in->labels->source[source]);
         return s->source[source];
 }
 
@@ -263,7 +265,8 @@ static uint32_t location_number(struct otlp *s, uint32_t id)
         ls_proto_u64(&s->element, LOCATION_MAPPING, mapping);
         if (mapping && f->offset >= s->p->mappings[f->mapping].file_offset)
                 ls_proto_u64(&s->element, LOCATION_ADDRESS,
-                             s->p->mappings[f->mapping].start + (f->offset - s->p->mappings[f->mapping].file_offset));
+                             s->p->mappings[f->mapping].start +
+                                     (f->offset - s->p->mappings[f->mapping].file_offset));
         ls_proto_u64(&s->inner, LINE_FUNCTION, function);
         ls_proto_u64(&s->inner, LINE_LINE, l->line);
         ls_proto_message(&s->element, LOCATION_LINE, &s->inner);
@@ -327,7 +330,8 @@ static unsigned label_attributes(struct otlp *s, uint32_t label, uint32_t number
         uint32_t keys[LS_EXPORT_LABELS];
         unsigned n = 0;
 
-        for (unsigned step = 0; label && step < LS_EXPORT_LABELS; label = s->p->sample_labels[label].parent, step++) {
+        for (unsigned step = 0; label && step < LS_EXPORT_LABELS;
+             label = s->p->sample_labels[label].parent, step++) {
                 const struct ls_sample_label *l = &s->p->sample_labels[label];
                 unsigned i = 0;
 
@@ -344,7 +348,8 @@ static unsigned label_attributes(struct otlp *s, uint32_t label, uint32_t number
 
                         if (!value)
                                 s->failed = -ENOMEM;
-                        s->label_attribute[label] = string_attribute(s, s->label_key[label], value ? value : "");
+                        s->label_attribute[label] =
+                                string_attribute(s, s->label_key[label], value ? value : "");
                         free(value);
                 }
                 keys[n] = s->label_key[label];
@@ -382,7 +387,8 @@ static void add_sample(struct otlp *s, const struct ls_export_cell *c)
 }
 
 /* An attribute of a resource has its key as text. */
-static void add_fact(struct otlp *s, struct ls_buf *resource, const char *key, struct ls_str value, uint64_t number)
+static void add_fact(struct otlp *s, struct ls_buf *resource, const char *key, struct ls_str value,
+                     uint64_t number)
 {
         char *visible = value.s ? ls_visible(value.s, value.len) : NULL;
 
@@ -474,7 +480,8 @@ static int new_tables(struct otlp *s)
 
 static void free_tables(struct otlp *s)
 {
-        struct ls_buf *buffers[] = { &s->dictionary, &s->element, &s->inner, &s->value, &s->sample, &s->packed };
+        struct ls_buf *buffers[] = { &s->dictionary, &s->element, &s->inner,
+                                     &s->value,      &s->sample,  &s->packed };
         uint32_t *tables[] = { s->mapping, s->location, s->function, s->source, s->stack,
                                s->thread_id, s->label_key, s->label_attribute };
 
@@ -525,6 +532,7 @@ const struct ls_exporter ls_export_otlp = {
         .suffix = ".otlp",
         .help = "OpenTelemetry profiles (opentelemetry-proto 1.11.0, v1development)",
         .flags = LS_EXPORT_EXPERIMENTAL | LS_EXPORT_BINARY,
-        .dims = LS_DIM_VMSTATE | LS_DIM_ZONE | LS_DIM_THREAD | LS_DIM_VM | LS_DIM_COROUTINE | LS_DIM_LABEL,
+        .dims = LS_DIM_VMSTATE | LS_DIM_ZONE | LS_DIM_THREAD | LS_DIM_VM | LS_DIM_COROUTINE |
+                LS_DIM_LABEL,
         .write = otlp_write,
 };

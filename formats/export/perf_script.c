@@ -94,8 +94,9 @@ static const char *head_text(struct script *x, uint32_t thread)
                 if (name)
                         name[ls_fit(name, LONGEST_COMM)] = '\0';
                 comm = name ? without(name, " #") : NULL;
-                if (!comm || asprintf(&x->head[thread], "%s%s %u/%u", comm, comm[0] && comm[1] ? "" : " ",
-                                      ls_timeline_pid(x->t, thread), x->t->p->threads[thread].tid) < 0)
+                if (!comm ||
+                    asprintf(&x->head[thread], "%s%s %u/%u", comm, comm[0] && comm[1] ? "" : " ",
+                             ls_timeline_pid(x->t, thread), x->t->p->threads[thread].tid) < 0)
                         x->head[thread] = NULL;
                 free(name);
                 free(comm);
@@ -109,8 +110,8 @@ static int put_head(struct script *x, uint32_t thread, uint64_t ns, uint64_t per
 
         if (!head)
                 return -ENOMEM;
-        fprintf(x->out, "%s %" PRIu64 ".%09" PRIu64 ": %" PRIu64 " %s-clock:\n", head, ns / 1000000000, ns % 1000000000,
-                period, x->t->in->event);
+        fprintf(x->out, "%s %" PRIu64 ".%09" PRIu64 ": %" PRIu64 " %s-clock:\n", head,
+                ns / 1000000000, ns % 1000000000, period, x->t->in->event);
         return 0;
 }
 
@@ -126,10 +127,12 @@ static int put_idle(struct script *x, uint32_t thread, uint64_t ns)
 static uint64_t address_of(const struct script *x, uint32_t frame)
 {
         const struct ls_profile *p = x->t->p;
-        const struct ls_function *f = &p->functions[p->locations[x->t->frames[frame].location].function];
+        const struct ls_function *f =
+                &p->functions[p->locations[x->t->frames[frame].location].function];
         const struct ls_mapping *m = &p->mappings[f->mapping];
 
-        return f->mapping && f->offset >= m->file_offset ? m->start + (f->offset - m->file_offset) : 0;
+        return f->mapping && f->offset >= m->file_offset ? m->start + (f->offset - m->file_offset)
+                                                         : 0;
 }
 
 static int put_stack(struct script *x, uint32_t node)
@@ -147,7 +150,8 @@ static int put_stack(struct script *x, uint32_t node)
         return 0;
 }
 
-static int put_event(struct script *x, const struct ls_timeline_sample *s, uint64_t ns, uint32_t ticks)
+static int put_event(struct script *x, const struct ls_timeline_sample *s, uint64_t ns,
+                     uint32_t ticks)
 {
         int r = put_head(x, s->thread, ns, ls_timeline_ns(x->t, ticks));
 

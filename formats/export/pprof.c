@@ -57,7 +57,8 @@ struct pprof {
 
 static void put(struct pprof *s, uint32_t field, struct ls_buf *message)
 {
-        uint8_t head[2 * LS_VARINT_MAX], *end = ls_varint_put(head, (uint64_t)field << 3 | LS_PROTO_BYTES);
+        uint8_t head[2 * LS_VARINT_MAX],
+                *end = ls_varint_put(head, (uint64_t)field << 3 | LS_PROTO_BYTES);
 
         end = ls_varint_put(end, message->len);
         ls_gzip_write(s->gzip, head, (size_t)(end - head));
@@ -135,7 +136,8 @@ static uint64_t address_of(const struct ls_profile *p, const struct ls_function 
 {
         const struct ls_mapping *m = mapping_of(p, f);
 
-        if (!m || f->offset < m->file_offset || m->end < m->start || f->offset - m->file_offset >= m->end - m->start)
+        if (!m || f->offset < m->file_offset || m->end < m->start ||
+            f->offset - m->file_offset >= m->end - m->start)
                 return 0;
         return m->start + (f->offset - m->file_offset);
 }
@@ -145,7 +147,8 @@ static uint32_t source_string(struct pprof *s, uint32_t source)
         struct ls_str path = ls_source_path(&s->p->sources[source]);
 
         if (source && !s->source[source])
-                s->source[source] = path.len ? visible_string(s, path) : string(s, s->in->labels->source[source]);
+                s->source[source] = path.len ? visible_string(s, path)
+                                             : string(s, s->in->labels->source[source]);
         return s->source[source];
 }
 
@@ -207,7 +210,8 @@ static void add_label(struct pprof *s, const struct ls_export_cell *c, unsigned 
 /* The labels that the program gave, under their own keys. */
 static void add_own_labels(struct pprof *s, uint32_t label)
 {
-        for (unsigned n = 0; label && n < LS_EXPORT_LABELS; label = s->p->sample_labels[label].parent, n++) {
+        for (unsigned n = 0; label && n < LS_EXPORT_LABELS;
+             label = s->p->sample_labels[label].parent, n++) {
                 const struct ls_sample_label *l = &s->p->sample_labels[label];
 
                 if (!ls_export_wants_label(s->in, l->key))
@@ -306,7 +310,8 @@ static unsigned put_types(struct pprof *s, uint32_t samples, uint32_t count, uin
                 if (!exact && times > 1)
                         snprintf(name, sizeof(name), "%s samples", in->events[e].name);
                 if (!exact)
-                        put_type(s, PROFILE_SAMPLE_TYPE, times > 1 ? string(s, name) : samples, count);
+                        put_type(s, PROFILE_SAMPLE_TYPE, times > 1 ? string(s, name) : samples,
+                                 count);
                 put_type(s, PROFILE_SAMPLE_TYPE, string(s, name_of(in->events[e].name)),
                          exact ? string(s, in->events[e].unit) : nanoseconds);
                 if (!exact && first == in->n_events)
@@ -344,7 +349,8 @@ static void put_head(struct pprof *s)
 static int new_tables(struct pprof *s)
 {
         const struct ls_profile *p = s->p;
-        const uint32_t sizes[N_DIMS] = { LS_NVMSTATES, p->n_zones, p->n_threads, p->n_vms, p->n_coroutines };
+        const uint32_t sizes[N_DIMS] = { LS_NVMSTATES, p->n_zones, p->n_threads, p->n_vms,
+                                         p->n_coroutines };
         int ok;
 
         s->location = calloc((size_t)p->n_locations + 1, sizeof(*s->location));
@@ -353,7 +359,8 @@ static int new_tables(struct pprof *s)
         s->source = calloc((size_t)p->n_sources + 1, sizeof(*s->source));
         s->label_key = calloc((size_t)p->n_sample_labels + 1, sizeof(*s->label_key));
         s->label_value = calloc((size_t)p->n_sample_labels + 1, sizeof(*s->label_value));
-        ok = s->label_key && s->label_value && s->location && s->function && s->mapping && s->source;
+        ok = s->label_key && s->label_value && s->location && s->function && s->mapping &&
+             s->source;
         for (unsigned i = 0; i < N_DIMS; i++) {
                 s->dim_text[i] = calloc((size_t)sizes[i] + 1, sizeof(*s->dim_text[i]));
                 ok = ok && s->dim_text[i];
@@ -403,6 +410,7 @@ const struct ls_exporter ls_export_pprof = {
         .suffix = ".pb.gz",
         .help = "profile.proto, for go tool pprof and others",
         .flags = LS_EXPORT_BINARY | LS_EXPORT_EVENTS,
-        .dims = LS_DIM_VMSTATE | LS_DIM_ZONE | LS_DIM_THREAD | LS_DIM_VM | LS_DIM_COROUTINE | LS_DIM_LABEL,
+        .dims = LS_DIM_VMSTATE | LS_DIM_ZONE | LS_DIM_THREAD | LS_DIM_VM | LS_DIM_COROUTINE |
+                LS_DIM_LABEL,
         .write = pprof_write,
 };

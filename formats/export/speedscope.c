@@ -118,8 +118,9 @@ static int put_profile(struct speedscope *x, uint32_t thread)
         char *name = ls_timeline_thread_name(x->t, thread), *text = NULL;
         int r, is_cpu = !strcmp(x->t->in->event, "cpu");
 
-        if (!name || asprintf(&text, "%s (tid %u)%s%s%s", name, x->t->p->threads[thread].tid, is_cpu ? "" : ", ",
-                              is_cpu ? "" : x->t->in->event, is_cpu ? "" : " time") < 0) {
+        if (!name || asprintf(&text, "%s (tid %u)%s%s%s", name, x->t->p->threads[thread].tid,
+                              is_cpu ? "" : ", ", is_cpu ? "" : x->t->in->event,
+                              is_cpu ? "" : " time") < 0) {
                 free(name);
                 return -ENOMEM;
         }

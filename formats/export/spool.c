@@ -169,7 +169,8 @@ static int read_piece(struct ls_spool *s, uint64_t offset, size_t n)
         return 0;
 }
 
-static int each_of(const struct ls_spool *s, const uint8_t *records, uint32_t n, ls_spool_fn fn, void *ctx)
+static int each_of(const struct ls_spool *s, const uint8_t *records, uint32_t n, ls_spool_fn fn,
+                   void *ctx)
 {
         int r = 0;
 

@@ -105,9 +105,11 @@ static void find_zero(struct ls_timeline *t)
                 t->to_ns = t->zero_ns;
         /* Modulo 2^64: the zero may be before the instant at which both clocks were read. */
         if (p->n_clocks)
-                t->zero_realtime_ns = p->clocks[0].realtime_ns + (t->zero_ns - p->clocks[0].monotonic_ns);
+                t->zero_realtime_ns = p->clocks[0].realtime_ns +
+                                      (t->zero_ns - p->clocks[0].monotonic_ns);
         else if (start != UINT64_MAX && ls_profile_u64(p, LS_INFO_START_REALTIME, 0))
-                t->zero_realtime_ns = ls_profile_u64(p, LS_INFO_START_REALTIME, 0) + (t->zero_ns - start);
+                t->zero_realtime_ns = ls_profile_u64(p, LS_INFO_START_REALTIME, 0) +
+                                      (t->zero_ns - start);
 }
 
 /* Samples without a stack are shown as a function too, as in all views: that of location 0. */
@@ -146,10 +148,12 @@ static int describe_frames(struct ls_timeline *t)
         for (uint32_t i = p->n_locations; i-- > 1;) {
                 const struct ls_location *l = &p->locations[i];
                 uint32_t frame = t->in->frame_of_location[i];
-                int is_function = !strcmp(t->in->frame_text(t->in->ctx, frame), t->in->labels->function[l->function]);
+                int is_function = !strcmp(t->in->frame_text(t->in->ctx, frame),
+                                          t->in->labels->function[l->function]);
 
                 t->frames[frame].location = i;
-                t->frames[frame].line = is_function ? p->functions[l->function].first_line : l->line;
+                t->frames[frame].line = is_function ? p->functions[l->function].first_line
+                                                    : l->line;
                 if (is_function && (p->functions[l->function].flags & LS_FUNCF_MAIN))
                         t->frames[frame].line = 1;
         }
@@ -169,7 +173,8 @@ static int find_zone_levels(struct ls_timeline *t)
         return t->zone_level ? 0 : -ENOMEM;
 }
 
-int ls_timeline_zones(const struct ls_timeline *t, uint32_t from, uint32_t to, ls_timeline_zone_fn fn, void *ctx)
+int ls_timeline_zones(const struct ls_timeline *t, uint32_t from, uint32_t to,
+                      ls_timeline_zone_fn fn, void *ctx)
 {
         uint32_t begin[LS_TIMELINE_ZONES];
         unsigned n = 0;
@@ -241,7 +246,8 @@ static unsigned labels_of(const struct ls_timeline *t, uint32_t label, uint32_t 
 {
         unsigned n = 0;
 
-        for (unsigned steps = 0; label && steps < LS_TIMELINE_LABELS; label = t->p->sample_labels[label].parent, steps++) {
+        for (unsigned steps = 0; label && steps < LS_TIMELINE_LABELS;
+             label = t->p->sample_labels[label].parent, steps++) {
                 unsigned i = 0;
 
                 while (i < n && t->labels[set[i]].key != t->labels[label].key)
@@ -260,7 +266,8 @@ static int has_label(const uint32_t *set, unsigned n, uint32_t label)
         return 0;
 }
 
-int ls_timeline_labels(const struct ls_timeline *t, uint32_t from, uint32_t to, ls_timeline_label_fn fn, void *ctx)
+int ls_timeline_labels(const struct ls_timeline *t, uint32_t from, uint32_t to,
+                       ls_timeline_label_fn fn, void *ctx)
 {
         uint32_t before[LS_TIMELINE_LABELS], after[LS_TIMELINE_LABELS];
         unsigned n_before = labels_of(t, from, before), n_after = labels_of(t, to, after);
@@ -282,14 +289,16 @@ int ls_timeline_marks(const struct ls_timeline *t, ls_timeline_mark_fn fn, void 
         for (uint32_t i = 0; !r && i < t->p->n_marks; i++) {
                 const struct ls_mark *mark = &t->p->marks[i];
 
-                if (t->threads[mark->thread].rows && !(t->in->from_ns && mark->time_ns < t->in->from_ns) &&
+                if (t->threads[mark->thread].rows &&
+                    !(t->in->from_ns && mark->time_ns < t->in->from_ns) &&
                     !(t->in->to_ns && mark->time_ns > t->in->to_ns))
                         r = fn(ctx, i);
         }
         return r;
 }
 
-static int give_region(const struct ls_timeline *t, uint32_t region, uint64_t to_ns, ls_timeline_region_fn fn, void *ctx)
+static int give_region(const struct ls_timeline *t, uint32_t region, uint64_t to_ns,
+                       ls_timeline_region_fn fn, void *ctx)
 {
         const struct ls_region *begin = &t->p->regions[region];
         const struct ls_timeline_thread *thread = &t->threads[begin->thread];
@@ -414,7 +423,9 @@ struct ls_str ls_timeline_file(const struct ls_timeline *t, uint32_t frame)
 
 const char *ls_timeline_kind(const struct ls_timeline *t, uint32_t frame)
 {
-        static const char *const kinds[] = { [LS_FUNC_LUA] = "lua", [LS_FUNC_C] = "c", [LS_FUNC_BUILTIN] = "builtin",
+        static const char *const kinds[] = { [LS_FUNC_LUA] = "lua",
+                                             [LS_FUNC_C] = "c",
+                                             [LS_FUNC_BUILTIN] = "builtin",
                                              [LS_FUNC_NATIVE] = "native" };
         uint8_t kind = function_of(t, frame)->kind;
 
@@ -424,7 +435,8 @@ const char *ls_timeline_kind(const struct ls_timeline *t, uint32_t frame)
 char *ls_timeline_thread_name(const struct ls_timeline *t, uint32_t thread)
 {
         const struct ls_thread *own = &t->p->threads[thread];
-        const struct ls_str *name = own->name.len ? &own->name : &t->p->processes[own->process].name;
+        const struct ls_str *name = own->name.len ? &own->name
+                                                  : &t->p->processes[own->process].name;
 
         return name->len ? ls_visible(name->s, name->len) : strdup("thread");
 }

@@ -81,12 +81,14 @@ char *ls_timeline_thread_name(const struct ls_timeline *t, uint32_t thread);
  * LS_TIMELINE_ZONES are left out. */
 #define LS_TIMELINE_ZONES 64
 typedef int (*ls_timeline_zone_fn)(void *ctx, uint32_t zone, unsigned level, int begins);
-int ls_timeline_zones(const struct ls_timeline *t, uint32_t from, uint32_t to, ls_timeline_zone_fn fn, void *ctx);
+int ls_timeline_zones(const struct ls_timeline *t, uint32_t from, uint32_t to,
+                      ls_timeline_zone_fn fn, void *ctx);
 /* The same for the labels of a thread, each by the first that is equal; one value a key, at most
  * LS_TIMELINE_LABELS. */
 #define LS_TIMELINE_LABELS 64
 typedef int (*ls_timeline_label_fn)(void *ctx, uint32_t label, int begins);
-int ls_timeline_labels(const struct ls_timeline *t, uint32_t from, uint32_t to, ls_timeline_label_fn fn, void *ctx);
+int ls_timeline_labels(const struct ls_timeline *t, uint32_t from, uint32_t to,
+                       ls_timeline_label_fn fn, void *ctx);
 /* Marks of threads that have samples, in the time that is shown. */
 typedef int (*ls_timeline_mark_fn)(void *ctx, uint32_t mark);
 int ls_timeline_marks(const struct ls_timeline *t, ls_timeline_mark_fn fn, void *ctx);

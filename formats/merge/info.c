@@ -19,7 +19,8 @@ static const struct { const char *key; enum how how; } rules[] = {
 #define LS_INFO(NAME, key, type, merged, help) { key, merged },
 #include "formats/info.def"
 #undef LS_INFO
-#define LS_LOSS(NAME, key, unit, counted, part, label) { "lost." key, LS_LOSS_IN_##counted ? TICKS : SUM },
+#define LS_LOSS(NAME, key, unit, counted, part, label)                                             \
+        { "lost." key, LS_LOSS_IN_##counted ? TICKS : SUM },
 #include "formats/wire/losses.def"
 #undef LS_LOSS
 };
@@ -35,7 +36,8 @@ static enum how rule_of(const char *key)
 static const struct ls_info *find(const struct ls_profile *p, const char *key)
 {
         for (uint32_t i = 0; i < p->n_infos; i++)
-                if (strlen(key) == p->infos[i].key.len && !memcmp(p->infos[i].key.s, key, p->infos[i].key.len))
+                if (strlen(key) == p->infos[i].key.len &&
+                    !memcmp(p->infos[i].key.s, key, p->infos[i].key.len))
                         return &p->infos[i];
         return NULL;
 }
@@ -52,7 +54,8 @@ static uint64_t join_two(enum how how, uint64_t a, uint64_t b)
         }
 }
 
-static void join_numbers(struct ls_merge *m, const struct ls_merge_input *in, unsigned n, const char *key, enum how how)
+static void join_numbers(struct ls_merge *m, const struct ls_merge_input *in, unsigned n,
+                         const char *key, enum how how)
 {
         uint64_t all = 0;
         unsigned had = 0;
@@ -75,7 +78,8 @@ static void join_numbers(struct ls_merge *m, const struct ls_merge_input *in, un
 }
 
 /* "luajit a.lua; luajit b.lua": each value once, in the order of the inputs. */
-static void join_texts(struct ls_merge *m, const struct ls_merge_input *in, unsigned n, const char *key)
+static void join_texts(struct ls_merge *m, const struct ls_merge_input *in, unsigned n,
+                       const char *key)
 {
         struct ls_str seen[LISTED_MOST];
         unsigned n_seen = 0, more = 0;
@@ -89,7 +93,8 @@ static void join_texts(struct ls_merge *m, const struct ls_merge_input *in, unsi
 
                 if (!info || info->is_u64)
                         continue;
-                while (k < n_seen && (seen[k].len != info->str.len || memcmp(seen[k].s, info->str.s, seen[k].len)))
+                while (k < n_seen && (seen[k].len != info->str.len ||
+                                      memcmp(seen[k].s, info->str.s, seen[k].len)))
                         k++;
                 if (k < n_seen)
                         continue;
@@ -154,18 +159,23 @@ static void add_notices(struct ls_merge *m, const struct ls_merge_input *in, uns
                 uint64_t ticks = 0;
 
                 if (in[i].boot != in[0].boot)
-                        notice(m, "%s: of another boot or machine than %s: its times were moved by %" PRId64 " ms",
+                        notice(m,
+                               "%s: of another boot or machine than %s: its times were moved by "
+                               "%" PRId64 " ms",
                                in[i].name, in[0].name, (int64_t)in[i].shift_ns / 1000000);
                 if (in[i].scale != 1)
-                        notice(m, "%s: recorded every %" PRIu64 " ns: each of its ticks counts as %" PRIu64, in[i].name,
-                               in[i].profile->interval_ns, in[i].scale);
+                        notice(m,
+                               "%s: recorded every %" PRIu64
+                               " ns: each of its ticks counts as %" PRIu64,
+                               in[i].name, in[i].profile->interval_ns, in[i].scale);
                 for (uint32_t k = 0; k < in[i].profile->n_damages; k++)
                         ticks += in[i].profile->damages[k].ticks;
                 if (in[i].profile->n_damages)
-                        notice(m, "%s: %u chunks were damaged, with %" PRIu64 " ticks or more", in[i].name,
-                               in[i].profile->n_damages, ticks);
+                        notice(m, "%s: %u chunks were damaged, with %" PRIu64 " ticks or more",
+                               in[i].name, in[i].profile->n_damages, ticks);
                 if (!in[i].profile->complete)
-                        notice(m, "%s: had no end: it was still being written, or was cut off", in[i].name);
+                        notice(m, "%s: had no end: it was still being written, or was cut off",
+                               in[i].name);
         }
 }
 

@@ -40,7 +40,8 @@ static void widen_by(struct ls_merge_input *in, uint64_t time)
 static int find_span(struct ls_merge_input *in)
 {
         const struct ls_profile *p = in->profile;
-        uint64_t start = ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0), elapsed = ls_profile_u64(p, LS_INFO_ELAPSED, 0);
+        uint64_t start = ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0),
+                 elapsed = ls_profile_u64(p, LS_INFO_ELAPSED, 0);
         int r;
 
         in->start_ns = UINT64_MAX;
@@ -76,7 +77,8 @@ static int same_boot(const struct ls_profile *a, const struct ls_profile *b)
                 return !a->n_clocks && !b->n_clocks && same_str(a, b, LS_INFO_HOST);
         x = a->clocks[0].realtime_ns - a->clocks[0].boottime_ns;
         y = b->clocks[0].realtime_ns - b->clocks[0].boottime_ns;
-        return (x > y ? x - y : y - x) < BOOT_TOLERANCE_NS && same_str(a, b, LS_INFO_HOST) && same_str(a, b, LS_INFO_KERNEL);
+        return (x > y ? x - y : y - x) < BOOT_TOLERANCE_NS && same_str(a, b, LS_INFO_HOST) &&
+               same_str(a, b, LS_INFO_KERNEL);
 }
 
 /* Recordings of a clock keep their places to each other; those of the next clock come behind. */
@@ -103,7 +105,8 @@ static void place(struct ls_merge_input *in, unsigned n)
         }
 }
 
-static int plan_intervals(struct ls_merge_input *in, unsigned n, uint64_t *ret_interval, unsigned *ret_a, unsigned *ret_b)
+static int plan_intervals(struct ls_merge_input *in, unsigned n, uint64_t *ret_interval,
+                          unsigned *ret_a, unsigned *ret_b)
 {
         unsigned shortest = 0;
 
@@ -124,7 +127,8 @@ static int plan_intervals(struct ls_merge_input *in, unsigned n, uint64_t *ret_i
         return 0;
 }
 
-int ls_merge_plan(struct ls_merge_input *in, unsigned n, uint64_t *ret_interval_ns, unsigned *ret_a, unsigned *ret_b)
+int ls_merge_plan(struct ls_merge_input *in, unsigned n, uint64_t *ret_interval_ns, unsigned *ret_a,
+                  unsigned *ret_b)
 {
         int r = plan_intervals(in, n, ret_interval_ns, ret_a, ret_b), regions = 0;
 

@@ -105,7 +105,9 @@ static int add_mapping(struct ls_merge_ids *ids, uint32_t i)
         uint32_t path = str(ids, map->path), build_id = str(ids, map->build_id), id;
         int is_new;
 
-        id = ls_dict_intern(&m->mappings, ROW(path, 0, map->end - map->start, map->file_offset, build_id), &is_new);
+        id = ls_dict_intern(&m->mappings,
+                            ROW(path, 0, map->end - map->start, map->file_offset, build_id),
+                            &is_new);
         if (!id)
                 return -ENOMEM;
         if (id >= m->cap_mapping_ids) {
@@ -117,8 +119,9 @@ static int add_mapping(struct ls_merge_ids *ids, uint32_t i)
                 m->cap_mapping_ids = id * 2 + 64;
         }
         if (is_new)
-                m->mapping_ids[id] = ls_trace_mapping(m->w, path, map->start, map->end, map->file_offset,
-                                                      (const uint8_t *)map->build_id.s, map->build_id.len);
+                m->mapping_ids[id] =
+                        ls_trace_mapping(m->w, path, map->start, map->end, map->file_offset,
+                                         (const uint8_t *)map->build_id.s, map->build_id.len);
         ids->mappings[i] = m->mapping_ids[id];
         return 0;
 }
@@ -171,7 +174,8 @@ static int add_stack(struct ls_merge_ids *ids, uint32_t i)
                 return 0;
         if (add_location(ids, s->location))
                 return -ENOMEM;
-        ids->stacks[i] = ls_trace_stack(ids->m->w, ids->stacks[s->parent], ids->locations[s->location]);
+        ids->stacks[i] =
+                ls_trace_stack(ids->m->w, ids->stacks[s->parent], ids->locations[s->location]);
         return 0;
 }
 
@@ -196,7 +200,8 @@ static int add_thread(struct ls_merge_ids *ids, uint32_t i)
 {
         const struct ls_thread *t = &ids->p->threads[i];
 
-        ids->threads[i] = ls_trace_row(ids->m->w, LS_REC_THREAD, ROW(ids->processes[t->process], t->tid, str(ids, t->name)));
+        ids->threads[i] = ls_trace_row(ids->m->w, LS_REC_THREAD,
+                                       ROW(ids->processes[t->process], t->tid, str(ids, t->name)));
         return 0;
 }
 
@@ -204,8 +209,9 @@ static int add_vm(struct ls_merge_ids *ids, uint32_t i)
 {
         const struct ls_vm *vm = &ids->p->vms[i];
 
-        ids->vms[i] = ls_trace_row(ids->m->w, LS_REC_VM, ROW(ids->processes[vm->process], vm->number,
-                                                                 str(ids, vm->runtime)));
+        ids->vms[i] =
+                ls_trace_row(ids->m->w, LS_REC_VM,
+                             ROW(ids->processes[vm->process], vm->number, str(ids, vm->runtime)));
         return 0;
 }
 
@@ -215,7 +221,8 @@ static int add_coroutine(struct ls_merge_ids *ids, uint32_t i)
 
         if (add_function(ids, c->function))
                 return -ENOMEM;
-        ids->coroutines[i] = ls_trace_coroutine(ids->m->w, ids->vms[c->vm], ids->functions[c->function], c->generation);
+        ids->coroutines[i] = ls_trace_coroutine(ids->m->w, ids->vms[c->vm],
+                                                ids->functions[c->function], c->generation);
         return 0;
 }
 
@@ -224,7 +231,8 @@ static int add_label(struct ls_merge_ids *ids, uint32_t i)
 {
         const struct ls_sample_label *l = &ids->p->sample_labels[i];
 
-        ids->labels[i] = ls_trace_label(ids->m->w, ids->labels[l->parent], str(ids, l->key), str(ids, l->value));
+        ids->labels[i] = ls_trace_label(ids->m->w, ids->labels[l->parent], str(ids, l->key),
+                                        str(ids, l->value));
         return 0;
 }
 
@@ -232,7 +240,8 @@ static int add_counter(struct ls_merge_ids *ids, uint32_t i)
 {
         const struct ls_counter_series *c = &ids->p->counters[i];
 
-        ids->counters[i] = ls_trace_counter(ids->m->w, ids->processes[c->process], str(ids, c->name), c->what, ids->vms[c->vm]);
+        ids->counters[i] = ls_trace_counter(ids->m->w, ids->processes[c->process],
+                                            str(ids, c->name), c->what, ids->vms[c->vm]);
         return 0;
 }
 
@@ -330,9 +339,10 @@ static const struct { uint8_t kind, column, how; } changes[] = {
         { LS_REC_ATTEMPT, LS_C_ATTEMPT_STOP, LOCATION }, { LS_REC_ATTEMPT, LS_C_ATTEMPT_REASON, STRING },
         { LS_REC_ATTEMPT, LS_C_ATTEMPT_ABOUT, FUNCTION },
 };
-static const uint8_t copied[] = { LS_REC_IRNAMES, LS_REC_EVENT, LS_REC_CLOCKS, LS_REC_THREADCPU, LS_REC_PROCTOTALS,
-                                  LS_REC_REGION, LS_REC_NOTICE, LS_REC_AGGREGATE, LS_REC_SPAN, LS_REC_LINECOUNT,
-                                  LS_REC_COUNT, LS_REC_ATTEMPT };
+static const uint8_t copied[] = { LS_REC_IRNAMES,   LS_REC_EVENT,      LS_REC_CLOCKS,
+                                  LS_REC_THREADCPU, LS_REC_PROCTOTALS, LS_REC_REGION,
+                                  LS_REC_NOTICE,    LS_REC_AGGREGATE,  LS_REC_SPAN,
+                                  LS_REC_LINECOUNT, LS_REC_COUNT,      LS_REC_ATTEMPT };
 
 static uint64_t change(const struct ls_merge_ids *ids, enum how how, uint64_t v)
 {
@@ -382,7 +392,8 @@ static void copy_rows(struct ls_merge_ids *ids, unsigned kind)
                         continue;
                 for (size_t c = 0; c < sizeof(changes) / sizeof(changes[0]); c++)
                         if (changes[c].kind == kind)
-                                row[changes[c].column] = change(ids, changes[c].how, row[changes[c].column]);
+                                row[changes[c].column] =
+                                        change(ids, changes[c].how, row[changes[c].column]);
                 if (ls_schemas[kind].rows == LS_ROWS_KEYED)
                         ls_trace_keyed(ids->m->w, kind, row);
                 else

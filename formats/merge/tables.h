@@ -23,13 +23,15 @@ struct ls_merge_ids {                   /* the writer's ids of one input's, 0 = 
         struct ls_merge *m;
         const struct ls_merge_input *in;
         const struct ls_profile *p;
-        uint32_t *sources, *functions, *locations, *stacks, *zones, *processes, *threads, *vms, *coroutines, *mappings;
+        uint32_t *sources, *functions, *locations, *stacks, *zones, *processes, *threads, *vms,
+                *coroutines, *mappings;
         uint32_t *labels, *counters;
         uint64_t jit_most;              /* greatest number of its traces */
 };
 
 /* Return 0 or -ENOMEM. */
-int ls_merge_ids_init(struct ls_merge_ids *ids, struct ls_merge *m, const struct ls_merge_input *in);
+int ls_merge_ids_init(struct ls_merge_ids *ids, struct ls_merge *m,
+                      const struct ls_merge_input *in);
 void ls_merge_ids_done(struct ls_merge_ids *ids);
 int ls_merge_tables(struct ls_merge_ids *ids);
 /* Makes sure that stack, zone and label of a sample have ids, lost ones too. */

@@ -22,13 +22,15 @@ static void round_times(struct ls_trace_writer *w, uint64_t base)
 /* The encoding of a sample column that compresses best, and its bytes then: which one that is
  * differs from program to program, and is worth a tenth of the file. Few rows, so the tries cost
  * little. Times are differences. */
-static unsigned best_encoding(struct ls_trace_writer *w, unsigned column, const uint64_t *values, size_t *ret_len)
+static unsigned best_encoding(struct ls_trace_writer *w, unsigned column, const uint64_t *values,
+                              size_t *ret_len)
 {
         static const uint8_t tries[] = { LS_ENC_PLANES, LS_ENC_RUNS, LS_ENC_VARINT, LS_ENC_DELTA };
         unsigned best = ls_columns[LS_REC_SAMPLE][column].encoding;
 
         *ret_len = SIZE_MAX;
-        for (unsigned i = column == LS_C_SAMPLE_TIME ? sizeof(tries) - 1 : 0; i < sizeof(tries); i++) {
+        for (unsigned i = column == LS_C_SAMPLE_TIME ? sizeof(tries) - 1 : 0; i < sizeof(tries);
+             i++) {
                 size_t bound, n;
 
                 w->trial.len = w->packed.len = 0;
@@ -51,11 +53,13 @@ static unsigned best_encoding(struct ls_trace_writer *w, unsigned column, const 
 
 static void put_column(struct ls_trace_writer *w, unsigned column)
 {
-        const uint64_t *values = w->columns[column], *context = w->columns[ls_coded_context(column)];
+        const uint64_t *values = w->columns[column],
+                       *context = w->columns[ls_coded_context(column)];
         size_t len, start = w->body.len;
         unsigned encoding = best_encoding(w, column, values, &len);
 
-        if (len && w->nrows <= LS_CODED_ROWS && !ls_coded_put(&w->body, column, values, context, w->nrows)) {
+        if (len && w->nrows <= LS_CODED_ROWS &&
+            !ls_coded_put(&w->body, column, values, context, w->nrows)) {
                 if (w->body.len - start <= len)
                         return;
                 w->body.len = start;
@@ -70,8 +74,10 @@ void ls_writer_coroutines(struct ls_trace_writer *w)
         for (uint32_t i = 0; i < w->nrows; i++) {
                 uint64_t stack = w->columns[LS_C_SAMPLE_STACK][i];
 
-                if (stack > w->homed && stack <= d->n && !ls_dict_row(d, (uint32_t)stack)[LS_C_STACK_COROUTINE])
-                        ls_dict_row(d, (uint32_t)stack)[LS_C_STACK_COROUTINE] = w->columns[LS_C_SAMPLE_COROUTINE][i];
+                if (stack > w->homed && stack <= d->n &&
+                    !ls_dict_row(d, (uint32_t)stack)[LS_C_STACK_COROUTINE])
+                        ls_dict_row(d, (uint32_t)stack)[LS_C_STACK_COROUTINE] =
+                                w->columns[LS_C_SAMPLE_COROUTINE][i];
         }
         w->homed = d->n;
 }

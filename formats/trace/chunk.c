@@ -27,7 +27,8 @@ static uint32_t header_check(const uint8_t *p, unsigned extra_len)
 }
 
 /* One frame, its blocks ended at the offsets in cut. Returns its size, or an error of zstd. */
-static size_t compress(ZSTD_CCtx *zstd, uint8_t *to, size_t bound, const struct ls_buf *raw, const size_t *cut)
+static size_t compress(ZSTD_CCtx *zstd, uint8_t *to, size_t bound, const struct ls_buf *raw,
+                       const size_t *cut)
 {
         ZSTD_outBuffer out = { to, bound, 0 };
         ZSTD_inBuffer in = { raw->data, 0, 0 };
@@ -48,8 +49,8 @@ static size_t compress(ZSTD_CCtx *zstd, uint8_t *to, size_t bound, const struct 
         return r ? ZSTD_isError(r) ? r : (size_t)-1 : out.pos;
 }
 
-int ls_chunk_make(struct ls_buf *out, ZSTD_CCtx *zstd, struct ls_chunk_header *h, const struct ls_buf *extra,
-                  const struct ls_buf *raw, const size_t *cut)
+int ls_chunk_make(struct ls_buf *out, ZSTD_CCtx *zstd, struct ls_chunk_header *h,
+                  const struct ls_buf *extra, const struct ls_buf *raw, const size_t *cut)
 {
         size_t head = sizeof(*h) + extra->len, bound = ZSTD_compressBound(raw->len) + CUT_BYTES, n;
 
@@ -87,7 +88,8 @@ int ls_chunk_header_ok(const uint8_t *p, size_t len, struct ls_chunk_header *ret
         if (len < sizeof(h))
                 return 0;
         memcpy(&h, p, sizeof(h));
-        if (h.magic != LS_CHUNK_MAGIC || len < sizeof(h) + h.extra_len || header_check(p, h.extra_len) != h.check)
+        if (h.magic != LS_CHUNK_MAGIC || len < sizeof(h) + h.extra_len ||
+            header_check(p, h.extra_len) != h.check)
                 return 0;
         *ret_h = h;
         return 1;
@@ -98,7 +100,8 @@ int ls_chunk_payload_ok(const struct ls_chunk_header *h, const uint8_t *stored)
         return ls_hash(stored, h->stored_size) == h->payload_check;
 }
 
-int ls_chunk_unpack(ZSTD_DCtx *zstd, const struct ls_chunk_header *h, const uint8_t *stored, uint8_t *raw)
+int ls_chunk_unpack(ZSTD_DCtx *zstd, const struct ls_chunk_header *h, const uint8_t *stored,
+                    uint8_t *raw)
 {
         size_t n;
 

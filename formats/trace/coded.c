@@ -137,8 +137,9 @@ static uint64_t code_number(struct coder *c, uint32_t context, uint64_t v)
         for (unsigned i = n - 1; i-- > 0; ) {
                 int bit = (int)(v >> i & 1);
 
-                bit = n - 1 - i <= LENGTH_ADAPTIVE ? code_bit(c, context, 128 + n * 8 + (uint32_t)got, bit)
-                                                   : split(c, 32768, bit);
+                bit = n - 1 - i <= LENGTH_ADAPTIVE
+                              ? code_bit(c, context, 128 + n * 8 + (uint32_t)got, bit)
+                              : split(c, 32768, bit);
                 got = got << 1 | (uint64_t)bit;
         }
         return got;
@@ -147,7 +148,8 @@ static uint64_t code_number(struct coder *c, uint32_t context, uint64_t v)
 enum { CTX_NEW = 1, CTX_NUMBER = 2, CTX_TREE = 3, CTX_HIT = 4, CTX_MISS = 8, CTX_LOCATION = 32 };
 
 /* Stacks: new ones count up from the greatest so far; others are ids. */
-static void code_ids(struct coder *c, unsigned bits, const uint64_t *context, uint64_t *v, uint32_t n)
+static void code_ids(struct coder *c, unsigned bits, const uint64_t *context, uint64_t *v,
+                     uint32_t n)
 {
         uint64_t max = 0;
         int is_new = 0;
@@ -174,7 +176,8 @@ static uint32_t at_most_7(uint64_t v)
 
 /* What is the same as the last time with this stack, or else as in the row before, or else is an
  * id. */
-static void code_paired(struct coder *c, unsigned bits, const uint64_t *context, uint64_t *v, uint32_t n)
+static void code_paired(struct coder *c, unsigned bits, const uint64_t *context, uint64_t *v,
+                        uint32_t n)
 {
         uint64_t before = 0;
 
@@ -182,9 +185,11 @@ static void code_paired(struct coder *c, unsigned bits, const uint64_t *context,
                 struct memo *m = memo_of(c, context[i]);
                 uint64_t guess = m->seen ? m->last : before;
                 uint32_t g = at_most_7(guess);
-                int hit = code_bit(c, CTX_HIT, m->seen * 64 + g * 8 + at_most_7(before), v[i] == guess);
+                int hit = code_bit(c, CTX_HIT, m->seen * 64 + g * 8 + at_most_7(before),
+                                   v[i] == guess);
 
-                v[i] = hit ? guess : code_tree(c, CTX_MISS + m->seen * 8 + (bits <= 3 ? g : 0), bits, v[i]);
+                v[i] = hit ? guess
+                           : code_tree(c, CTX_MISS + m->seen * 8 + (bits <= 3 ? g : 0), bits, v[i]);
                 m->seen = 1;
                 m->last = before = v[i];
         }
@@ -192,7 +197,8 @@ static void code_paired(struct coder *c, unsigned bits, const uint64_t *context,
 
 /* Times: a tick is one interval, 16 units, after the one before in its thread. One that came late
  * makes the next one early, so it counts how far the thread lags behind. */
-static void code_steps(struct coder *c, unsigned bits, const uint64_t *context, uint64_t *v, uint32_t n)
+static void code_steps(struct coder *c, unsigned bits, const uint64_t *context, uint64_t *v,
+                       uint32_t n)
 {
         uint32_t hit = 1;
 
@@ -203,7 +209,8 @@ static void code_steps(struct coder *c, unsigned bits, const uint64_t *context, 
                 uint64_t guess = m->last + 16, error = v[i] - guess, sum;
 
                 hit = (uint32_t)code_bit(c, CTX_HIT, lag * 2 + hit, error == 0);
-                error = hit ? 0 : ls_unzigzag(code_number(c, CTX_MISS + lag, ls_zigzag(error) - 1) + 1);
+                error = hit ? 0
+                            : ls_unzigzag(code_number(c, CTX_MISS + lag, ls_zigzag(error) - 1) + 1);
                 v[i] = m->last = guess + error;
                 sum = (uint64_t)(int64_t)m->lag + error;
                 m->lag = sum + 99 <= 198 ? (int32_t)(int64_t)sum : 0;
@@ -212,8 +219,8 @@ static void code_steps(struct coder *c, unsigned bits, const uint64_t *context, 
 
 /* Stacks' definitions: most are the child of the row before, and a location has few that it
  * calls. */
-static void code_stacks(struct coder *c, unsigned bits, uint64_t first, uint64_t *parent, uint64_t *location,
-                        uint32_t n)
+static void code_stacks(struct coder *c, unsigned bits, uint64_t first, uint64_t *parent,
+                        uint64_t *location, uint32_t n)
 {
         for (uint32_t i = 0; i < n; i++) {
                 uint64_t id = first + i, caller = 0;
@@ -229,11 +236,13 @@ static void code_stacks(struct coder *c, unsigned bits, uint64_t first, uint64_t
         }
 }
 
-typedef void (*model_fn)(struct coder *c, unsigned bits, const uint64_t *context, uint64_t *v, uint32_t n);
+typedef void (*model_fn)(struct coder *c, unsigned bits, const uint64_t *context, uint64_t *v,
+                         uint32_t n);
 
 static const struct { model_fn code; uint8_t context; uint8_t any; } models[LS_COLUMNS_MAX] = {
         [LS_C_SAMPLE_EVENT] = { code_paired, LS_C_SAMPLE_STACK, 0 },
-#define LS_DIM(NAME, name, bits, KIND, key) [LS_C_SAMPLE_##NAME] = { code_paired, LS_C_SAMPLE_STACK, 0 },
+#define LS_DIM(NAME, name, bits, KIND, key)                                                        \
+        [LS_C_SAMPLE_##NAME] = { code_paired, LS_C_SAMPLE_STACK, 0 },
 #include "formats/dims.def"
 #undef LS_DIM
         [LS_C_SAMPLE_STACK] = { code_ids, LS_C_SAMPLE_STACK, 0 },
@@ -303,7 +312,8 @@ static uint64_t *copy_of(const uint64_t *v, uint32_t n)
         return copy;
 }
 
-int ls_coded_put(struct ls_buf *body, unsigned column, const uint64_t *values, const uint64_t *context, uint32_t n)
+int ls_coded_put(struct ls_buf *body, unsigned column, const uint64_t *values,
+                 const uint64_t *context, uint32_t n)
 {
         struct ls_buf out = { 0 };
         struct coder c;
@@ -319,8 +329,8 @@ int ls_coded_put(struct ls_buf *body, unsigned column, const uint64_t *values, c
         return r;
 }
 
-int ls_coded_put_stacks(struct ls_buf *body, uint64_t first, const uint64_t *parents, const uint64_t *locations,
-                        uint32_t n)
+int ls_coded_put_stacks(struct ls_buf *body, uint64_t first, const uint64_t *parents,
+                        const uint64_t *locations, uint32_t n)
 {
         struct ls_buf out = { 0 };
         struct coder c;
@@ -338,7 +348,8 @@ int ls_coded_put_stacks(struct ls_buf *body, uint64_t first, const uint64_t *par
         return r;
 }
 
-static int begin_get(struct coder *c, const struct ls_column_view *col, uint32_t n, unsigned *ret_bits)
+static int begin_get(struct coder *c, const struct ls_column_view *col, uint32_t n,
+                     unsigned *ret_bits)
 {
         int r;
 
@@ -366,7 +377,8 @@ static int end_get(struct coder *c)
         return r;
 }
 
-int ls_coded_get(const struct ls_record *rec, unsigned column, const uint64_t *context, uint64_t *out)
+int ls_coded_get(const struct ls_record *rec, unsigned column, const uint64_t *context,
+                 uint64_t *out)
 {
         struct coder c;
         unsigned bits;

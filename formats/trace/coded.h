@@ -11,16 +11,18 @@
 /* Appends a column of samples in coded form to a record body. context: the values of the column
  * that ls_coded_context() names. Returns 0, -ERANGE when the values or the number of rows cannot be
  * coded (nothing is appended), or -ENOMEM. */
-int ls_coded_put(struct ls_buf *body, unsigned column, const uint64_t *values, const uint64_t *context, uint32_t n);
+int ls_coded_put(struct ls_buf *body, unsigned column, const uint64_t *values,
+                 const uint64_t *context, uint32_t n);
 /* Decodes a coded column of samples. Returns 0, -EBADMSG or -ENOMEM. */
-int ls_coded_get(const struct ls_record *rec, unsigned column, const uint64_t *context, uint64_t *out);
+int ls_coded_get(const struct ls_record *rec, unsigned column, const uint64_t *context,
+                 uint64_t *out);
 /* The column of samples that a coded column is predicted from. */
 unsigned ls_coded_context(unsigned column);
 
 /* Parents and locations of stacks, both in the coded column of the parents. first: id of row 0.
  * Return as above. */
-int ls_coded_put_stacks(struct ls_buf *body, uint64_t first, const uint64_t *parents, const uint64_t *locations,
-                        uint32_t n);
+int ls_coded_put_stacks(struct ls_buf *body, uint64_t first, const uint64_t *parents,
+                        const uint64_t *locations, uint32_t n);
 int ls_coded_get_stacks(const struct ls_record *rec, uint64_t *parents, uint64_t *locations);
 
 static inline int ls_is_coded(const struct ls_record *rec, unsigned column)

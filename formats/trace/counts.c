@@ -54,7 +54,8 @@ static void fill(struct ls_reader *r, struct ls_count *counts)
                 }
         for (uint32_t k = 1; k < p->n_counters; k++)
                 if (p->counters[k].n > 1)
-                        qsort(counts + (p->counters[k].counts - counts), p->counters[k].n, sizeof(*counts), by_time);
+                        qsort(counts + (p->counters[k].counts - counts), p->counters[k].n,
+                              sizeof(*counts), by_time);
 }
 
 int ls_resolve_counters(struct ls_reader *r)
@@ -71,8 +72,9 @@ int ls_resolve_counters(struct ls_reader *r)
                 const uint64_t *row = i && ls_dict_has(d, i) ? ls_dict_row(d, i) : NULL;
 
                 p->counters[i].counts = p->counts;
-                p->counters[i].name = row ? ls_reader_str(r, COL(COUNTER, NAME))
-                                          : (struct ls_str){ LS_LOST_NAME, sizeof(LS_LOST_NAME) - 1 };
+                p->counters[i].name =
+                        row ? ls_reader_str(r, COL(COUNTER, NAME))
+                            : (struct ls_str){ LS_LOST_NAME, sizeof(LS_LOST_NAME) - 1 };
                 p->counters[i].process = row && COL(COUNTER, PROCESS) < p->n_processes ? (uint32_t)COL(COUNTER, PROCESS) : 0;
                 if (row && COL(COUNTER, WHAT) < LS_COUNTER_WHATS)
                         p->counters[i].what = (uint32_t)COL(COUNTER, WHAT);

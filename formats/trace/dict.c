@@ -51,7 +51,8 @@ int ls_dict_grow(struct ls_dict *d, uint32_t n)
                 d->cap = cap;
         }
         if (n > d->n) {
-                memset(d->rows + (size_t)d->n * d->ncol, 0, (size_t)(n - d->n) * d->ncol * sizeof(*d->rows));
+                memset(d->rows + (size_t)d->n * d->ncol, 0,
+                       (size_t)(n - d->n) * d->ncol * sizeof(*d->rows));
                 memset(d->state + d->n, 0, n - d->n);
                 d->n = n;
         }
@@ -122,7 +123,8 @@ uint32_t ls_strings_intern(struct ls_strings *s, const void *bytes, size_t len)
         for (at = hash & (d->nslots - 1); (id = d->slots[at].id); at = (at + 1) & (d->nslots - 1)) {
                 const uint64_t *row = ls_dict_row(d, id);
 
-                if (d->slots[at].hash == hash && row[0] == len && !memcmp(s->bytes + row[1], bytes, len))
+                if (d->slots[at].hash == hash && row[0] == len &&
+                    !memcmp(s->bytes + row[1], bytes, len))
                         return id;
         }
         if (s->cap - s->len <= len) {

@@ -49,7 +49,8 @@ static const char *const chunk_types[] = {
 
 static int dump_header(struct dump *d, const struct ls_chunk_header *h)
 {
-        const char *type = h->type < sizeof(chunk_types) / sizeof(*chunk_types) ? chunk_types[h->type] : NULL;
+        const char *type =
+                h->type < sizeof(chunk_types) / sizeof(*chunk_types) ? chunk_types[h->type] : NULL;
 
         type = type ? type : "unknown";
         add_str(d, "type", type, strlen(type));
@@ -61,7 +62,8 @@ static int dump_header(struct dump *d, const struct ls_chunk_header *h)
 }
 
 /* Fields of row i; *bytes walks through the record's column of bytes. */
-static void row_fields(struct dump *d, const struct ls_record *rec, uint32_t i, const uint8_t **bytes)
+static void row_fields(struct dump *d, const struct ls_record *rec, uint32_t i,
+                       const uint8_t **bytes)
 {
         const struct ls_column *columns = ls_columns[rec->kind];
         uint64_t length = 0;
@@ -92,7 +94,8 @@ static void row_fields(struct dump *d, const struct ls_record *rec, uint32_t i, 
         }
         if (rec->kind == LS_REC_SAMPLE) {
                 const uint64_t *const *s = (const uint64_t *const *)d->r->scratch;
-                uint64_t interval = s[LS_C_SAMPLE_INTERVAL][i] ? s[LS_C_SAMPLE_INTERVAL][i] : d->r->interval_ns;
+                uint64_t interval = s[LS_C_SAMPLE_INTERVAL][i] ? s[LS_C_SAMPLE_INTERVAL][i]
+                                                               : d->r->interval_ns;
                 __int128 t = (__int128)(int64_t)s[LS_C_SAMPLE_TIME][i] * interval >> 4;
 
                 add_u64(d, "time_ns", s[LS_C_SAMPLE_BASE][i] + (uint64_t)t);
@@ -107,7 +110,8 @@ static int decode_record(struct dump *d, const struct ls_record *rec, const uint
 
         for (uint32_t i = 0; !e && rec->kind == LS_REC_SAMPLE && i < rec->count; i++)
                 if (coroutine[i] == LS_COROUTINE_OF_STACK)
-                        coroutine[i] = ls_stack_coroutine(d->r, d->r->scratch[LS_C_SAMPLE_STACK][i]);
+                        coroutine[i] =
+                                ls_stack_coroutine(d->r, d->r->scratch[LS_C_SAMPLE_STACK][i]);
         *ret_bytes = NULL;
         for (unsigned c = 0; !e && c < ls_schema_ncolumns(rec->kind); c++) {
                 const struct ls_column *col = &ls_columns[rec->kind][c];
@@ -162,7 +166,8 @@ static int dump_chunk(struct dump *d)
         int e = ls_chunk_load(d->r, d->chunk, &h, &why);
 
         if (e == -EBADMSG)
-                return dump_damage(d, &(struct ls_damage){ d->chunk->number, d->chunk->offset, 0, why, 0 });
+                return dump_damage(d, &(struct ls_damage){ d->chunk->number, d->chunk->offset, 0,
+                                                           why, 0 });
         if (!e)
                 e = dump_header(d, &h);
         p = d->r->raw.data;
@@ -200,7 +205,8 @@ int ls_profile_dump(struct ls_profile *p, ls_dump_fn fn, void *ctx)
                 e = ls_profile_samples(p, LS_COL_TIME, ignore_block, NULL);
         for (uint32_t i = 0; !e && i <= d.r->n_chunks; i++) {
                 d.chunk = i < d.r->n_chunks ? &d.r->chunks[i] : NULL;
-                while (!e && damage < p->n_damages && (!d.chunk || p->damages[damage].offset <= d.chunk->offset))
+                while (!e && damage < p->n_damages &&
+                       (!d.chunk || p->damages[damage].offset <= d.chunk->offset))
                         e = dump_damage(&d, &p->damages[damage++]);
                 if (!e && d.chunk && !d.chunk->bad)
                         e = dump_chunk(&d);

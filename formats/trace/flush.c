@@ -140,13 +140,14 @@ static void put_record(struct ls_trace_writer *w, unsigned kind, uint32_t first,
 
 static int chunk_is_full(const struct ls_trace_writer *w)
 {
-        return w->raw.len >= LS_FLUSH_BYTES || w->extra.len > 200 || w->chunk_rows > LS_MAX_ROWS / 2;
+        return w->raw.len >= LS_FLUSH_BYTES || w->extra.len > 200 ||
+               w->chunk_rows > LS_MAX_ROWS / 2;
 }
 
 /* Columns, from the one with index c on, of rows [from, from + n) of a dense kind, or of the n ids
  * at ids of a keyed one. */
-static void put_columns(struct ls_trace_writer *w, const struct ls_dict *d, unsigned c, uint32_t from,
-                        const uint32_t *ids, uint32_t n)
+static void put_columns(struct ls_trace_writer *w, const struct ls_dict *d, unsigned c,
+                        uint32_t from, const uint32_t *ids, uint32_t n)
 {
         for (; c < d->ncol; c++) {
                 if (ls_columns[d->kind][c].type == LS_TYPE_BYTES)
@@ -325,7 +326,8 @@ static int facts_only(struct ls_trace_writer *w)
 
                 if (ls_schemas[k].rows == LS_ROWS_DENSE && d->n > d->written)
                         return 0;
-                if (ls_schemas[k].rows != LS_ROWS_KEYED || k == LS_REC_INFO || k == LS_REC_THREADCPU)
+                if (ls_schemas[k].rows != LS_ROWS_KEYED || k == LS_REC_INFO ||
+                    k == LS_REC_THREADCPU)
                         continue;
                 for (uint32_t i = 0; i < d->n; i++)
                         if (d->state[i] & LS_ROW_DIRTY)
@@ -416,7 +418,8 @@ int ls_writer_index(struct ls_trace_writer *w)
                 for (unsigned c = 0; c < sizeof(*rows) / sizeof(uint64_t); c++) {
                         for (uint32_t i = 0; i < n; i++)
                                 w->scratch[i] = ((const uint64_t *)&rows[i])[c];
-                        ls_column_put(&w->body, c, ls_columns[LS_REC_INDEX][c].encoding, 0, w->scratch, n);
+                        ls_column_put(&w->body, c, ls_columns[LS_REC_INDEX][c].encoding, 0,
+                                      w->scratch, n);
                 }
                 ls_record_end(&w->raw, LS_REC_INDEX, &w->body);
                 at += n;

@@ -109,7 +109,8 @@ static uint32_t make_stack(struct work *w, uint32_t parent, uint32_t location)
                 return m ? m->id : 0;
         if (grow(&w->p->stacks, w->p->n_stacks, &w->cap_stacks, sizeof(*w->p->stacks)))
                 return 0;
-        w->p->stacks[w->p->n_stacks] = (struct ls_stack){ parent, location, w->p->stacks[parent].depth + 1 };
+        w->p->stacks[w->p->n_stacks] =
+                (struct ls_stack){ parent, location, w->p->stacks[parent].depth + 1 };
         *m = (struct made){ parent, location, w->p->n_stacks++ };
         w->stacks.used++;
         return m->id;
@@ -203,7 +204,8 @@ static struct ls_str ir_names(const struct work *w, uint32_t vm)
 
                 if (COL(IRNAMES, VM) == vm)
                         return ls_reader_str(w->r, COL(IRNAMES, NAMES));
-                if (COL(IRNAMES, VM) < w->p->n_vms && w->p->vms[COL(IRNAMES, VM)].process == w->p->vms[vm].process)
+                if (COL(IRNAMES, VM) < w->p->n_vms &&
+                    w->p->vms[COL(IRNAMES, VM)].process == w->p->vms[vm].process)
                         found = ls_reader_str(w->r, COL(IRNAMES, NAMES));
         }
         return found;
@@ -213,7 +215,8 @@ static struct ls_str ir_names(const struct work *w, uint32_t vm)
 static int afford(struct work *w, const struct ls_rec_jittrace *head)
 {
         w->cells += (uint64_t)head->nir * head->mcode_size / 3;
-        w->bytes += (uint64_t)head->mcode_size * 4 + (uint64_t)head->nir * 8 + (uint64_t)head->nevents * 16;
+        w->bytes += (uint64_t)head->mcode_size * 4 + (uint64_t)head->nir * 8 +
+                    (uint64_t)head->nevents * 16;
         return w->cells <= CELLS_MAX && w->bytes <= BYTES_MAX;
 }
 
@@ -229,7 +232,8 @@ static int make_map(struct work *w, uint32_t trace)
                 return 0;
         e = ls_jit_input_parse(t->map, t->map_len, &in);
         if (!e && afford(w, in.head))
-                e = ls_jit_map_new(&in, names.s, names.len, t->parent ? w->maps[t->parent] : NULL, &w->maps[trace]);
+                e = ls_jit_map_new(&in, names.s, names.len, t->parent ? w->maps[t->parent] : NULL,
+                                   &w->maps[trace]);
         return e == -ENOMEM ? e : 0;
 }
 
@@ -279,7 +283,8 @@ static int fill_place(struct work *w, struct place *place, uint32_t offset)
                 int known = ls_dict_has(functions, frames[i].function) &&
                             w->p->functions[frames[i].function].kind != LS_FUNC_TRACE;
 
-                e = add_frame(w, make_location(w, known ? frames[i].function : w->r->lost_function, frames[i].line));
+                e = add_frame(w, make_location(w, known ? frames[i].function : w->r->lost_function,
+                                               frames[i].line));
                 place->n += !e;
         }
         return e;
@@ -293,7 +298,8 @@ static uint32_t place_of(struct work *w, uint32_t location)
 
         if (w->place_of[location])
                 return w->place_of[location];
-        if (grow(&w->places, w->n_places, &w->cap_places, sizeof(*w->places)) || fill_place(w, &place, l.line - 1))
+        if (grow(&w->places, w->n_places, &w->cap_places, sizeof(*w->places)) ||
+            fill_place(w, &place, l.line - 1))
                 return 0;
         w->places[w->n_places] = place;
         return w->place_of[location] = w->n_places++;
@@ -313,19 +319,24 @@ static uint32_t start_location(struct work *w, const struct ls_jittrace *t, uint
 static uint32_t meant(struct work *w, uint32_t stack, const struct place *place)
 {
         const struct ls_stack below = w->p->stacks[w->p->stacks[stack].parent];         /* the table may move */
-        uint32_t base = w->r->jit_moves[below.parent].to, function = w->p->locations[below.location].function;
+        uint32_t base = w->r->jit_moves[below.parent].to,
+                 function = w->p->locations[below.location].function;
 
         if (!w->p->stacks[stack].parent)
                 return stack;
         if (!w->p->locations[w->p->stacks[stack].location].line)        /* the place in the code is not known */
                 return make_stack(w, base, make_location(w, function, 0));
         if (!place->n)                  /* nothing is known but the function */
-                return make_stack(w, base, start_location(w, &w->p->jittraces[place->trace], below.location));
+                return make_stack(w, base,
+                                  start_location(w, &w->p->jittraces[place->trace],
+                                                 below.location));
         if (place->headless)
                 base = make_stack(w, base, make_location(w, function, 0));
         /* The code may have returned from the function that it started in. */
-        if (base && !place->headless && w->p->locations[w->frames[place->first]].function != function &&
-            w->p->locations[w->p->stacks[base].location].function == w->p->locations[w->frames[place->first]].function)
+        if (base && !place->headless &&
+            w->p->locations[w->frames[place->first]].function != function &&
+            w->p->locations[w->p->stacks[base].location].function ==
+                    w->p->locations[w->frames[place->first]].function)
                 base = w->p->stacks[base].parent;
         for (uint32_t i = 0; i < place->n && (base || !i); i++)
                 base = make_stack(w, base, w->frames[place->first + i]);
@@ -340,8 +351,9 @@ static int resolve_stack(struct work *w, uint32_t stack)
         if (!index)
                 return -ENOMEM;
         move->trace = w->places[index].trace;
-        move->doubt = !w->places[index].n ? LS_JIT_MOVE_NO_MAP
-                                          : w->p->jittraces[move->trace].doubt ? LS_JIT_MOVE_APPROXIMATE : 0;
+        move->doubt = !w->places[index].n                  ? LS_JIT_MOVE_NO_MAP
+                      : w->p->jittraces[move->trace].doubt ? LS_JIT_MOVE_APPROXIMATE
+                                                           : 0;
         if (w->p->n_stacks - w->file_stacks > NODES_SPARE + 8 * (uint64_t)w->file_stacks) {
                 move->doubt = LS_JIT_MOVE_NO_MAP;
                 return 0;
@@ -415,12 +427,14 @@ int ls_resolve_jit(struct ls_reader *r)
         return e;
 }
 
-void ls_jit_move_rows(struct ls_reader *r, const uint32_t *weight, uint32_t n, uint32_t *stack, uint32_t *ret_trace)
+void ls_jit_move_rows(struct ls_reader *r, const uint32_t *weight, uint32_t n, uint32_t *stack,
+                      uint32_t *ret_trace)
 {
         uint64_t in[4] = { 0 };
 
         for (uint32_t i = 0; i < n; i++) {
-                const struct ls_jit_move *m = &r->jit_moves[stack[i] < r->n_jit_moves ? stack[i] : 0];
+                const struct ls_jit_move *m =
+                        &r->jit_moves[stack[i] < r->n_jit_moves ? stack[i] : 0];
 
                 in[m->trace ? 1 + m->doubt : 0] += weight[i];
                 if (ret_trace)

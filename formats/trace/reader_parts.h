@@ -90,10 +90,11 @@ struct ls_reader {
 /* scan.c. */
 int ls_scan(struct ls_reader *r);
 /* Reads a chunk again into stored and raw; *ret_why says what is wrong with it. */
-int ls_chunk_load(struct ls_reader *r, const struct ls_chunk_ref *ref, struct ls_chunk_header *ret_h,
-                  const char **ret_why);
+int ls_chunk_load(struct ls_reader *r, const struct ls_chunk_ref *ref,
+                  struct ls_chunk_header *ret_h, const char **ret_why);
 int ls_read_at(int fd, void *buf, size_t len, uint64_t offset, size_t *ret_len);
-int ls_damage_add(struct ls_reader *r, uint64_t chunk, uint64_t offset, uint64_t bytes, const char *why);
+int ls_damage_add(struct ls_reader *r, uint64_t chunk, uint64_t offset, uint64_t bytes,
+                  const char *why);
 /* Entry of the list in a chunk's extra: n numbers. Returns 1, 0 at the end, or -EBADMSG. */
 int ls_extra_next(const uint8_t **p, const uint8_t *end, unsigned n, uint64_t *ret);
 
@@ -119,14 +120,15 @@ struct ls_str ls_reader_str(const struct ls_reader *r, uint64_t string);
 int ls_resolve_jit(struct ls_reader *r);
 /* Moves the stacks of n rows, whose ids are checked, and adds their ticks up; ret_trace (may be
  * NULL) gets their traces. Only when there are jit_moves. */
-void ls_jit_move_rows(struct ls_reader *r, const uint32_t *weight, uint32_t n, uint32_t *stack, uint32_t *ret_trace);
+void ls_jit_move_rows(struct ls_reader *r, const uint32_t *weight, uint32_t n, uint32_t *stack,
+                      uint32_t *ret_trace);
 
 /* no_line.c: makes r->no_line of the rows of an old file, before ls_resolve_jit. Returns 0 or
  * -ENOMEM. */
 int ls_resolve_no_line(struct ls_reader *r);
 /* Moves the rows with LS_SAMPLE_NO_LINE to stacks that have none. Only when there is no_line. */
-void ls_no_line_move_rows(const struct ls_reader *r, const uint8_t *vmstate, const uint8_t *flags, uint32_t n,
-                          uint32_t *stack);
+void ls_no_line_move_rows(const struct ls_reader *r, const uint8_t *vmstate, const uint8_t *flags,
+                          uint32_t n, uint32_t *stack);
 
 /* samples.c. */
 /* Gives all rows to fn, by stacks of the file whose ids are checked; chunks that make no sense are

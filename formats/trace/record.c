@@ -43,7 +43,8 @@ int ls_record_next(const uint8_t **p, const uint8_t *end, struct ls_record *ret_
         if (*p == end)
                 return 0;
         memset(rec, 0, sizeof(*rec));
-        if (ls_varint_get(p, end, &kind) || ls_varint_get(p, end, &len) || len > (uint64_t)(end - *p))
+        if (ls_varint_get(p, end, &kind) || ls_varint_get(p, end, &len) ||
+            len > (uint64_t)(end - *p))
                 return -EBADMSG;
         rec->kind = kind < UINT32_MAX ? (uint32_t)kind : UINT32_MAX;
         rec->body = q = *p;
@@ -67,7 +68,8 @@ int ls_record_next(const uint8_t **p, const uint8_t *end, struct ls_record *ret_
 
 /* One decoder for the widths of the reader's columns; inlined with width constant, so that the
  * stores are plain. */
-static inline __attribute__((always_inline)) void store(void *out, unsigned width, uint32_t i, uint64_t v)
+static inline __attribute__((always_inline)) void store(void *out, unsigned width, uint32_t i,
+                                                        uint64_t v)
 {
         if (width == 8)
                 ((uint64_t *)out)[i] = v;
@@ -77,8 +79,9 @@ static inline __attribute__((always_inline)) void store(void *out, unsigned widt
                 ((uint8_t *)out)[i] = (uint8_t)v;
 }
 
-static inline __attribute__((always_inline)) int decode_runs(const struct ls_column_view *c, uint32_t n,
-                                                             unsigned width, uint64_t *max_seen, void *out)
+static inline __attribute__((always_inline)) int decode_runs(const struct ls_column_view *c,
+                                                             uint32_t n, unsigned width,
+                                                             uint64_t *max_seen, void *out)
 {
         const uint8_t *p = c->data, *end = p + c->len;
         uint64_t v, run;
@@ -95,8 +98,9 @@ static inline __attribute__((always_inline)) int decode_runs(const struct ls_col
         return p == end ? 0 : -EBADMSG;
 }
 
-static inline __attribute__((always_inline)) int decode_planes(const struct ls_column_view *c, uint32_t n,
-                                                               unsigned width, uint64_t *max_seen, void *out)
+static inline __attribute__((always_inline)) int decode_planes(const struct ls_column_view *c,
+                                                               uint32_t n, unsigned width,
+                                                               uint64_t *max_seen, void *out)
 {
         const uint8_t *p = c->data + 1;
         unsigned w = c->len ? c->data[0] : 0;
@@ -141,8 +145,9 @@ static inline __attribute__((always_inline)) int decode_planes(const struct ls_c
         return 0;
 }
 
-static inline __attribute__((always_inline)) int decode_varints(const struct ls_column_view *c, uint32_t first,
-                                                                uint32_t n, unsigned width, uint64_t *max_seen,
+static inline __attribute__((always_inline)) int decode_varints(const struct ls_column_view *c,
+                                                                uint32_t first, uint32_t n,
+                                                                unsigned width, uint64_t *max_seen,
                                                                 void *out)
 {
         const uint8_t *p = c->data, *end = p + c->len;
@@ -166,7 +171,8 @@ static inline __attribute__((always_inline)) int decode_varints(const struct ls_
         return p == end ? 0 : -EBADMSG;
 }
 
-static int decode_fixed(const struct ls_column_view *c, uint32_t n, unsigned width, uint64_t *max_seen, void *out)
+static int decode_fixed(const struct ls_column_view *c, uint32_t n, unsigned width,
+                        uint64_t *max_seen, void *out)
 {
         if (c->len != (size_t)n * 8)
                 return -EBADMSG;
@@ -181,7 +187,8 @@ static int decode_fixed(const struct ls_column_view *c, uint32_t n, unsigned wid
         return 0;
 }
 
-static inline __attribute__((always_inline)) int decode(const struct ls_record *rec, unsigned column, unsigned width,
+static inline __attribute__((always_inline)) int decode(const struct ls_record *rec,
+                                                        unsigned column, unsigned width,
                                                         uint64_t max, void *out)
 {
         const struct ls_column_view *c = &rec->col[column];
@@ -256,7 +263,8 @@ static size_t put_planes(uint8_t *p, const uint64_t *v, uint32_t n, uint64_t max
         return 1 + (size_t)w * n;
 }
 
-static size_t put_varints(uint8_t *start, unsigned encoding, uint64_t first, const uint64_t *v, uint32_t n)
+static size_t put_varints(uint8_t *start, unsigned encoding, uint64_t first, const uint64_t *v,
+                          uint32_t n)
 {
         uint8_t *p = start;
         uint64_t last = 0;
@@ -283,8 +291,8 @@ static size_t put_runs(uint8_t *start, const uint64_t *v, uint32_t n)
         return (size_t)(p - start);
 }
 
-void ls_column_put(struct ls_buf *body, unsigned column, unsigned encoding, uint64_t first, const uint64_t *v,
-                   uint32_t n)
+void ls_column_put(struct ls_buf *body, unsigned column, unsigned encoding, uint64_t first,
+                   const uint64_t *v, uint32_t n)
 {
         uint32_t runs = n ? 1 : 0;
         uint64_t max = n ? v[0] : 0;

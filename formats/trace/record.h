@@ -35,8 +35,8 @@ int ls_column_u8(const struct ls_record *rec, unsigned column, uint8_t max, uint
 
 /* Appends a column to a record body: constant ones as such, zeros not at all, others in the
  * encoding given, or in runs when that is clearly shorter. first: id of row 0 (for LS_ENC_BACK). */
-void ls_column_put(struct ls_buf *body, unsigned column, unsigned encoding, uint64_t first, const uint64_t *values,
-                   uint32_t n);
+void ls_column_put(struct ls_buf *body, unsigned column, unsigned encoding, uint64_t first,
+                   const uint64_t *values, uint32_t n);
 void ls_column_put_bytes(struct ls_buf *body, unsigned column, const void *bytes, size_t len);
 /* Starts a record's body, and appends a finished body to a payload. */
 void ls_record_begin(struct ls_buf *body, uint64_t first, uint32_t count);

@@ -42,7 +42,8 @@ static const uint64_t *row_of(const struct ls_reader *r, unsigned kind, uint32_t
 }
 
 /* A table with entry 0, one entry for each id, and extra ones. */
-static int table(struct ls_reader *r, unsigned kind, unsigned extra, size_t size, void *ret_table, uint32_t *ret_n)
+static int table(struct ls_reader *r, unsigned kind, unsigned extra, size_t size, void *ret_table,
+                 uint32_t *ret_n)
 {
         uint32_t n = r->dict[kind].n + 1 + extra;
         void *t = calloc(n, size);
@@ -53,7 +54,8 @@ static int table(struct ls_reader *r, unsigned kind, unsigned extra, size_t size
         *ret_n = n;
         return 0;
 }
-#define TABLE(KIND, name, extra) table(r, LS_REC_##KIND, extra, sizeof(*p->name), &p->name, &p->n_##name)
+#define TABLE(KIND, name, extra)                                                                   \
+        table(r, LS_REC_##KIND, extra, sizeof(*p->name), &p->name, &p->n_##name)
 
 static int resolve_sources(struct ls_reader *r, struct ls_profile *p)
 {
@@ -86,8 +88,8 @@ static int by_place(const void *a, const void *b)
 
 /* Joins the pieces [t, end) of one source. A text with a hole is left out: its line numbers would
  * be wrong. */
-static int join_text(struct ls_reader *r, const struct ls_text_piece *t, const struct ls_text_piece *end,
-                     struct ls_str *ret_text)
+static int join_text(struct ls_reader *r, const struct ls_text_piece *t,
+                     const struct ls_text_piece *end, struct ls_str *ret_text)
 {
         uint32_t total = t->total, at = 0;
         char *s;
@@ -131,7 +133,8 @@ static int resolve_texts(struct ls_reader *r, struct ls_profile *p)
         return e;
 }
 
-static void resolve_function(struct ls_reader *r, struct ls_profile *p, struct ls_function *f, const uint64_t *row)
+static void resolve_function(struct ls_reader *r, struct ls_profile *p, struct ls_function *f,
+                             const uint64_t *row)
 {
         f->kind = (uint8_t)COL(FUNCTION, KIND);
         f->flags = (uint8_t)COL(FUNCTION, FLAGS);
@@ -159,7 +162,8 @@ static int resolve_functions(struct ls_reader *r, struct ls_profile *p)
                 if (row)
                         resolve_function(r, p, &p->functions[i], row);
                 else
-                        p->functions[i] = (struct ls_function){ .kind = LS_FUNC_PSEUDO, .name = lost_str(),
+                        p->functions[i] = (struct ls_function){ .kind = LS_FUNC_PSEUDO,
+                                                                .name = lost_str(),
                                                                 .name_rank = LS_NAME_GLOBAL };
         }
         for (uint32_t i = 1; i <= names->n; i++) {
@@ -201,7 +205,8 @@ static int resolve_stacks(struct ls_reader *r, struct ls_profile *p)
 
                 if (row && COL(STACK, PARENT) < i) {
                         s->parent = (uint32_t)COL(STACK, PARENT);
-                        s->location = ref(r, LS_REC_LOCATION, COL(STACK, LOCATION), r->lost_location);
+                        s->location =
+                                ref(r, LS_REC_LOCATION, COL(STACK, LOCATION), r->lost_location);
                         s->depth = p->stacks[s->parent].depth + 1;
                         continue;
                 }
@@ -242,7 +247,8 @@ static int resolve_sample_labels(struct ls_reader *r, struct ls_profile *p)
         for (uint32_t i = 1; i < p->n_sample_labels; i++) {
                 const uint64_t *row = row_of(r, LS_REC_LABEL, i);
 
-                p->sample_labels[i] = (struct ls_sample_label){ 0, ls_reader_str(r, 0), lost_str() };
+                p->sample_labels[i] =
+                        (struct ls_sample_label){ 0, ls_reader_str(r, 0), lost_str() };
                 if (row && COL(LABEL, PARENT) < i)
                         p->sample_labels[i] = (struct ls_sample_label){
                                 (uint32_t)COL(LABEL, PARENT), ls_reader_str(r, COL(LABEL, KEY)),
@@ -277,14 +283,16 @@ static int resolve_processes(struct ls_reader *r, struct ls_profile *p)
         for (uint32_t i = 0; i < p->n_processes; i++) {
                 const uint64_t *row = row_of(r, LS_REC_PROCESS, i);
 
-                p->processes[i].name = i && !row ? lost_str() : ls_reader_str(r, row ? COL(PROCESS, NAME) : 0);
+                p->processes[i].name = i && !row ? lost_str()
+                                                 : ls_reader_str(r, row ? COL(PROCESS, NAME) : 0);
                 p->processes[i].pid = row ? u32(COL(PROCESS, PID)) : 0;
         }
         resolve_process_totals(r, p);
         for (uint32_t i = 0; i < p->n_threads; i++) {
                 const uint64_t *row = row_of(r, LS_REC_THREAD, i);
 
-                p->threads[i].name = i && !row ? lost_str() : ls_reader_str(r, row ? COL(THREAD, NAME) : 0);
+                p->threads[i].name = i && !row ? lost_str()
+                                               : ls_reader_str(r, row ? COL(THREAD, NAME) : 0);
                 p->threads[i].process = row ? ref(r, LS_REC_PROCESS, COL(THREAD, PROCESS), 0) : 0;
                 p->threads[i].tid = row ? u32(COL(THREAD, TID)) : 0;
         }
@@ -297,7 +305,8 @@ static int resolve_processes(struct ls_reader *r, struct ls_profile *p)
         for (uint32_t i = 0; i < p->n_vms; i++) {
                 const uint64_t *row = row_of(r, LS_REC_VM, i);
 
-                p->vms[i].runtime = i && !row ? lost_str() : ls_reader_str(r, row ? COL(VM, RUNTIME) : 0);
+                p->vms[i].runtime = i && !row ? lost_str()
+                                              : ls_reader_str(r, row ? COL(VM, RUNTIME) : 0);
                 p->vms[i].process = row ? ref(r, LS_REC_PROCESS, COL(VM, PROCESS), 0) : 0;
                 p->vms[i].number = row ? u32(COL(VM, NUMBER)) : 0;
         }
@@ -354,17 +363,19 @@ static int resolve_lists(struct ls_reader *r, struct ls_profile *p)
                 const uint64_t *row = row_of(r, LS_REC_CLOCKS, i);
 
                 if (row)
-                        p->clocks[p->n_clocks++] = (struct ls_clocks){
-                                COL(CLOCKS, MONOTONIC), COL(CLOCKS, REALTIME), COL(CLOCKS, BOOTTIME) };
+                        p->clocks[p->n_clocks++] = (struct ls_clocks){ COL(CLOCKS, MONOTONIC),
+                                                                       COL(CLOCKS, REALTIME),
+                                                                       COL(CLOCKS, BOOTTIME) };
         }
         for (uint32_t i = 1; i <= regions->n; i++) {
                 const uint64_t *row = row_of(r, LS_REC_REGION, i);
 
                 if (row)
-                        p->regions[p->n_regions++] = (struct ls_region){
-                                COL(REGION, TIME), COL(REGION, CPU),
-                                ref(r, LS_REC_THREAD, COL(REGION, THREAD), 0), COL(REGION, BEGIN) != 0,
-                                ls_reader_str(r, COL(REGION, NAME)) };
+                        p->regions[p->n_regions++] =
+                                (struct ls_region){ COL(REGION, TIME), COL(REGION, CPU),
+                                                    ref(r, LS_REC_THREAD, COL(REGION, THREAD), 0),
+                                                    COL(REGION, BEGIN) != 0,
+                                                    ls_reader_str(r, COL(REGION, NAME)) };
         }
         for (uint32_t i = 1; i <= spans->n; i++) {
                 const uint64_t *row = row_of(r, LS_REC_SPAN, i);
@@ -404,7 +415,8 @@ static void resolve_damages(struct ls_reader *r, struct ls_profile *p)
                         chunk++;
                 if (chunk < r->n_chunks && r->chunks[chunk].number == COL(INDEX, NUMBER))
                         continue;
-                while (damage + 1 < p->n_damages && p->damages[damage + 1].chunk <= COL(INDEX, NUMBER))
+                while (damage + 1 < p->n_damages &&
+                       p->damages[damage + 1].chunk <= COL(INDEX, NUMBER))
                         damage++;
                 p->damages[damage].ticks += COL(INDEX, TICKS);
         }
@@ -427,7 +439,8 @@ int ls_resolve_totals(struct ls_reader *r)
         p->n_events = 0;
         for (uint32_t number = 0; number < 256; number++) {
                 const uint64_t *row = rows[number];
-                struct ls_event e = { .id = number, .rows = r->sums[number].rows + r->exact[number].rows,
+                struct ls_event e = { .id = number,
+                                      .rows = r->sums[number].rows + r->exact[number].rows,
                                       .sum = r->sums[number].sum + r->exact[number].sum };
 
                 e.name = ls_reader_str(r, row ? COL(EVENT, NAME) : 0);
@@ -448,10 +461,11 @@ int ls_resolve(struct ls_reader *r)
 {
         struct ls_profile *p = r->p;
 
-        if (resolve_sources(r, p) || resolve_texts(r, p) || resolve_functions(r, p) || resolve_stacks(r, p) ||
-            resolve_zones(r, p) || resolve_sample_labels(r, p) || resolve_processes(r, p) || resolve_others(r, p) ||
-            resolve_lists(r, p) || ls_resolve_counters(r) || ls_resolve_attempts(r) ||
-            ls_resolve_no_line(r) || ls_resolve_jit(r) || ls_resolve_totals(r))
+        if (resolve_sources(r, p) || resolve_texts(r, p) || resolve_functions(r, p) ||
+            resolve_stacks(r, p) || resolve_zones(r, p) || resolve_sample_labels(r, p) ||
+            resolve_processes(r, p) || resolve_others(r, p) || resolve_lists(r, p) ||
+            ls_resolve_counters(r) || ls_resolve_attempts(r) || ls_resolve_no_line(r) ||
+            ls_resolve_jit(r) || ls_resolve_totals(r))
                 return -ENOMEM;
         resolve_damages(r, p);
         p->interval_ns = r->interval_ns ? r->interval_ns : ls_profile_u64(p, LS_INFO_INTERVAL, 0);

@@ -91,7 +91,8 @@ static const struct { uint8_t column; uint8_t max; } columns8[U8_COLUMNS] = {
 };
 
 static const struct { uint8_t column; uint8_t kind; } columns32[U32_COLUMNS] = {
-#define LS_DIM(NAME, name, bits, KIND, key) IN_32_##bits([U32_##NAME] = { LS_C_SAMPLE_##NAME COMMA LS_REC_##KIND } COMMA)
+#define LS_DIM(NAME, name, bits, KIND, key)                                                        \
+        IN_32_##bits([U32_##NAME] = { LS_C_SAMPLE_##NAME COMMA LS_REC_##KIND } COMMA)
 #include "formats/dims.def"
 #undef LS_DIM
         [U32_STACK] = { LS_C_SAMPLE_STACK, LS_REC_STACK },
@@ -100,7 +101,8 @@ static const struct { uint8_t column; uint8_t kind; } columns32[U32_COLUMNS] = {
 
 /* Whether the column needs decoding: not when it is constant and the buffer holds that value
  * already. */
-static int needs_fill(const struct ls_record *rec, unsigned column, uint32_t at, struct filled *f, uint8_t *same)
+static int needs_fill(const struct ls_record *rec, unsigned column, uint32_t at, struct filled *f,
+                      uint8_t *same)
 {
         const struct ls_column_view *c = &rec->col[column];
         int constant = !c->present || c->encoding == LS_ENC_CONST;
@@ -117,15 +119,17 @@ static int needs_fill(const struct ls_record *rec, unsigned column, uint32_t at,
 
 /* Decodes a coded column into coded[to]. Those that it is predicted from are there as they are
  * needed. */
-static int decode_coded(struct ls_sample_buffers *b, const struct ls_record *rec, unsigned column, unsigned to)
+static int decode_coded(struct ls_sample_buffers *b, const struct ls_record *rec, unsigned column,
+                        unsigned to)
 {
-        unsigned context = ls_coded_context(column) == LS_C_SAMPLE_THREAD ? CODED_THREAD : CODED_STACK;
+        unsigned context = ls_coded_context(column) == LS_C_SAMPLE_THREAD ? CODED_THREAD
+                                                                          : CODED_STACK;
 
         return ls_coded_get(rec, column, b->coded[context], b->coded[to]);
 }
 
-static int decode_u8(struct ls_sample_buffers *b, const struct ls_record *rec, unsigned column, uint8_t max,
-                     uint8_t *out)
+static int decode_u8(struct ls_sample_buffers *b, const struct ls_record *rec, unsigned column,
+                     uint8_t max, uint8_t *out)
 {
         int e;
 
@@ -139,7 +143,8 @@ static int decode_u8(struct ls_sample_buffers *b, const struct ls_record *rec, u
         return e;
 }
 
-static int decode_u32(struct ls_sample_buffers *b, const struct ls_record *rec, unsigned column, uint32_t *out)
+static int decode_u32(struct ls_sample_buffers *b, const struct ls_record *rec, unsigned column,
+                      uint32_t *out)
 {
         unsigned from = column == LS_C_SAMPLE_STACK ? CODED_STACK : CODED_OUT;
         int e;
@@ -154,14 +159,16 @@ static int decode_u32(struct ls_sample_buffers *b, const struct ls_record *rec, 
         return e;
 }
 
-static int decode_context(struct ls_sample_buffers *b, const struct ls_record *rec, unsigned column, unsigned to)
+static int decode_context(struct ls_sample_buffers *b, const struct ls_record *rec, unsigned column,
+                          unsigned to)
 {
         return ls_is_coded(rec, column) ? decode_coded(b, rec, column, to)
                                         : ls_column_u64(rec, column, UINT32_MAX, b->coded[to]);
 }
 
 /* The columns that coded ones are predicted from: stack, and thread for the times. */
-static int decode_contexts(struct ls_sample_buffers *b, const struct ls_record *rec, unsigned columns)
+static int decode_contexts(struct ls_sample_buffers *b, const struct ls_record *rec,
+                           unsigned columns)
 {
         int any = 0, time = (columns & LS_COL_TIME) && ls_is_coded(rec, LS_C_SAMPLE_TIME), e;
 
@@ -185,7 +192,8 @@ static int decode_contexts(struct ls_sample_buffers *b, const struct ls_record *
 
 static int decode_times(struct ls_reader *r, const struct ls_record *rec, uint64_t *out)
 {
-        const struct ls_column_view *base = &rec->col[LS_C_SAMPLE_BASE], *unit = &rec->col[LS_C_SAMPLE_INTERVAL];
+        const struct ls_column_view *base = &rec->col[LS_C_SAMPLE_BASE],
+                                    *unit = &rec->col[LS_C_SAMPLE_INTERVAL];
         uint64_t interval = unit->constant ? unit->constant : r->interval_ns;
         int e = ls_is_coded(rec, LS_C_SAMPLE_TIME)
                 ? ls_coded_get(rec, LS_C_SAMPLE_TIME, r->buffers->coded[CODED_THREAD], out)
@@ -198,12 +206,14 @@ static int decode_times(struct ls_reader *r, const struct ls_record *rec, uint64
         return 0;
 }
 
-static int decode_record(struct ls_reader *r, const struct ls_record *rec, uint32_t at, unsigned columns)
+static int decode_record(struct ls_reader *r, const struct ls_record *rec, uint32_t at,
+                         unsigned columns)
 {
         struct ls_sample_buffers *b = r->buffers;
         int e;
 
-        if ((rec->col[LS_C_SAMPLE_BASE].encoding | rec->col[LS_C_SAMPLE_INTERVAL].encoding) != LS_ENC_CONST)
+        if ((rec->col[LS_C_SAMPLE_BASE].encoding | rec->col[LS_C_SAMPLE_INTERVAL].encoding) !=
+            LS_ENC_CONST)
                 return -EBADMSG;
         e = decode_contexts(b, rec, columns);
         if (e)
@@ -224,7 +234,8 @@ static int decode_record(struct ls_reader *r, const struct ls_record *rec, uint3
 }
 
 /* Decodes all sample records of the payload in r->raw. */
-static int decode_chunk(struct ls_reader *r, const struct ls_chunk_header *h, unsigned columns, uint32_t *ret_n)
+static int decode_chunk(struct ls_reader *r, const struct ls_chunk_header *h, unsigned columns,
+                        uint32_t *ret_n)
 {
         const uint8_t *p = r->raw.data, *end = p + h->raw_size;
         uint32_t n = 0, most = stated_rows(r, h);
@@ -250,7 +261,8 @@ static int decode_chunk(struct ls_reader *r, const struct ls_chunk_header *h, un
 static int check_totals(struct ls_reader *r, const struct ls_chunk_header *h, uint32_t n)
 {
         const struct ls_sample_buffers *b = r->buffers;
-        const uint8_t *p = r->extra, *end = p + h->extra_len, *event = b->u8[U8_EVENT], *flags = b->u8[U8_FLAGS];
+        const uint8_t *p = r->extra, *end = p + h->extra_len, *event = b->u8[U8_EVENT],
+                      *flags = b->u8[U8_FLAGS];
         const uint32_t *weight = b->u32[U32_WEIGHT];
         uint64_t v[4], all = 0;
 
@@ -317,7 +329,8 @@ static void check_ids(struct ls_reader *r, uint32_t n)
 }
 
 /* A chunk that passed the scan but cannot be decoded leaves the totals, and becomes a damage. */
-static int disown(struct ls_reader *r, struct ls_chunk_ref *ref, const struct ls_chunk_header *h, const char *why)
+static int disown(struct ls_reader *r, struct ls_chunk_ref *ref, const struct ls_chunk_header *h,
+                  const char *why)
 {
         const uint8_t *p = r->extra, *end = p + h->extra_len;
         uint64_t v[4];
@@ -371,11 +384,13 @@ static int move_stacks(struct ls_reader *r, unsigned columns, struct ls_sample_b
         }
         s->trace = columns & LS_COL_TRACE ? b->trace : NULL;
         b->f32[U32_STACK].n = 0;
-        ls_jit_move_rows(r, b->u32[U32_WEIGHT], s->n, b->u32[U32_STACK], columns & LS_COL_TRACE ? b->trace : NULL);
+        ls_jit_move_rows(r, b->u32[U32_WEIGHT], s->n, b->u32[U32_STACK],
+                         columns & LS_COL_TRACE ? b->trace : NULL);
         return 0;
 }
 
-static int stream_chunk(struct ls_reader *r, struct ls_chunk_ref *ref, unsigned columns, ls_sample_fn fn, void *ctx)
+static int stream_chunk(struct ls_reader *r, struct ls_chunk_ref *ref, unsigned columns,
+                        ls_sample_fn fn, void *ctx)
 {
         struct ls_sample_block block = { .chunk = ref->number };
         struct ls_chunk_header h = { 0 };

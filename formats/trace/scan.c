@@ -32,11 +32,12 @@ int ls_read_at(int fd, void *buf, size_t len, uint64_t offset, size_t *ret_len)
 
 /* The file's bytes at offset, at least want of them unless the file ends. NULL on a read error (in
  * *ret_error). */
-static const uint8_t *peek(struct ls_reader *r, uint64_t offset, size_t want, size_t *ret_len, int *ret_error)
+static const uint8_t *peek(struct ls_reader *r, uint64_t offset, size_t want, size_t *ret_len,
+                           int *ret_error)
 {
         if (offset < r->window_offset || offset + want > r->window_offset + r->window_len) {
-                *ret_error = ls_read_at(r->fd, r->window, (size_t)MIN(LS_WINDOW, r->size - offset), offset,
-                                     &r->window_len);
+                *ret_error = ls_read_at(r->fd, r->window, (size_t)MIN(LS_WINDOW, r->size - offset),
+                                        offset, &r->window_len);
                 if (*ret_error)
                         return NULL;
                 r->window_offset = offset;
@@ -45,7 +46,8 @@ static const uint8_t *peek(struct ls_reader *r, uint64_t offset, size_t want, si
         return r->window + (offset - r->window_offset);
 }
 
-int ls_damage_add(struct ls_reader *r, uint64_t chunk, uint64_t offset, uint64_t bytes, const char *why)
+int ls_damage_add(struct ls_reader *r, uint64_t chunk, uint64_t offset, uint64_t bytes,
+                  const char *why)
 {
         struct ls_profile *p = r->p;
 
@@ -72,7 +74,8 @@ int ls_extra_next(const uint8_t **p, const uint8_t *end, unsigned n, uint64_t *r
         return 1;
 }
 
-static int header_at(struct ls_reader *r, uint64_t offset, struct ls_chunk_header *ret_h, int *ret_error)
+static int header_at(struct ls_reader *r, uint64_t offset, struct ls_chunk_header *ret_h,
+                     int *ret_error)
 {
         size_t len;
         const uint8_t *p = peek(r, offset, sizeof(*ret_h) + UINT8_MAX, &len, ret_error);
@@ -85,7 +88,8 @@ static int header_at(struct ls_reader *r, uint64_t offset, struct ls_chunk_heade
 
 /* Reads the stored payload of the chunk with header h. Returns NULL when it is sound, else what is
  * wrong. */
-static const char *load_stored(struct ls_reader *r, uint64_t offset, const struct ls_chunk_header *h, int *ret_error)
+static const char *load_stored(struct ls_reader *r, uint64_t offset,
+                               const struct ls_chunk_header *h, int *ret_error)
 {
         size_t len;
 
@@ -97,7 +101,8 @@ static const char *load_stored(struct ls_reader *r, uint64_t offset, const struc
                 *ret_error = -ENOMEM;
                 return "there is no memory for it";
         }
-        *ret_error = ls_read_at(r->fd, r->stored.data, h->stored_size, offset + sizeof(*h) + h->extra_len, &len);
+        *ret_error = ls_read_at(r->fd, r->stored.data, h->stored_size,
+                                offset + sizeof(*h) + h->extra_len, &len);
         if (*ret_error)
                 return "it cannot be read";
         if (len < h->stored_size)
@@ -169,7 +174,8 @@ static int add_totals(struct ls_reader *r, const struct ls_chunk_header *h)
         return n;
 }
 
-static const char *take_chunk(struct ls_reader *r, uint64_t offset, const struct ls_chunk_header *h, int *ret_error)
+static const char *take_chunk(struct ls_reader *r, uint64_t offset, const struct ls_chunk_header *h,
+                              int *ret_error)
 {
         const char *why = NULL;
 
@@ -242,7 +248,8 @@ static int after_damage(const struct ls_reader *r, uint64_t offset)
 }
 
 /* Takes the chunk at offset with a sound header h. Returns NULL, or why it cannot be used. */
-static const char *scan_chunk(struct ls_reader *r, uint64_t offset, const struct ls_chunk_header *h, int *ret_error)
+static const char *scan_chunk(struct ls_reader *r, uint64_t offset, const struct ls_chunk_header *h,
+                              int *ret_error)
 {
         const char *why = NULL;
 
@@ -253,7 +260,8 @@ static const char *scan_chunk(struct ls_reader *r, uint64_t offset, const struct
         if (!*ret_error)
                 why = load_stored(r, offset, h, ret_error);
         if (!*ret_error && !why)
-                why = h->major > LS_TRACE_MAJOR ? "it is of a newer version" : take_chunk(r, offset, h, ret_error);
+                why = h->major > LS_TRACE_MAJOR ? "it is of a newer version"
+                                                : take_chunk(r, offset, h, ret_error);
         r->next_number = (uint64_t)h->number + 1;
         return why;
 }
@@ -261,13 +269,15 @@ static const char *scan_chunk(struct ls_reader *r, uint64_t offset, const struct
 /* Where to go on behind damage at offset. h: its header, NULL when that is not sound. Sizes of
  * damaged chunks are not trusted, unless a hostile file makes the reader check the same bytes again
  * and again. */
-static uint64_t resync_after(struct ls_reader *r, uint64_t offset, const struct ls_chunk_header *h, int *ret_error)
+static uint64_t resync_after(struct ls_reader *r, uint64_t offset, const struct ls_chunk_header *h,
+                             int *ret_error)
 {
         uint64_t next = offset + 1;
 
         if (h)
                 r->wasted += h->stored_size;
-        if (h && r->wasted > WASTE_SPARE + WASTE_PER_BYTE * r->size && ls_chunk_size(h) <= r->size - offset)
+        if (h && r->wasted > WASTE_SPARE + WASTE_PER_BYTE * r->size &&
+            ls_chunk_size(h) <= r->size - offset)
                 next = offset + ls_chunk_size(h);
         return resync(r, next, ret_error);
 }
@@ -305,8 +315,8 @@ int ls_scan(struct ls_reader *r)
         return error;
 }
 
-int ls_chunk_load(struct ls_reader *r, const struct ls_chunk_ref *ref, struct ls_chunk_header *ret_h,
-                  const char **ret_why)
+int ls_chunk_load(struct ls_reader *r, const struct ls_chunk_ref *ref,
+                  struct ls_chunk_header *ret_h, const char **ret_why)
 {
         uint8_t head[sizeof(*ret_h) + UINT8_MAX];
         size_t len;

@@ -9,15 +9,16 @@
 #include <sys/stat.h>
 
 /* Of the file that ends: the next one gets its own. */
-static const uint8_t forgotten[] = { LS_REC_CLOCKS, LS_REC_THREADCPU, LS_REC_PROCTOTALS, LS_REC_COUNT, LS_REC_ATTEMPT };
+static const uint8_t forgotten[] = { LS_REC_CLOCKS, LS_REC_THREADCPU, LS_REC_PROCTOTALS,
+                                     LS_REC_COUNT, LS_REC_ATTEMPT };
 
 void ls_trace_writer_repeat(struct ls_trace_writer *w)
 {
         w->repeats = 1;
 }
 
-void ls_writer_keep(struct ls_trace_writer *w, struct ls_writer_kept *k, const void *row, size_t row_len, const void *bytes,
-                    size_t len)
+void ls_writer_keep(struct ls_trace_writer *w, struct ls_writer_kept *k, const void *row,
+                    size_t row_len, const void *bytes, size_t len)
 {
         if (!w->repeats)
                 return;
@@ -58,7 +59,8 @@ static int begin_file(struct ls_trace_writer *w, int fd)
         w->seekable = !fstat(fd, &st) && S_ISREG(st.st_mode);
         w->error = 0;
         w->dropped_before_ticks += w->dropped_ticks;
-        w->size = w->dropped = w->dropped_ticks = w->since_full = w->definition_bytes = w->last_facts_ns = 0;
+        w->size = w->dropped = w->dropped_ticks = w->since_full = w->definition_bytes =
+                w->last_facts_ns = 0;
         w->number = w->since_checkpoint = 0;
         w->index.len = 0;
         for (size_t i = 0; i < sizeof(forgotten); i++) {

@@ -62,11 +62,13 @@ static int decode_coded(struct ls_reader *r, const struct ls_record *rec)
         int e = 0;
 
         if (rec->kind == LS_REC_STACK && ls_is_coded(rec, LS_C_STACK_PARENT))
-                return ls_coded_get_stacks(rec, r->scratch[LS_C_STACK_PARENT], r->scratch[LS_C_STACK_LOCATION]);
+                return ls_coded_get_stacks(rec, r->scratch[LS_C_STACK_PARENT],
+                                           r->scratch[LS_C_STACK_LOCATION]);
         for (unsigned i = 0; !e && i < sizeof(first) + LS_COLUMNS_MAX; i++) {
                 unsigned c = i < sizeof(first) ? first[i] : i - (unsigned)sizeof(first);
 
-                if (!ls_is_coded(rec, c) || ls_columns[rec->kind][c].type == LS_TYPE_BYTES || (done & 1u << c))
+                if (!ls_is_coded(rec, c) || ls_columns[rec->kind][c].type == LS_TYPE_BYTES ||
+                    (done & 1u << c))
                         continue;
                 if (c >= ls_schema_ncolumns(rec->kind))         /* of a newer writer */
                         continue;
@@ -96,14 +98,16 @@ int ls_columns_decode(struct ls_reader *r, const struct ls_record *rec)
 uint32_t ls_stack_coroutine(const struct ls_reader *r, uint64_t stack)
 {
         const struct ls_dict *d = &r->dict[LS_REC_STACK];
-        uint64_t coroutine = ls_dict_has(d, stack) ? ls_dict_row(d, (uint32_t)stack)[LS_C_STACK_COROUTINE] : 0;
+        uint64_t coroutine =
+                ls_dict_has(d, stack) ? ls_dict_row(d, (uint32_t)stack)[LS_C_STACK_COROUTINE] : 0;
 
         return coroutine <= r->dict[LS_REC_COROUTINE].n ? (uint32_t)coroutine : 0;
 }
 
 static int account(struct ls_reader *r, uint64_t bytes)
 {
-        uint64_t payload = r->payload_bytes < PAYLOAD_MOST * r->size ? r->payload_bytes : PAYLOAD_MOST * r->size;
+        uint64_t payload = r->payload_bytes < PAYLOAD_MOST * r->size ? r->payload_bytes
+                                                                     : PAYLOAD_MOST * r->size;
 
         if (r->table_bytes + bytes > SPARE + PER_FILE_BYTE * r->size + PER_PAYLOAD_BYTE * payload)
                 return -EBADMSG;
@@ -114,7 +118,8 @@ static int account(struct ls_reader *r, uint64_t bytes)
 /* Room for n ids more. */
 static int account_rows(struct ls_reader *r, const struct ls_dict *d, uint64_t n)
 {
-        unsigned later = d->kind == LS_REC_STACK || d->kind == LS_REC_LOCATION ? NODE_BYTES : ROW_BYTES;
+        unsigned later = d->kind == LS_REC_STACK || d->kind == LS_REC_LOCATION ? NODE_BYTES
+                                                                               : ROW_BYTES;
 
         return account(r, n * (d->ncol * sizeof(*d->rows) + later));
 }
@@ -133,7 +138,8 @@ static int dense_room(struct ls_reader *r, const struct ls_record *rec, struct l
 }
 
 /* Bytes of the column "length" must add up to the bytes that are there. */
-static int check_lengths(const struct ls_record *rec, const uint64_t *len, unsigned bytes_column, uint64_t max)
+static int check_lengths(const struct ls_record *rec, const uint64_t *len, unsigned bytes_column,
+                         uint64_t max)
 {
         const struct ls_column_view *b = &rec->col[bytes_column];
         uint64_t sum = 0;
@@ -225,7 +231,8 @@ static int add_maps(struct ls_reader *r, const struct ls_record *rec)
         int e = check_lengths(rec, c[LS_C_JITMAP_LENGTH], LS_C_JITMAP_BYTES, LS_MAX_RAW);
 
         if (!e)
-                e = account(r, rec->col[LS_C_JITMAP_BYTES].len + (uint64_t)rec->count * PIECE_BYTES);
+                e = account(r,
+                            rec->col[LS_C_JITMAP_BYTES].len + (uint64_t)rec->count * PIECE_BYTES);
         for (uint32_t i = 0; !e && i < rec->count; p += c[LS_C_JITMAP_LENGTH][i++]) {
                 uint64_t len = c[LS_C_JITMAP_LENGTH][i];
                 uint8_t *bytes = ls_block_alloc(r, len + 8);
@@ -324,7 +331,8 @@ static int add_record(struct ls_reader *r, const struct ls_record *rec)
 {
         int e;
 
-        if (rec->kind >= LS_KINDS || !ls_schemas[rec->kind].name || rec->count == 0 || rec->kind == LS_REC_SAMPLE)
+        if (rec->kind >= LS_KINDS || !ls_schemas[rec->kind].name || rec->count == 0 ||
+            rec->kind == LS_REC_SAMPLE)
                 return 0;
         e = ls_columns_decode(r, rec);
         if (e)

@@ -74,7 +74,9 @@ static int writer_alloc(struct ls_trace_writer *w)
 
 int ls_writer_header(struct ls_trace_writer *w)
 {
-        struct ls_file_header h = { .major = LS_TRACE_MAJOR, .minor = LS_TRACE_MINOR, .interval_ns = w->interval_ns };
+        struct ls_file_header h = { .major = LS_TRACE_MAJOR,
+                                    .minor = LS_TRACE_MINOR,
+                                    .interval_ns = w->interval_ns };
 
         memcpy(h.magic, LS_FILE_MAGIC, sizeof(h.magic));
         h.check = ls_hash(&h, offsetof(struct ls_file_header, check));
@@ -206,11 +208,13 @@ void ls_trace_text(struct ls_trace_writer *w, uint32_t source, const char *text,
 
 uint32_t ls_trace_function(struct ls_trace_writer *w, const struct ls_function_def *def)
 {
-        return intern(w, LS_REC_FUNCTION, ROW(def->kind, def->flags, def->source, def->first_line, def->last_line,
-                                              def->hash, def->mapping, def->offset, def->identity_name));
+        return intern(w, LS_REC_FUNCTION,
+                      ROW(def->kind, def->flags, def->source, def->first_line, def->last_line,
+                          def->hash, def->mapping, def->offset, def->identity_name));
 }
 
-void ls_trace_name(struct ls_trace_writer *w, uint32_t function, enum ls_name_rank rank, uint32_t name)
+void ls_trace_name(struct ls_trace_writer *w, uint32_t function, enum ls_name_rank rank,
+                   uint32_t name)
 {
         struct ls_dict *d = &w->dict[LS_REC_NAME];
         const uint64_t *row = ROW(function, rank, name);
@@ -288,13 +292,14 @@ uint32_t ls_trace_vm(struct ls_trace_writer *w, uint32_t process, uint32_t numbe
         return intern(w, LS_REC_VM, ROW(process, number, runtime));
 }
 
-uint32_t ls_trace_coroutine(struct ls_trace_writer *w, uint32_t vm, uint32_t function, uint32_t generation)
+uint32_t ls_trace_coroutine(struct ls_trace_writer *w, uint32_t vm, uint32_t function,
+                            uint32_t generation)
 {
         return intern(w, LS_REC_COROUTINE, ROW(vm, function, generation));
 }
 
-uint32_t ls_trace_mapping(struct ls_trace_writer *w, uint32_t path, uint64_t start, uint64_t end, uint64_t file_offset,
-                          const uint8_t *build_id, size_t build_id_len)
+uint32_t ls_trace_mapping(struct ls_trace_writer *w, uint32_t path, uint64_t start, uint64_t end,
+                          uint64_t file_offset, const uint8_t *build_id, size_t build_id_len)
 {
         uint32_t id = build_id_len ? ls_trace_string(w, (const char *)build_id, build_id_len) : 0;
 
@@ -304,13 +309,15 @@ uint32_t ls_trace_mapping(struct ls_trace_writer *w, uint32_t path, uint64_t sta
 static uint32_t link_kind_name(struct ls_trace_writer *w, uint32_t kind)
 {
         /* In LuaJIT's order, which has not changed in version 2.1. */
-        static const char *const names[] = { "none", "root", "loop", "tail-recursion", "up-recursion", "down-recursion",
-                                             "interpreter", "return", "stitch" };
+        static const char *const names[] = { "none",           "root",         "loop",
+                                             "tail-recursion", "up-recursion", "down-recursion",
+                                             "interpreter",    "return",       "stitch" };
 
         return kind < sizeof(names) / sizeof(*names) ? zstring(w, names[kind]) : 0;
 }
 
-void ls_trace_jittrace(struct ls_trace_writer *w, const struct ls_rec_jittrace *rec, uint32_t size, uint32_t start)
+void ls_trace_jittrace(struct ls_trace_writer *w, const struct ls_rec_jittrace *rec, uint32_t size,
+                       uint32_t start)
 {
         uint32_t location = start ? ls_trace_location(w, start, rec->start_line) : 0;
         uint64_t row[LS_COLUMNS_MAX] = {
@@ -346,8 +353,9 @@ void ls_trace_event(struct ls_trace_writer *w, enum ls_event_kind kind, uint64_t
         const struct ls_event_kind_info *k = ls_event_kind(kind);
 
         if (k)
-                update(w, LS_REC_EVENT, ROW(kind, zstring(w, k->name), zstring(w, k->unit_name), (uint64_t)k->sampled,
-                                            period_ns, zstring(w, k->clock)));
+                update(w, LS_REC_EVENT,
+                       ROW(kind, zstring(w, k->name), zstring(w, k->unit_name),
+                           (uint64_t)k->sampled, period_ns, zstring(w, k->clock)));
 }
 
 void ls_trace_sample(struct ls_trace_writer *w, const struct ls_sample_row *row)
@@ -385,24 +393,28 @@ void ls_trace_sample(struct ls_trace_writer *w, const struct ls_sample_row *row)
         } while (rest);
 }
 
-void ls_trace_clocks(struct ls_trace_writer *w, uint64_t monotonic_ns, uint64_t realtime_ns, uint64_t boottime_ns)
+void ls_trace_clocks(struct ls_trace_writer *w, uint64_t monotonic_ns, uint64_t realtime_ns,
+                     uint64_t boottime_ns)
 {
         ls_trace_row(w, LS_REC_CLOCKS, ROW(monotonic_ns, realtime_ns, boottime_ns));
 }
 
-void ls_trace_threadcpu(struct ls_trace_writer *w, uint32_t thread, uint64_t monotonic_ns, uint64_t cpu_ns)
+void ls_trace_threadcpu(struct ls_trace_writer *w, uint32_t thread, uint64_t monotonic_ns,
+                        uint64_t cpu_ns)
 {
         update(w, LS_REC_THREADCPU, ROW(thread, monotonic_ns, cpu_ns));
 }
 
-void ls_trace_process_totals(struct ls_trace_writer *w, uint32_t process, const struct ls_process_totals *t)
+void ls_trace_process_totals(struct ls_trace_writer *w, uint32_t process,
+                             const struct ls_process_totals *t)
 {
-        update(w, LS_REC_PROCTOTALS, ROW(process, t->ticks, t->samples, t->lost_ticks, t->cpu_ns, t->own_ns, t->from_ns,
-                                         t->to_ns));
+        update(w, LS_REC_PROCTOTALS,
+               ROW(process, t->ticks, t->samples, t->lost_ticks, t->cpu_ns, t->own_ns, t->from_ns,
+                   t->to_ns));
 }
 
-void ls_trace_region(struct ls_trace_writer *w, int begin, uint32_t thread, uint64_t time_ns, uint64_t cpu_ns,
-                     uint32_t name)
+void ls_trace_region(struct ls_trace_writer *w, int begin, uint32_t thread, uint64_t time_ns,
+                     uint64_t cpu_ns, uint32_t name)
 {
         ls_trace_row(w, LS_REC_REGION, ROW(begin ? 1 : 0, thread, time_ns, cpu_ns, name));
 }
@@ -415,7 +427,8 @@ void ls_trace_mark(struct ls_trace_writer *w, uint32_t thread, uint64_t time_ns,
                 [LS_C_SPAN_TIME] = time_ns, [LS_C_SPAN_THREAD] = thread, [LS_C_SPAN_NAME] = name });
 }
 
-uint32_t ls_trace_counter(struct ls_trace_writer *w, uint32_t process, uint32_t name, uint32_t what, uint32_t vm)
+uint32_t ls_trace_counter(struct ls_trace_writer *w, uint32_t process, uint32_t name, uint32_t what,
+                          uint32_t vm)
 {
         return intern(w, LS_REC_COUNTER, ROW(process, name, what, vm));
 }

@@ -72,7 +72,8 @@ uint32_t ls_trace_source(struct ls_trace_writer *w, const struct ls_source_def *
  * per source. */
 void ls_trace_text(struct ls_trace_writer *w, uint32_t source, const char *text, size_t len);
 uint32_t ls_trace_function(struct ls_trace_writer *w, const struct ls_function_def *def);
-void ls_trace_name(struct ls_trace_writer *w, uint32_t function, enum ls_name_rank rank, uint32_t name);
+void ls_trace_name(struct ls_trace_writer *w, uint32_t function, enum ls_name_rank rank,
+                   uint32_t name);
 uint32_t ls_trace_location(struct ls_trace_writer *w, uint32_t function, uint32_t line);
 /* parent: the stack of the caller, 0 = this is the root frame. */
 uint32_t ls_trace_stack(struct ls_trace_writer *w, uint32_t parent, uint32_t location);
@@ -85,32 +86,39 @@ uint32_t ls_trace_label(struct ls_trace_writer *w, uint32_t parent, uint32_t key
 uint32_t ls_trace_labels(const struct ls_trace_writer *w);
 uint32_t ls_trace_process(struct ls_trace_writer *w, uint32_t pid, uint32_t name);
 uint32_t ls_trace_thread(struct ls_trace_writer *w, uint32_t process, uint32_t tid, uint32_t name);
-uint32_t ls_trace_vm(struct ls_trace_writer *w, uint32_t process, uint32_t number, uint32_t runtime);
-uint32_t ls_trace_coroutine(struct ls_trace_writer *w, uint32_t vm, uint32_t function, uint32_t generation);
-uint32_t ls_trace_mapping(struct ls_trace_writer *w, uint32_t path, uint64_t start, uint64_t end, uint64_t file_offset,
-                          const uint8_t *build_id, size_t build_id_len);
+uint32_t ls_trace_vm(struct ls_trace_writer *w, uint32_t process, uint32_t number,
+                     uint32_t runtime);
+uint32_t ls_trace_coroutine(struct ls_trace_writer *w, uint32_t vm, uint32_t function,
+                            uint32_t generation);
+uint32_t ls_trace_mapping(struct ls_trace_writer *w, uint32_t path, uint64_t start, uint64_t end,
+                          uint64_t file_offset, const uint8_t *build_id, size_t build_id_len);
 /* A trace of the JIT compiler: the record as on the wire, with the writer's ids: jit_id and
  * parent_id are functions of kind TRACE (parent 0 = none), vm_id is the VM, functions[] are
  * functions. start: the function that it starts in, 0 = not known. Once per function; size of
  * LS_TRACE_JIT_MAX at most, as its counts say. */
 struct ls_rec_jittrace;
 #define LS_TRACE_JIT_MAX (1u << 20)
-void ls_trace_jittrace(struct ls_trace_writer *w, const struct ls_rec_jittrace *rec, uint32_t size, uint32_t start);
+void ls_trace_jittrace(struct ls_trace_writer *w, const struct ls_rec_jittrace *rec, uint32_t size,
+                       uint32_t start);
 /* Names of the instructions that the traces of a VM are in. */
 void ls_trace_irnames(struct ls_trace_writer *w, uint32_t vm, uint32_t names);
 void ls_trace_event(struct ls_trace_writer *w, enum ls_event_kind kind, uint64_t period_ns);
 
 void ls_trace_sample(struct ls_trace_writer *w, const struct ls_sample_row *row);
-void ls_trace_clocks(struct ls_trace_writer *w, uint64_t monotonic_ns, uint64_t realtime_ns, uint64_t boottime_ns);
-void ls_trace_process_totals(struct ls_trace_writer *w, uint32_t process, const struct ls_process_totals *totals);
-void ls_trace_threadcpu(struct ls_trace_writer *w, uint32_t thread, uint64_t monotonic_ns, uint64_t cpu_ns);
-void ls_trace_region(struct ls_trace_writer *w, int begin, uint32_t thread, uint64_t time_ns, uint64_t cpu_ns,
-                     uint32_t name);
+void ls_trace_clocks(struct ls_trace_writer *w, uint64_t monotonic_ns, uint64_t realtime_ns,
+                     uint64_t boottime_ns);
+void ls_trace_process_totals(struct ls_trace_writer *w, uint32_t process,
+                             const struct ls_process_totals *totals);
+void ls_trace_threadcpu(struct ls_trace_writer *w, uint32_t thread, uint64_t monotonic_ns,
+                        uint64_t cpu_ns);
+void ls_trace_region(struct ls_trace_writer *w, int begin, uint32_t thread, uint64_t time_ns,
+                     uint64_t cpu_ns, uint32_t name);
 /* An instant that the program marked. */
 void ls_trace_mark(struct ls_trace_writer *w, uint32_t thread, uint64_t time_ns, uint32_t name);
 /* A counter of a process by its name, what: enum ls_counter_what, vm: 0 = of none; and its value
  * from an instant on: the bits of a double. */
-uint32_t ls_trace_counter(struct ls_trace_writer *w, uint32_t process, uint32_t name, uint32_t what, uint32_t vm);
+uint32_t ls_trace_counter(struct ls_trace_writer *w, uint32_t process, uint32_t name, uint32_t what,
+                          uint32_t vm);
 void ls_trace_count(struct ls_trace_writer *w, uint32_t counter, uint64_t time_ns, uint64_t value);
 void ls_trace_notice(struct ls_trace_writer *w, const char *text);
 /* Header facts and totals; the last value of a key counts. Keys: see the table in

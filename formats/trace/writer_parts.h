@@ -9,8 +9,8 @@
 /* What ls_trace_sample sets, as bits. */
 enum {
 #define LS_DIM(NAME, name, bits, KIND, key) | 1u << LS_C_SAMPLE_##NAME
-        LS_ROW_COLUMNS = 1u << LS_C_SAMPLE_EVENT | 1u << LS_C_SAMPLE_STACK | 1u << LS_C_SAMPLE_FLAGS |
-                         1u << LS_C_SAMPLE_TIME | 1u << LS_C_SAMPLE_WEIGHT
+        LS_ROW_COLUMNS = 1u << LS_C_SAMPLE_EVENT | 1u << LS_C_SAMPLE_STACK |
+        1u << LS_C_SAMPLE_FLAGS | 1u << LS_C_SAMPLE_TIME | 1u << LS_C_SAMPLE_WEIGHT
 #include "formats/dims.def"
 #undef LS_DIM
 };
@@ -77,8 +77,8 @@ int ls_writer_flush(struct ls_trace_writer *w);
 int ls_writer_header(struct ls_trace_writer *w);
 int ls_writer_end(struct ls_trace_writer *w);
 /* For a trace that goes on in another file: remembers a row that is in no dictionary. */
-void ls_writer_keep(struct ls_trace_writer *w, struct ls_writer_kept *k, const void *row, size_t row_len, const void *bytes,
-                    size_t len);
+void ls_writer_keep(struct ls_trace_writer *w, struct ls_writer_kept *k, const void *row,
+                    size_t row_len, const void *bytes, size_t len);
 int ls_writer_checkpoint(struct ls_trace_writer *w, int last);
 int ls_writer_index(struct ls_trace_writer *w);
 int ls_writer_samples(struct ls_trace_writer *w);

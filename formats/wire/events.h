@@ -24,13 +24,14 @@ struct ls_event_kind_info {
 static inline const struct ls_event_kind_info *ls_event_kind(uint64_t number)
 {
         static const struct ls_event_kind_info kinds[] = {
-#define LS_EVENT(number, NAME, name, unit, sampled, clock, asked, overlaps, help) \
-                [number] = { name, #unit, LS_UNIT_##unit, sampled, clock, LS_EVENT_##asked, overlaps },
+#define LS_EVENT(number, NAME, name, unit, sampled, clock, asked, overlaps, help)                  \
+        [number] = { name, #unit, LS_UNIT_##unit, sampled, clock, LS_EVENT_##asked, overlaps },
 #include "formats/wire/events.def"
 #undef LS_EVENT
         };
 
-        return number < sizeof(kinds) / sizeof(*kinds) && kinds[number].name ? &kinds[number] : NULL;
+        return number < sizeof(kinds) / sizeof(*kinds) && kinds[number].name ? &kinds[number]
+                                                                             : NULL;
 }
 
 /* Whether the weights of its rows are ticks of the recording's interval. */

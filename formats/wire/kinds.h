@@ -20,7 +20,8 @@ enum ls_vmstate {
 
 enum ls_event_kind {
         LS_EVENT_NONE,
-#define LS_EVENT(number, NAME, name, unit, sampled, clock, asked, overlaps, help) LS_EVENT_##NAME = number,
+#define LS_EVENT(number, NAME, name, unit, sampled, clock, asked, overlaps, help)                  \
+        LS_EVENT_##NAME = number,
 #include "formats/wire/events.def"
 #undef LS_EVENT
         LS_EVENT_NEXT                   /* one more than the last */

@@ -137,7 +137,8 @@ static uint32_t take_plain_rows(struct pass *s, const struct ls_sample_block *b)
         int each_seen = b->n && (b->flags[0] & LS_SAMPLE_OFF_CPU);
         double squares = 0;
 
-        if (s->dims || s->a->could || b->n < 2 || !b->same_event || !b->same_flags || (b->flags[0] & LS_SAMPLE_CONT))
+        if (s->dims || s->a->could || b->n < 2 || !b->same_event || !b->same_flags ||
+            (b->flags[0] & LS_SAMPLE_CONT))
                 return 0;
         end_sample(s);
         for (uint32_t i = 0; i < b->n - 1; i++) {
@@ -148,7 +149,8 @@ static uint32_t take_plain_rows(struct pass *s, const struct ls_sample_block *b)
                 samples += w != 0;
                 squares += (double)w * (double)w;
         }
-        for (uint32_t i = 0; i < b->n - 1 && !(b->same_vmstate && b->vmstate[0] != LS_VMSTATE_GC); i++)
+        for (uint32_t i = 0; i < b->n - 1 && !(b->same_vmstate && b->vmstate[0] != LS_VMSTATE_GC);
+             i++)
                 s->a->gc_ticks += b->vmstate[i] == LS_VMSTATE_GC ? b->weight[i] : 0;
         s->a->ticks += ticks;
         s->a->all_ticks += ticks;
@@ -196,7 +198,8 @@ static int make_cells(struct pass *s)
                 return -ENOMEM;
         for (uint32_t i = 0; i < s->p->n_stacks; i++)
                 if (a->self[i])
-                        a->cells[a->n_cells++] = (struct ls_cell){ .ticks = a->self[i], .stack = i };
+                        a->cells[a->n_cells++] =
+                                (struct ls_cell){ .ticks = a->self[i], .stack = i };
         for (struct entry *e = s->newest; e; e = e->before) {
                 if (!e->cell.ticks)
                         continue;
@@ -214,7 +217,8 @@ static int are_counted(const struct ls_filter *f)
         return 0;
 }
 
-int ls_aggregate_new(struct ls_profile *p, const struct ls_filter *f, unsigned dims, struct ls_aggregate **ret)
+int ls_aggregate_new(struct ls_profile *p, const struct ls_filter *f, unsigned dims,
+                     struct ls_aggregate **ret)
 {
         struct pass s = { .p = p, .f = f, .dims = dims };
         int r = -ENOMEM;
@@ -222,14 +226,16 @@ int ls_aggregate_new(struct ls_profile *p, const struct ls_filter *f, unsigned d
         s.a = calloc(1, sizeof(*s.a));
         if (s.a)
                 s.a->self = calloc((size_t)p->n_stacks + 1, sizeof(*s.a->self));
-        if (s.a && s.a->self && are_counted(f) && !(s.a->could = calloc((size_t)p->n_stacks + 1, 1))) {
+        if (s.a && s.a->self && are_counted(f) &&
+            !(s.a->could = calloc((size_t)p->n_stacks + 1, 1))) {
                 ls_aggregate_free(s.a);
                 return -ENOMEM;
         }
         if (dims)
                 s.last = calloc((size_t)p->n_stacks + 1, sizeof(*s.last));
         if (s.a && s.a->self && (s.last || !dims))
-                r = ls_profile_samples(p, f->columns | (dims & LS_DIM_TRACE ? LS_COL_TRACE : 0), take_block, &s);
+                r = ls_profile_samples(p, f->columns | (dims & LS_DIM_TRACE ? LS_COL_TRACE : 0),
+                                       take_block, &s);
         if (!r) {
                 end_sample(&s);
                 s.a->effective = s.a->could ? ALL_OF_THEM : s.sum_squares > 0 ? s.sum * s.sum / s.sum_squares : 0;

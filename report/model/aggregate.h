@@ -25,7 +25,8 @@ struct ls_aggregate {
 };
 
 /* dims: LS_DIM_*. Returns 0 or -errno. */
-int ls_aggregate_new(struct ls_profile *p, const struct ls_filter *f, unsigned dims, struct ls_aggregate **ret);
+int ls_aggregate_new(struct ls_profile *p, const struct ls_filter *f, unsigned dims,
+                     struct ls_aggregate **ret);
 void ls_aggregate_free(struct ls_aggregate *a); /* takes NULL */
 
 /* Half the width of the 95 % interval (Wilson's score) of a share that was measured with n

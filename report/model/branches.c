@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int ls_branches_init(struct ls_branches *b, const struct ls_report *r, const struct ls_key *key, int inverse, uint64_t least)
+int ls_branches_init(struct ls_branches *b, const struct ls_report *r, const struct ls_key *key,
+                     int inverse, uint64_t least)
 {
         int error;
 
@@ -31,15 +32,16 @@ int ls_branch_is_folded(const struct ls_calltree *t, uint32_t at)
 {
         const struct ls_calltree_node *node = &t->nodes[at], *parent = &t->nodes[node->parent];
 
-        return node->parent && parent->label == node->label && parent->n_children == 1 && !parent->self &&
-               parent->total == node->total;
+        return node->parent && parent->label == node->label && parent->n_children == 1 &&
+               !parent->self && parent->total == node->total;
 }
 
 uint32_t ls_branch_last(const struct ls_calltree *t, uint32_t at, unsigned *ret_folded)
 {
         unsigned n = 1;
 
-        for (; t->nodes[at].n_children == 1 && ls_branch_is_folded(t, t->nodes[at].first_child); n++)
+        for (; t->nodes[at].n_children == 1 && ls_branch_is_folded(t, t->nodes[at].first_child);
+             n++)
                 at = t->nodes[at].first_child;
         *ret_folded = n;
         return at;

@@ -13,8 +13,8 @@ struct ls_branches {
 
 /* key: of frames. least: nodes with fewer ticks get no children. Returns 0 or -errno; to be done
  * with in any case. */
-int ls_branches_init(struct ls_branches *b, const struct ls_report *r, const struct ls_key *key, int inverse,
-                     uint64_t least);
+int ls_branches_init(struct ls_branches *b, const struct ls_report *r, const struct ls_key *key,
+                     int inverse, uint64_t least);
 void ls_branches_done(struct ls_branches *b);
 
 /* Whether a node is shown in its parent's line: a function that does nothing but call itself, level

@@ -54,7 +54,8 @@ static double heap_at(const struct series *s, uint64_t ns)
         return c ? c->value : 0;
 }
 
-static int add_cycle(struct ls_gc_times *g, const struct series *s, uint32_t vm, uint64_t from, uint64_t to, int cut)
+static int add_cycle(struct ls_gc_times *g, const struct series *s, uint32_t vm, uint64_t from,
+                     uint64_t to, int cut)
 {
         const struct ls_counter_series *heap = s->what[LS_COUNTER_HEAP];
         struct ls_gc_cycle *c;
@@ -69,7 +70,8 @@ static int add_cycle(struct ls_gc_times *g, const struct series *s, uint32_t vm,
         *c = (struct ls_gc_cycle){ .vm = vm, .from_ns = from, .to_ns = to, .before = heap_at(s, from), .after = heap_at(s, to),
                                    .cut = (uint8_t)cut };
         c->peak = c->before > c->after ? c->before : c->after;
-        for (const struct ls_count *at = value_at(heap, from); at && at < heap->counts + heap->n && at->time_ns <= to; at++)
+        for (const struct ls_count *at = value_at(heap, from);
+             at && at < heap->counts + heap->n && at->time_ns <= to; at++)
                 c->peak = at->value > c->peak ? at->value : c->peak;
         return 0;
 }
@@ -113,7 +115,8 @@ static struct ls_gc_cycle *cycle_at(const struct pass *s, uint32_t vm, uint64_t 
                 else
                         high = mid;
         }
-        return low > s->first[vm] && ns < s->g->cycles[low - 1].to_ns ? &s->g->cycles[low - 1] : NULL;
+        return low > s->first[vm] && ns < s->g->cycles[low - 1].to_ns ? &s->g->cycles[low - 1]
+                                                                      : NULL;
 }
 
 static int take_block(void *ctx, const struct ls_sample_block *b)
@@ -127,12 +130,14 @@ static int take_block(void *ctx, const struct ls_sample_block *b)
                 unsigned phase;
                 uint64_t ns;
 
-                if (b->vmstate[i] != LS_VMSTATE_GC || b->event[i] != LS_EVENT_CPU || (filtered && !ls_filter_wants(s->f, b, i)))
+                if (b->vmstate[i] != LS_VMSTATE_GC || b->event[i] != LS_EVENT_CPU ||
+                    (filtered && !ls_filter_wants(s->f, b, i)))
                         continue;
                 ns = b->time_ns[i] + s->p->interval_ns / 16;    /* as coarse as a sample's time
                                                                  * is */
                 c = value_at(s->of[b->vm[i]].what[LS_COUNTER_PHASE], ns);
-                phase = c && c->value > 0 && c->value < LS_GC_PHASES ? (unsigned)c->value : LS_GC_PAUSE;
+                phase = c && c->value > 0 && c->value < LS_GC_PHASES ? (unsigned)c->value
+                                                                     : LS_GC_PAUSE;
                 cycle = phase ? cycle_at(s, b->vm[i], ns) : NULL;
                 if (cycle)
                         cycle->ticks[phase] += b->weight[i];

@@ -23,7 +23,8 @@ static void link_children(struct ls_calls *c)
         }
 }
 
-int ls_calls_init(struct ls_calls *c, const struct ls_profile *p, const struct ls_grouping *g, const struct ls_aggregate *a)
+int ls_calls_init(struct ls_calls *c, const struct ls_profile *p, const struct ls_grouping *g,
+                  const struct ls_aggregate *a)
 {
         memset(c, 0, sizeof(*c));
         c->profile = p;
@@ -132,8 +133,8 @@ static int by_ticks(const void *a, const void *b)
         return x->group < y->group ? -1 : x->group > y->group;
 }
 
-int ls_calls_edges(struct ls_calls *c, int callees, const uint32_t *chain, size_t n_chain, struct ls_edge **ret,
-                   size_t *ret_n)
+int ls_calls_edges(struct ls_calls *c, int callees, const uint32_t *chain, size_t n_chain,
+                   struct ls_edge **ret, size_t *ret_n)
 {
         const struct question q = { c, callees, chain, n_chain };
         uint32_t n_groups = c->grouping->n_groups;

@@ -20,13 +20,14 @@ struct ls_calls {                       /* the stacks, made ready for any number
 };
 
 /* grouping must live as long. Returns 0 or -errno. */
-int ls_calls_init(struct ls_calls *c, const struct ls_profile *p, const struct ls_grouping *g, const struct ls_aggregate *a);
+int ls_calls_init(struct ls_calls *c, const struct ls_profile *p, const struct ls_grouping *g,
+                  const struct ls_aggregate *a);
 void ls_calls_done(struct ls_calls *c);
 
 /* What called chain[0], or with callees what it called: chain[1] is its caller (callee), and so on;
  * asked is who stands at the end. Ticks count once for each group, however often it is on the
  * stack. Most ticks first; to be freed. */
-int ls_calls_edges(struct ls_calls *c, int callees, const uint32_t *chain, size_t n_chain, struct ls_edge **ret,
-                   size_t *ret_n);
+int ls_calls_edges(struct ls_calls *c, int callees, const uint32_t *chain, size_t n_chain,
+                   struct ls_edge **ret, size_t *ret_n);
 
 #endif

@@ -27,7 +27,8 @@ static const char *not_a_name(void)
 
         if (last)
                 *last = 0;
-        snprintf(sentence, sizeof(sentence), "give %s%s%s; several, as cpu,wall, are shown side by side", names,
+        snprintf(sentence, sizeof(sentence),
+                 "give %s%s%s; several, as cpu,wall, are shown side by side", names,
                  last ? " or" : "", last ? last + 1 : "");
         return sentence;
 }
@@ -65,14 +66,17 @@ int ls_events_besides_cpu(const struct ls_profile *p)
         return 0;
 }
 
-const struct ls_event_kind_info *ls_events_settle(const struct ls_profile *p, struct ls_event_choice *c)
+const struct ls_event_kind_info *ls_events_settle(const struct ls_profile *p,
+                                                  struct ls_event_choice *c)
 {
         for (unsigned i = 0; i < c->n; i++)
                 if (!ls_events_have(p, c->id[i]))
                         return ls_event_kind(c->id[i]);
         if (!c->n) {
-                static const uint8_t first[] = { LS_EVENT_CPU, LS_EVENT_WALL, LS_EVENT_LINES, LS_EVENT_INSTRUCTIONS, LS_EVENT_CALLS,
-                                                 LS_EVENT_COVERAGE, LS_EVENT_LIVE, LS_EVENT_ALLOC };
+                static const uint8_t first[] = { LS_EVENT_CPU,   LS_EVENT_WALL,
+                                                 LS_EVENT_LINES, LS_EVENT_INSTRUCTIONS,
+                                                 LS_EVENT_CALLS, LS_EVENT_COVERAGE,
+                                                 LS_EVENT_LIVE,  LS_EVENT_ALLOC };
 
                 c->n = 1;
                 c->id[0] = LS_EVENT_CPU;
@@ -100,13 +104,15 @@ int ls_events_amount(const struct ls_event_choice *c)
 
 const char *ls_amount_text(uint8_t event, double amount, char buf[LS_AMOUNT])
 {
-        static const char *const units[][6] = { { "B", "kB", "MB", "GB", "TB", "PB" }, { "", "k", "M", "G", "T", "P" } };
+        static const char *const units[][6] = { { "B", "kB", "MB", "GB", "TB", "PB" },
+                                                { "", "k", "M", "G", "T", "P" } };
         const struct ls_event_kind_info *k = ls_event_kind(event);
         int count = !k || k->unit != LS_UNIT_bytes, unit = 0;
 
         for (; fabs(amount) >= 999.95 && unit < 5; unit++)
                 amount /= 1000;
-        snprintf(buf, LS_AMOUNT, unit ? "%.1f%s%s" : "%.0f%s%s", amount, *units[count][unit] ? " " : "", units[count][unit]);
+        snprintf(buf, LS_AMOUNT, unit ? "%.1f%s%s" : "%.0f%s%s", amount,
+                 *units[count][unit] ? " " : "", units[count][unit]);
         return buf;
 }
 

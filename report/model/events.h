@@ -18,7 +18,8 @@ const char *ls_events_parse(const char *text, struct ls_event_choice *ret);
 
 /* Makes sure that the trace has what was asked for, else chooses: cpu, or the first that the trace
  * has. Returns NULL or the event that it has not. */
-const struct ls_event_kind_info *ls_events_settle(const struct ls_profile *p, struct ls_event_choice *choice);
+const struct ls_event_kind_info *ls_events_settle(const struct ls_profile *p,
+                                                  struct ls_event_choice *choice);
 
 const char *ls_event_name(uint8_t id);
 int ls_events_have(const struct ls_profile *p, uint8_t id);

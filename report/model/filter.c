@@ -36,7 +36,8 @@ static int init_zones(struct ls_filter *f, const struct ls_profile *p, const cha
                 name = ls_visible(p->zones[i].name.s, p->zones[i].name.len);
                 path = ls_zone_path(p, i);
                 if (name && path)
-                        f->zones[i] = fnmatch(pattern, name, 0) == 0 || fnmatch(pattern, path, 0) == 0;
+                        f->zones[i] = fnmatch(pattern, name, 0) == 0 ||
+                                      fnmatch(pattern, path, 0) == 0;
                 free(name);
                 free(path);
                 if (!name || !path)
@@ -79,8 +80,9 @@ static int init_threads(struct ls_filter *f, const struct ls_profile *p, const c
                 if (!name)
                         return -ENOMEM;
                 snprintf(tid, sizeof(tid), "%u", p->threads[i].tid);
-                f->threads[i] = (!f->processes || f->threads[i]) &&
-                                (!strcmp(pattern, tid) || (*name && fnmatch(pattern, name, 0) == 0));
+                f->threads[i] =
+                        (!f->processes || f->threads[i]) &&
+                        (!strcmp(pattern, tid) || (*name && fnmatch(pattern, name, 0) == 0));
                 free(name);
         }
         return 0;
@@ -162,8 +164,8 @@ static int function_matches(const char *const *patterns, unsigned n, const struc
 
 /* Stacks with a wanted function and without an excluded one. Callers come before callees in the
  * table, so one pass will do. */
-static int init_stacks(struct ls_filter *f, const struct ls_profile *p, const struct ls_labels *labels,
-                       const struct ls_filter_options *want)
+static int init_stacks(struct ls_filter *f, const struct ls_profile *p,
+                       const struct ls_labels *labels, const struct ls_filter_options *want)
 {
         uint8_t *functions = new_map(p->n_functions);
         int r = -ENOMEM;
@@ -184,7 +186,8 @@ static int init_stacks(struct ls_filter *f, const struct ls_profile *p, const st
                         f->stacks[i] |= f->stacks[p->stacks[i].parent];
         }
         for (uint32_t i = 0; i < p->n_stacks; i++)
-                f->stacks[i] = !(f->stacks[i] & EXCLUDED) && (!want->n_functions || (f->stacks[i] & WANTED));
+                f->stacks[i] = !(f->stacks[i] & EXCLUDED) &&
+                               (!want->n_functions || (f->stacks[i] & WANTED));
         r = 0;
 out:
         free(functions);
@@ -206,7 +209,8 @@ static int last_time(void *ctx, const struct ls_sample_block *b)
 
 int ls_filter_times(struct ls_profile *p, int need_end, uint64_t *ret_start, uint64_t *ret_elapsed)
 {
-        uint64_t start = ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0), elapsed = ls_profile_u64(p, LS_INFO_ELAPSED, 0);
+        uint64_t start = ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0),
+                 elapsed = ls_profile_u64(p, LS_INFO_ELAPSED, 0);
         uint64_t span[2] = { UINT64_MAX, 0 };
 
         if (!start && p->n_clocks)
@@ -228,16 +232,19 @@ int ls_filter_times(struct ls_profile *p, int need_end, uint64_t *ret_start, uin
         return 0;
 }
 
-static uint64_t bound_ns(const struct ls_time_bound *b, uint64_t start, uint64_t elapsed, uint64_t open)
+static uint64_t bound_ns(const struct ls_time_bound *b, uint64_t start, uint64_t elapsed,
+                         uint64_t open)
 {
-        uint64_t after = b->kind == LS_BOUND_NS ? b->ns : (uint64_t)((double)elapsed * b->percent / 100);
+        uint64_t after = b->kind == LS_BOUND_NS ? b->ns
+                                                : (uint64_t)((double)elapsed * b->percent / 100);
 
         if (b->kind == LS_BOUND_OPEN)
                 return open;
         return after > UINT64_MAX - start ? UINT64_MAX : start + after;
 }
 
-static int init_time(struct ls_filter *f, struct ls_profile *p, const struct ls_filter_options *want)
+static int init_time(struct ls_filter *f, struct ls_profile *p,
+                     const struct ls_filter_options *want)
 {
         uint64_t start = 0, elapsed = 0;
         int percent = want->from.kind == LS_BOUND_PERCENT || want->to.kind == LS_BOUND_PERCENT;
@@ -306,7 +313,8 @@ static int init_region(struct ls_filter *f, const struct ls_profile *p, const ch
                 if (!name)
                         r = -ENOMEM;
                 else if (fnmatch(pattern, name, 0) == 0)
-                        f->spans[f->n_spans++] = (struct ls_span){ g->time_ns, end_of[g->thread], g->thread };
+                        f->spans[f->n_spans++] =
+                                (struct ls_span){ g->time_ns, end_of[g->thread], g->thread };
                 free(name);
         }
         free(end_of);
@@ -353,18 +361,20 @@ int ls_filter_wants(const struct ls_filter *f, const struct ls_sample_block *b, 
 
 int ls_filter_any(const struct ls_filter *f)
 {
-        return f->need_region_flag || f->vmstates || f->stacks || f->zones || f->labels || f->threads || f->vms ||
-               f->has_time || f->by_region;
+        return f->need_region_flag || f->vmstates || f->stacks || f->zones || f->labels ||
+               f->threads || f->vms || f->has_time || f->by_region;
 }
 
 /* A filter that can match nothing is a mistake, or of another trace. */
 static void warn(const char *option, const char *pattern, const uint8_t *map, uint32_t n)
 {
         if (pattern && !memchr(map, 1, n))
-                ls_warning("--%s '%s': no such %s in this trace", option, pattern, strcmp(option, "vm") ? option : "VM");
+                ls_warning("--%s '%s': no such %s in this trace", option, pattern,
+                           strcmp(option, "vm") ? option : "VM");
 }
 
-static void warn_of_all(const struct ls_filter *f, const struct ls_profile *p, const struct ls_filter_options *want)
+static void warn_of_all(const struct ls_filter *f, const struct ls_profile *p,
+                        const struct ls_filter_options *want)
 {
         warn("zone", want->zone, f->zones, p->n_zones);
         warn("label", want->label, f->labels, p->n_sample_labels);
@@ -411,8 +421,8 @@ int ls_filter_init(struct ls_filter *f, struct ls_profile *p, const struct ls_la
         f->choice = want->events;
         missing = ls_events_settle(p, &f->choice);
         if (missing) {
-                ls_error("--event %s: this trace has no such event; record it with -e %s", missing->name,
-                         ls_event_name((uint8_t)missing->asked));
+                ls_error("--event %s: this trace has no such event; record it with -e %s",
+                         missing->name, ls_event_name((uint8_t)missing->asked));
                 return -EINVAL;
         }
         ls_event_rows(f->choice.id[0], f->events);

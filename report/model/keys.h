@@ -14,8 +14,8 @@ const struct ls_key *ls_key_find(const char *name, uint32_t len);
 /* The key label:KEY of a label; NULL = it has no name that an option could have, or no memory. */
 const struct ls_key *ls_label_key(const struct ls_profile *p, uint32_t label);
 
-int ls_grouping_new(const struct ls_key *key, const struct ls_profile *p, const struct ls_labels *labels,
-                    struct ls_grouping **ret);
+int ls_grouping_new(const struct ls_key *key, const struct ls_profile *p,
+                    const struct ls_labels *labels, struct ls_grouping **ret);
 void ls_grouping_free(struct ls_grouping *g);   /* takes NULL */
 
 /* What a group is called; never NULL. */

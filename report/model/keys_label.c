@@ -38,7 +38,8 @@ const struct ls_key *ls_key_of_label(const struct ls_key *label, const char *nam
         return NULL;
 }
 
-const struct ls_str *ls_label_value(const struct ls_profile *p, uint32_t label, const char *key, size_t len)
+const struct ls_str *ls_label_value(const struct ls_profile *p, uint32_t label, const char *key,
+                                    size_t len)
 {
         for (unsigned n = 0; label && n < MAX_LABELS; label = p->sample_labels[label].parent, n++) {
                 const struct ls_sample_label *l = &p->sample_labels[label];
@@ -67,7 +68,8 @@ static char *all_text(const struct ls_profile *p, uint32_t label)
                 const struct ls_sample_label *l = &p->sample_labels[label];
                 char *key = visible(&l->key), *value = visible(&l->value);
 
-                fprintf(f, "%s%s%s%s", n ? ", " : "", key ? key : "?", l->key.len ? "=" : "", value ? value : "?");
+                fprintf(f, "%s%s%s%s", n ? ", " : "", key ? key : "?", l->key.len ? "=" : "",
+                        value ? value : "?");
                 free(key);
                 free(value);
         }
@@ -109,7 +111,8 @@ static struct named *make_texts(const struct ls_grouping *g)
 
         for (uint32_t i = 0; names && i < n; i++) {
                 names[i].id = i;
-                names[i].text = bytes < MOST_TEXT ? label_text(g, i) : strdup("(more labels than can be told apart)");
+                names[i].text = bytes < MOST_TEXT ? label_text(g, i)
+                                                  : strdup("(more labels than can be told apart)");
                 if (!names[i].text) {
                         while (i-- > 0)
                                 free(names[i].text);
@@ -159,7 +162,8 @@ const char *ls_text_label(const struct ls_grouping *g, uint32_t group)
 
 static int by_key(const void *a, const void *b, void *ctx)
 {
-        const struct ls_sample_label *all = ctx, *x = &all[*(const uint32_t *)a], *y = &all[*(const uint32_t *)b];
+        const struct ls_sample_label *all = ctx, *x = &all[*(const uint32_t *)a],
+                                     *y = &all[*(const uint32_t *)b];
         int c = memcmp(x->key.s, y->key.s, x->key.len < y->key.len ? x->key.len : y->key.len);
 
         return c ? c : x->key.len < y->key.len ? -1 : x->key.len > y->key.len;
@@ -175,8 +179,8 @@ static int by_ticks(const void *a, const void *b)
 }
 
 /* Rows of one key become one. sum: [n_sample_labels]. */
-static void join_keys(const struct ls_profile *p, const uint64_t *sum, uint32_t *rows, struct ls_label_key *keys,
-                      uint32_t *ret_n)
+static void join_keys(const struct ls_profile *p, const uint64_t *sum, uint32_t *rows,
+                      struct ls_label_key *keys, uint32_t *ret_n)
 {
         uint32_t n = 0;
 
@@ -194,7 +198,8 @@ static void join_keys(const struct ls_profile *p, const uint64_t *sum, uint32_t 
         qsort(keys, *ret_n, sizeof(*keys), by_ticks);
 }
 
-int ls_label_keys(const struct ls_profile *p, const uint64_t *ticks, struct ls_label_key **ret_keys, uint32_t *ret_n)
+int ls_label_keys(const struct ls_profile *p, const uint64_t *ticks, struct ls_label_key **ret_keys,
+                  uint32_t *ret_n)
 {
         size_t n = (size_t)p->n_sample_labels + 1;
         uint64_t *sum = calloc(n, sizeof(*sum));

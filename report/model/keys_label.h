@@ -5,12 +5,14 @@
 #include "report/model/grouping.h"
 
 /* The value of a sample's label of this key, NULL = it has none. */
-const struct ls_str *ls_label_value(const struct ls_profile *p, uint32_t label, const char *key, size_t len);
+const struct ls_str *ls_label_value(const struct ls_profile *p, uint32_t label, const char *key,
+                                    size_t len);
 
 /* The keys of the labels of samples, those with the most ticks first. ticks: [n_sample_labels] of
  * the samples that have each, NULL = one each. *ret_keys is to be freed. Returns 0 or -errno. */
 struct ls_label_key { uint64_t ticks; uint32_t label; };        /* one of the labels of this key */
-int ls_label_keys(const struct ls_profile *p, const uint64_t *ticks, struct ls_label_key **ret_keys, uint32_t *ret_n);
+int ls_label_keys(const struct ls_profile *p, const uint64_t *ticks, struct ls_label_key **ret_keys,
+                  uint32_t *ret_n);
 
 /* The key label:KEY: label's row of the table with that KEY. NULL = no memory, or too many of
  * them. */

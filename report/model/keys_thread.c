@@ -9,7 +9,8 @@
 #include <stdlib.h>
 
 /* Groups of the n entries of a table by key; entry 0 ("none") is group 0. */
-static int prepare(struct ls_grouping *g, uint32_t n, void (*key)(const struct ls_profile *, uint32_t, struct ls_keyed *))
+static int prepare(struct ls_grouping *g, uint32_t n,
+                   void (*key)(const struct ls_profile *, uint32_t, struct ls_keyed *))
 {
         struct ls_keyed *k = malloc(((size_t)n + 1) * sizeof(*k));
         int r;
@@ -28,7 +29,8 @@ static int prepare(struct ls_grouping *g, uint32_t n, void (*key)(const struct l
 }
 
 /* A group's text, made once with the allocated text that make returns. */
-static const char *cached(const struct ls_grouping *g, uint32_t group, char *(*make)(const struct ls_grouping *, uint32_t))
+static const char *cached(const struct ls_grouping *g, uint32_t group,
+                          char *(*make)(const struct ls_grouping *, uint32_t))
 {
         if (!g->texts[group])
                 g->texts[group] = make(g, g->sample_of[group]);
@@ -176,7 +178,8 @@ static char *make_coroutine(const struct ls_grouping *g, uint32_t id)
         const struct ls_coroutine *c = &g->profile->coroutines[id];
         const char *body = g->labels->function[c->function];
 
-        return c->generation ? ls_print("%s #%u", body, c->generation) : ls_print("%s (many)", body);
+        return c->generation ? ls_print("%s #%u", body, c->generation)
+                             : ls_print("%s (many)", body);
 }
 
 const char *ls_text_coroutine(const struct ls_grouping *g, uint32_t group)
@@ -213,7 +216,8 @@ static char *make_trace(const struct ls_grouping *g, uint32_t id)
         char vm[40] = "", kind[40] = "root", *place, *text;
 
         if (!t->number)
-                return ls_print("trace not recorded (%llu)", (unsigned long long)p->functions[t->function].offset);
+                return ls_print("trace not recorded (%llu)",
+                                (unsigned long long)p->functions[t->function].offset);
         if (p->n_vms > 2)
                 snprintf(vm, sizeof(vm), " of VM %u", p->vms[t->vm].number);
         if (t->root)

@@ -85,7 +85,8 @@ static int collect_totals(struct ls_lines *l, const struct ls_grouping *g, size_
         int error = sums && total && label ? 0 : -ENOMEM;
 
         for (uint32_t i = 0; !error && i < p->n_locations; i++)
-                label[i] = is_wanted(l, &p->locations[i]) && p->locations[i].line ? g->group_of[i] : g->n_groups;
+                label[i] = is_wanted(l, &p->locations[i]) && p->locations[i].line ? g->group_of[i]
+                                                                                  : g->n_groups;
         if (!error)
                 error = ls_label_totals(p, sums, label, g->n_groups + 1, total);
         for (uint32_t i = 0; !error && i < p->n_locations; i++) {
@@ -93,7 +94,8 @@ static int collect_totals(struct ls_lines *l, const struct ls_grouping *g, size_
 
                 if (label[i] == g->n_groups || !total[label[i]])
                         continue;
-                l->lines[(*n)++] = (struct ls_line){ .source = p->functions[at->function].source, .line = at->line,
+                l->lines[(*n)++] = (struct ls_line){ .source = p->functions[at->function].source,
+                                                     .line = at->line,
                                                      .total = total[label[i]] };
                 total[label[i]] = 0;
         }
@@ -109,11 +111,13 @@ static void collect_own(struct ls_lines *l, const struct ls_grouping *g, size_t 
         const struct ls_aggregate *a = l->r->aggregate;
 
         for (size_t i = 0; i < a->n_cells; i++) {
-                const struct ls_location *at = &p->locations[p->stacks[g->paying[a->cells[i].stack]].location];
+                const struct ls_location *at =
+                        &p->locations[p->stacks[g->paying[a->cells[i].stack]].location];
                 const struct ls_function *f = &p->functions[at->function];
 
                 if (is_wanted(l, at))
-                        l->lines[(*n)++] = (struct ls_line){ f->source, at->line, !at->line && !f->last_line,
+                        l->lines[(*n)++] = (struct ls_line){ f->source, at->line,
+                                                             !at->line && !f->last_line,
                                                              a->cells[i].ticks, 0 };
         }
 }
@@ -129,7 +133,8 @@ static void collect_others(struct ls_lines *l, size_t *n)
                 const struct ls_function *f = &p->functions[at->function];
 
                 if (could[i] && is_wanted(l, at))
-                        l->lines[(*n)++] = (struct ls_line){ f->source, at->line, !at->line && !f->last_line, 0, 0 };
+                        l->lines[(*n)++] = (struct ls_line){ f->source, at->line,
+                                                             !at->line && !f->last_line, 0, 0 };
         }
 }
 
@@ -144,7 +149,8 @@ static int collect(struct ls_lines *l)
 
         if (error)
                 return error;
-        l->lines = malloc((a->n_cells + (a->could ? p->n_stacks : 0) + (size_t)p->n_locations + 1) * sizeof(*l->lines));
+        l->lines = malloc((a->n_cells + (a->could ? p->n_stacks : 0) + (size_t)p->n_locations + 1) *
+                          sizeof(*l->lines));
         if (l->lines) {
                 collect_own(l, g, &n);
                 collect_others(l, &n);
@@ -201,7 +207,8 @@ static int make_files(struct ls_lines *l)
                 struct ls_line_file *f;
 
                 if (i == 0 || line->source != l->lines[i - 1].source) {
-                        l->files[l->n_files++] = (struct ls_line_file){ .source = line->source, .first = i };
+                        l->files[l->n_files++] =
+                                (struct ls_line_file){ .source = line->source, .first = i };
                         limit_to_functions(l, &l->files[l->n_files - 1]);
                 }
                 f = &l->files[l->n_files - 1];

@@ -64,7 +64,8 @@ static int sequence(struct ls_rows *r, uint32_t before, uint32_t group, uint32_t
         if (!e) {
                 if (r->n_sequences == r->sequence_capacity) {
                         uint32_t n = r->sequence_capacity ? r->sequence_capacity * 2 : 1024;
-                        struct ls_sequence *bigger = n < INT32_MAX ? realloc(r->sequences, n * sizeof(*bigger)) : NULL;
+                        struct ls_sequence *bigger =
+                                n < INT32_MAX ? realloc(r->sequences, n * sizeof(*bigger)) : NULL;
 
                         if (!bigger)
                                 return -ENOMEM;
@@ -95,7 +96,8 @@ static int take_frames(const struct making *m, const struct ls_cell *c)
         uint32_t leaf = g->paying ? g->paying[c->stack] : c->stack;
 
         for (uint32_t at = leaf; at && n < m->o->depth; at = m->p->stacks[at].parent)
-                m->frames[n++] = at == leaf ? ls_group_of_cell(g, c) : g->group_of[m->p->stacks[at].location];
+                m->frames[n++] = at == leaf ? ls_group_of_cell(g, c)
+                                            : g->group_of[m->p->stacks[at].location];
         if (n == 0)
                 m->frames[n++] = ls_group_of_cell(g, c);
         for (int i = 0; reverse && i < n / 2; i++) {
@@ -216,13 +218,15 @@ static int make_rows(struct making *m)
                 struct ls_row *row;
 
                 if (i == 0 || m->pairs[i].id[0] != m->pairs[i - 1].id[0])
-                        r->rows[r->n_rows++] = (struct ls_row){ .id = m->pairs[i].id[0], .first_child = r->n_children };
+                        r->rows[r->n_rows++] = (struct ls_row){ .id = m->pairs[i].id[0],
+                                                                .first_child = r->n_children };
                 row = &r->rows[r->n_rows - 1];
                 row->self += m->pairs[i].ticks;
                 row->total = row->self;
                 if (m->pairs[i].id[1] == NO_CHILD)
                         continue;
-                r->children[r->n_children++] = (struct ls_row){ .id = m->pairs[i].id[1], .self = m->pairs[i].ticks,
+                r->children[r->n_children++] = (struct ls_row){ .id = m->pairs[i].id[1],
+                                                                .self = m->pairs[i].ticks,
                                                                 .total = m->pairs[i].ticks };
                 row->n_children++;
         }
@@ -238,7 +242,8 @@ static int add_totals(struct making *m)
         uint64_t *total = calloc((size_t)g->n_groups + 1, sizeof(*total));
         struct ls_row *rows = NULL;
         size_t n = r->n_rows;
-        int error = sums && total ? ls_label_totals(m->p, sums, g->group_of, g->n_groups, total) : -ENOMEM;
+        int error = sums && total ? ls_label_totals(m->p, sums, g->group_of, g->n_groups, total)
+                                  : -ENOMEM;
 
         free(sums);
         if (error)
@@ -327,7 +332,8 @@ static int sort_by_name(struct ls_rows *r)
 static int sort_rows(struct ls_rows *r, enum ls_sort sort)
 {
         for (size_t i = 0; i < r->n_rows; i++)
-                qsort(r->children + r->rows[i].first_child, r->rows[i].n_children, sizeof(*r->children), by_self);
+                qsort(r->children + r->rows[i].first_child, r->rows[i].n_children,
+                      sizeof(*r->children), by_self);
         if (sort == LS_SORT_NAME)
                 return sort_by_name(r);
         qsort(r->rows, r->n_rows, sizeof(*r->rows), sort == LS_SORT_TOTAL ? by_total : by_self);

@@ -92,8 +92,8 @@ static int try_dir(struct ls_source_text *t, const char *dir, struct ls_str name
         return try_path(t, path);
 }
 
-static int find_text(const struct ls_profile *p, const struct ls_source *s, const struct ls_report_options *o,
-                     struct ls_source_text *t)
+static int find_text(const struct ls_profile *p, const struct ls_source *s,
+                     const struct ls_report_options *o, struct ls_source_text *t)
 {
         struct ls_str name = { "", 0 };
         int r = 0;
@@ -179,8 +179,10 @@ const char *ls_source_problem_text(enum ls_source_problem problem)
 {
         static const char *const texts[] = {
                 [LS_SOURCE_OK] = "",
-                [LS_SOURCE_CHANGED] = "[Warning: the file has changed since it was recorded; lines may be off]",
-                [LS_SOURCE_UNKNOWN] = "[Warning: the trace does not tell whether this is the file that was recorded]",
+                [LS_SOURCE_CHANGED] =
+                        "[Warning: the file has changed since it was recorded; lines may be off]",
+                [LS_SOURCE_UNKNOWN] = "[Warning: the trace does not tell whether this is the file "
+                                      "that was recorded]",
                 [LS_SOURCE_NOT_A_FILE] = "[Cannot annotate non-file]",
                 [LS_SOURCE_BYTECODE] = "[Cannot annotate bytecode file]",
                 [LS_SOURCE_UNREADABLE] = "",

@@ -19,7 +19,8 @@ static struct raw {
 const struct poptOption ls_filter_option_table[] = {
         { "event", 'e', POPT_ARG_STRING, &raw.event, 0,
           "cpu, wall, suspended, ready, lines, calls, instructions or coverage (default: cpu if it was recorded); several side by side", "EVENT,..." },
-#define LS_FILTER(field, name, argument, help) { name, 0, POPT_ARG_STRING, &raw.field, 0, help, argument },
+#define LS_FILTER(field, name, argument, help)                                                     \
+        { name, 0, POPT_ARG_STRING, &raw.field, 0, help, argument },
 #include "report/model/filters.def"
 #undef LS_FILTER
         { "no-regions", 0, POPT_ARG_NONE, &raw.no_regions, 0, "all samples, though the program marked regions", NULL },
@@ -59,7 +60,8 @@ static int read_time(const char *text, struct ls_filter_options *want)
                 *comma = '\0';
                 r = read_bound(copy, &want->from) || read_bound(comma + 1, &want->to) ? -EINVAL : 0;
         }
-        if (!r && want->from.kind == LS_BOUND_NS && want->to.kind == LS_BOUND_NS && want->from.ns > want->to.ns)
+        if (!r && want->from.kind == LS_BOUND_NS && want->to.kind == LS_BOUND_NS &&
+            want->from.ns > want->to.ns)
                 r = -EINVAL;
         free(copy);
         return r ? ls_options_bad("--time", text, "give FROM,TO, such as 1.5,3 or 200ms, or 10%,50%") : 0;
@@ -84,7 +86,8 @@ static int read_vmstates(const char *text, unsigned *ret)
                                 break;
                 }
                 if (i == LS_NVMSTATES)
-                        return ls_options_bad("--vmstate", text, "the states are native, interpreted, c, gc and jit");
+                        return ls_options_bad("--vmstate", text,
+                                              "the states are native, interpreted, c, gc and jit");
                 *ret |= 1u << i;
                 if (!p[len])
                         return 0;
@@ -118,7 +121,8 @@ int ls_options_filters(struct ls_filter_options *want)
 
         if (wrong)
                 return ls_options_bad("--event", raw.event, wrong);
-        if ((raw.time && read_time(raw.time, want)) || (raw.vmstate && read_vmstates(raw.vmstate, &want->vmstates)) ||
+        if ((raw.time && read_time(raw.time, want)) ||
+            (raw.vmstate && read_vmstates(raw.vmstate, &want->vmstates)) ||
             (raw.vm && read_vm(raw.vm)))
                 return -EINVAL;
 #define LS_FILTER(field, name, argument, help) want->field = raw.field;

@@ -18,10 +18,11 @@ extern const struct poptOption ls_export_option_table[];
 /* Reads the command line of a command whose options are among these tables. Returns LS_GO_ON, else
  * the status to exit with (help was shown, or an error was said). The strings belong to the
  * process. */
-int ls_report_options_read(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret);
+int ls_report_options_read(const struct ls_command *cmd, int argc, const char **argv,
+                           struct ls_report_options *ret);
 /* The same for a command that starts a program: ret_rest gets its words, which end argv. */
-int ls_report_options_read_rest(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret,
-                                const char ***ret_rest);
+int ls_report_options_read_rest(const struct ls_command *cmd, int argc, const char **argv,
+                                struct ls_report_options *ret, const char ***ret_rest);
 
 /* Reads a line of filters as the command line has them, "--zone render --vmstate gc", and puts
  * them in the place of those in want, whose strings stay allocated; the event stays when the line

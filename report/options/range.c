@@ -73,10 +73,13 @@ static const struct ls_range *find(const char *name)
 static char *time_text(const struct ls_range *r)
 {
         const uint64_t second = 1000000000;
-        char *from = ls_print("%" PRIu64 ".%09" PRIu64 "s,", r->from_ns / second, r->from_ns % second), *text = from;
+        char *from = ls_print("%" PRIu64 ".%09" PRIu64 "s,", r->from_ns / second,
+                              r->from_ns % second),
+             *text = from;
 
         if (from && r->to_ns != UINT64_MAX) {
-                text = ls_print("%s%" PRIu64 ".%09" PRIu64 "s", from, r->to_ns / second, r->to_ns % second);
+                text = ls_print("%s%" PRIu64 ".%09" PRIu64 "s", from, r->to_ns / second,
+                                r->to_ns % second);
                 free(from);
         }
         return text;
@@ -106,11 +109,14 @@ int ls_range_use(struct ls_report_options *o, const char *input)
         int status;
 
         if (input) {
-                ls_error("%s: -i and --service, --since, --until or --store exclude each other", o->command);
+                ls_error("%s: -i and --service, --since, --until or --store exclude each other",
+                         o->command);
                 return LS_EXIT_USAGE;
         }
         if (o->want.from.kind != LS_BOUND_OPEN || o->want.to.kind != LS_BOUND_OPEN) {
-                ls_error("%s: --time is for a file; --since and --until say which time of the store", o->command);
+                ls_error("%s: --time is for a file; --since and --until say which time of the "
+                         "store",
+                         o->command);
                 return LS_EXIT_USAGE;
         }
         status = ls_range_open(o->command, NULL, &o->input);

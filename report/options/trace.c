@@ -16,12 +16,14 @@ static void warn_of_damage(const char *command, const char *path, const struct l
         const struct ls_damage *d = p->damages;
 
         if (p->n_damages == 1)
-                ls_warning("%s: %s: chunk %llu at byte %llu is damaged (%s); the rest is shown", command, path,
-                           (unsigned long long)d->chunk, (unsigned long long)d->offset, d->why);
+                ls_warning("%s: %s: chunk %llu at byte %llu is damaged (%s); the rest is shown",
+                           command, path, (unsigned long long)d->chunk,
+                           (unsigned long long)d->offset, d->why);
         else if (p->n_damages > 1)
-                ls_warning("%s: %s: %u chunks are damaged, the first is chunk %llu at byte %llu (%s); the rest is shown",
-                           command, path, p->n_damages, (unsigned long long)d->chunk, (unsigned long long)d->offset,
-                           d->why);
+                ls_warning("%s: %s: %u chunks are damaged, the first is chunk %llu at byte %llu "
+                           "(%s); the rest is shown",
+                           command, path, p->n_damages, (unsigned long long)d->chunk,
+                           (unsigned long long)d->offset, d->why);
 }
 
 int ls_open_trace(const char *command, const char *path, struct ls_profile **ret)
@@ -41,11 +43,14 @@ int ls_open_trace(const char *command, const char *path, struct ls_profile **ret
                 return 0;
         }
         if (r == -ENOENT && !strcmp(path, LS_DEFAULT_TRACE))
-                ls_error("%s: no %s in this directory: run 'luasample record -- luajit app.lua' first, or name a trace with "
-                         "-i FILE", command, path);
+                ls_error("%s: no %s in this directory: run 'luasample record -- luajit app.lua' "
+                         "first, or name a trace with "
+                         "-i FILE",
+                         command, path);
         else if (r == -ENOENT)
                 ls_error("%s: %s: no such file", command, path);
         else
-                ls_error("%s: %s: %s", command, strcmp(path, "-") ? path : "stdin", why ? why : strerror(-r));
+                ls_error("%s: %s: %s", command, strcmp(path, "-") ? path : "stdin",
+                         why ? why : strerror(-r));
         return LS_EXIT_FAIL;
 }

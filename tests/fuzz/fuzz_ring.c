@@ -1,7 +1,6 @@
 /* libFuzzer target: any bytes as what a recorded program writes into the memory that it shares with
  * the recorder. The input is a list of steps: records of any kind with any body, damage in the
  * ring, threads that end, time. Whatever comes, the recorder writes a trace that is whole. */
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,7 +10,6 @@
 #include "record/translate/translate.h"
 #include "tests/fuzz/touch.h"
 #include "tests/unit/record_fake.h"
-#include "formats/trace/reader.h"
 
 #define START_NS 1000000000ull
 #define RING_SIZE (64u << 10)
@@ -145,31 +143,12 @@ static void play(struct player *p)
         }
 }
 
-static void see_trace(int fd)
-{
-        struct ls_profile *profile = NULL;
-        const char *error = NULL;
-        char path[64];
-
-        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        must(ls_profile_open(path, &profile, &error) == 0);
-        must(profile->n_damages == 0);
-        touch_profile(profile);
-        ls_profile_close(profile);
-}
-
-static void on_notice(void *ctx, const char *text)
-{
-        (void)ctx;
-        must(strlen(text) < 4096);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         struct player p = { .data = data, .size = size, .now_ns = START_NS + 1000000 };
         struct ls_drain_sink sink = { ls_translate_record, ls_translate_gap, ls_translate_closed, &p.translate };
         struct ls_translate_config cfg = { .memory = &p.memory, .cwd = "/nowhere", .interval_ns = 1000000, .start_ns = START_NS,
-                                           .notice = on_notice };
+                                           .notice = touch_notice };
         int fd = memfd_create("fuzz", MFD_CLOEXEC);
         unsigned how = take(&p, 1);
 
@@ -189,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ls_translate_done(&p.translate);
         ls_drain_done(&p.drain);
         ls_memory_done(&p.memory);
-        see_trace(fd);
+        touch_trace(fd);
         close(fd);
         return 0;
 }

@@ -1,8 +1,7 @@
-/* Reads /proc: see proc.h. */
-#include "daemon/proc.h"
+/* What is known of a program: see program.h. */
+#include "daemon/program.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,40 +9,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
+#include "record/process/proc.h"
+
 #define KERNEL_THREAD 0x00200000u       /* PF_KTHREAD of the flags in stat */
-
-/* Up to size - 1 bytes, ended by a 0. Returns their number or -errno. */
-static ssize_t read_text(pid_t pid, const char *name, char *to, size_t size)
-{
-        char path[64];
-        size_t n = 0;
-        ssize_t got;
-        int fd, error = 0;
-
-        snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        while (n < size - 1 && (got = read(fd, to + n, size - 1 - n)) != 0) {
-                if (got < 0 && errno == EINTR)
-                        continue;
-                if (got < 0) {
-                        error = -errno;
-                        break;
-                }
-                n += (size_t)got;
-        }
-        close(fd);
-        to[n] = 0;
-        return error ? error : (ssize_t)n;
-}
 
 int ls_proc_identify(pid_t pid, struct ls_proc_id *ret)
 {
         char text[1024], *open_at, *close_at;
         unsigned flags;
         unsigned long long start;
-        ssize_t n = read_text(pid, "stat", text, sizeof(text));
+        ssize_t n = ls_proc_read(pid, 0, "stat", text, sizeof(text));
         size_t len;
 
         if (n < 0)
@@ -51,8 +27,10 @@ int ls_proc_identify(pid_t pid, struct ls_proc_id *ret)
         open_at = strchr(text, '(');
         close_at = strrchr(text, ')');  /* the name may hold any of these */
         if (!open_at || !close_at || close_at < open_at ||
-            sscanf(close_at + 1, " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ret->state,
-                   &flags, &start) != 3)
+            sscanf(close_at + 1,
+                   " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+                   "%llu",
+                   &ret->state, &flags, &start) != 3)
                 return -EIO;
         len = (size_t)(close_at - open_at - 1);
         if (len >= sizeof(ret->comm))
@@ -70,12 +48,14 @@ int ls_proc_usage(pid_t pid, uint64_t *ret_cpu_ns, uint64_t *ret_rss)
         unsigned long long user, system;
         char text[1024], *close_at;
         long long pages;
-        ssize_t n = read_text(pid, "stat", text, sizeof(text));
+        ssize_t n = ls_proc_read(pid, 0, "stat", text, sizeof(text));
 
         if (n < 0)
                 return (int)n;
         close_at = strrchr(text, ')');
-        if (!close_at || sscanf(close_at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %*u %*u %lld",
+        if (!close_at || sscanf(close_at + 1,
+                                " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d "
+                                "%*d %*d %*d %*d %*u %*u %lld",
                                 &user, &system, &pages) != 3)
                 return -EIO;
         *ret_cpu_ns = (user + system) * (1000000000u / hz);
@@ -88,12 +68,8 @@ static void read_exe(pid_t pid, char *to, size_t size)
 {
         static const char deleted[] = " (deleted)";
         const size_t less = sizeof(deleted) - 1;
-        char path[64];
-        ssize_t n;
+        ssize_t n = ls_proc_link(pid, "exe", to, size);
 
-        snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-        n = readlink(path, to, size - 1);
-        to[n > 0 ? n : 0] = 0;
         if (n > (ssize_t)less && !strcmp(to + (size_t)n - less, deleted))
                 to[(size_t)n - less] = 0;
 }
@@ -105,7 +81,7 @@ static void read_cgroup(pid_t pid, char *to, size_t size)
         int best = -1;
 
         *to = 0;
-        if (read_text(pid, "cgroup", text, sizeof(text)) < 0)
+        if (ls_proc_read(pid, 0, "cgroup", text, sizeof(text)) < 0)
                 return;
         for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
                 char *kind = strchr(line, ':'), *path = kind ? strchr(kind + 1, ':') : NULL;
@@ -113,7 +89,9 @@ static void read_cgroup(pid_t pid, char *to, size_t size)
 
                 if (!path)
                         continue;
-                rank = !strncmp(line, "0::", 3) && path[1] && path[2] ? 3 : !strncmp(kind, ":name=systemd:", 14) ? 2 : 1;
+                rank = !strncmp(line, "0::", 3) && path[1] && path[2] ? 3
+                       : !strncmp(kind, ":name=systemd:", 14)         ? 2
+                                                                      : 1;
                 if (rank <= best)
                         continue;
                 best = rank;
@@ -160,18 +138,17 @@ static void find_container(const char *cgroup, char to[65])
 
 int ls_program_read(pid_t pid, struct ls_proc *p)
 {
-        char path[64];
+        char path[LS_PROC_PATH];
         struct stat st;
         ssize_t n;
 
         memset(p, 0, sizeof(*p));
         p->pid = pid;
-        snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-        if (stat(path, &st) < 0)
+        if (stat(ls_proc_path(path, pid, 0, ""), &st) < 0)
                 return -errno;
         p->uid = st.st_uid;
         read_exe(pid, p->exe, sizeof(p->exe));
-        n = read_text(pid, "cmdline", p->cmd, sizeof(p->cmd));
+        n = ls_proc_read(pid, 0, "cmdline", p->cmd, sizeof(p->cmd));
         while (n > 0 && !p->cmd[n - 1])
                 n--;
         for (ssize_t i = 0; i < n; i++)
@@ -185,13 +162,11 @@ int ls_program_read(pid_t pid, struct ls_proc *p)
 
 int ls_proc_env(pid_t pid, const char *name, char *ret, size_t size)
 {
-        char path[64], *entry = NULL;
+        char *entry = NULL;
         size_t room = 0, len = strlen(name);
         int found = 0;
-        FILE *f;
+        FILE *f = ls_proc_file(pid, 0, "environ");
 
-        snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-        f = fopen(path, "re");
         if (!f)
                 return -errno;
         errno = 0;
@@ -210,10 +185,7 @@ int ls_proc_env(pid_t pid, const char *name, char *ret, size_t size)
 uint64_t ls_proc_age_ns(uint64_t start_ticks)
 {
         const uint64_t hz = (uint64_t)sysconf(_SC_CLK_TCK);
-        uint64_t now, start = start_ticks * (1000000000u / hz);
-        struct timespec ts;
+        uint64_t now = ls_clock_ns(CLOCK_BOOTTIME), start = start_ticks * (1000000000u / hz);
 
-        clock_gettime(CLOCK_BOOTTIME, &ts);
-        now = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
         return now > start ? now - start : 0;
 }

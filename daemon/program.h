@@ -1,7 +1,8 @@
-/* What /proc says of a process. Called by the scan. All of it may be chosen by the process: it is
- * compared and shown with escapes, never opened or run. */
-#ifndef LS_DAEMON_PROC_H
-#define LS_DAEMON_PROC_H
+/* What /proc says of a process, as the daemon needs it; record/process/proc.h opens the files.
+ * Called by the scan. All of it may be chosen by the process: it is compared and shown with
+ * escapes, never opened or run. */
+#ifndef LS_DAEMON_PROGRAM_H
+#define LS_DAEMON_PROGRAM_H
 
 #include <limits.h>
 #include <stdint.h>
