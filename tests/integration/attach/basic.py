@@ -217,10 +217,12 @@ def add_to(suite):
     def _():
         p = Started([host("workers"), "60", "1", "2000000", "240"])
         until_threads(p, 301, 60)
-        r = attach(p.p.pid, duration="500ms")
+        r = attach_until(p.p.pid, 300)
         alive, i = p.p.poll() is None, info(r.trace)
         end(p)
-        check(alive and i["samples"] > 20, "%d samples: %s" % (i["samples"], r.err))
+        check(alive and i["ticks"] >= 300, "%d ticks, it %s: %s" % (i["ticks"], "runs" if alive else "ended", r.err))
+        check(i["sample_ticks"] + i["lost_ticks"] == i["ticks"] and i["sample_ticks"] > 0.8 * i["ticks"],
+              "of %d ticks %d are in samples, %d lost: %s" % (i["ticks"], i["sample_ticks"], i["lost_ticks"], r.err))
         check("threads were not recorded" in r.err and 30 < i["threads_unrecorded"] <= 301 - i["threads"],
               "%s of 301 threads are not recorded: %s" % (i["threads_unrecorded"], r.err))
 

@@ -2,6 +2,7 @@
 within 2 % of CPU time / interval. Imported by run.py."""
 import support as s
 from support import check
+from threads import rest
 
 TIMERS = ["perf", "helper", "cputime"]
 KINDS = ["arithmetic", "allocation", "files", "osclock"]
@@ -19,14 +20,16 @@ def holds(timer, kind, interval, ns, seconds):
     cpu, begin = (float(x) for x in r.out.split()[1::2])
     weights = sum(x["self_ticks"] for x in r.rows("--by", "function"))
     want = cpu * 1e9 / ns
-    slack = want * 0.02 + 1.5
+    # With cputime ticks come with the kernel's own, or what a busy machine leaves of them: what follows the last is in none.
+    after = rest(r.trace, 1) if timer == "cputime" else 0
+    slack = want * 0.02 + 1.5 + after
     check(want - begin * 1e9 / ns - slack <= weights <= want + slack, "weights sum to %d, CPU time %.3f s (%.3f at its begin) / interval is %.0f; ticks %s lost %s" % (
         weights, cpu, begin, want, i.get("ticks"), i.get("lost")))
     # And by the kernel's: ticks are in samples, or lost for a reason.
     got = i["sample_ticks"] + sum(i["lost"][k] for k in ("ring-full", "no-stack", "bad-stack", "no-safe-point"))
     asked = i["cpu_ns"] / ns
-    check(abs(got - asked) <= max(0.02 * asked, 2), "%d ticks, %.0f expected: %s" % (got, asked, i["lost"]))
-    check(i["sample_ticks"] >= 0.95 * asked, "only %d of %.0f ticks are in samples: %s" % (i["sample_ticks"], asked, i["lost"]))
+    check(abs(got - asked) <= max(0.02 * asked, 2) + after, "%d ticks, %.0f expected: %s" % (got, asked, i["lost"]))
+    check(i["sample_ticks"] >= 0.95 * asked - after, "only %d of %.0f ticks are in samples: %s" % (i["sample_ticks"], asked, i["lost"]))
     check(abs(i["achieved_rate_hz"]) > 0 and i["asked_interval_ns"] == ns, "info lacks the rates: %s" % i)
 
 

@@ -1,9 +1,12 @@
 """The timers: what they cost, and what happens when one cannot be had. That the rates hold: tests/integration/main/interval.py."""
+import collections
 import ctypes
 import os
+import re
 import struct
+import time
 
-from support import Fail, Skip, check, check_near, info, luasample, record, run, tmpfile
+from support import (Fail, Skip, Started, check, check_near, children_of, info, luasample, record, record_cmd, run, tmpfile)
 from launch import one_line
 
 def deny(number, action):
@@ -25,6 +28,22 @@ def deny_perf():
 def need_seccomp():
     if run(["true"], preexec=deny_perf).status == 99:
         raise Skip("no seccomp filters here")
+
+
+class Used(collections.namedtuple("Used", "wakes ns")):
+    """How often threads went to sleep, and their CPU time."""
+    def __sub__(self, other):
+        return Used(*(a - b for a, b in zip(self, other)))
+
+
+def used_by(pids):
+    wakes = ns = 0
+    for pid in pids:
+        for tid in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/status" % (pid, tid)) as status, open("/proc/%d/task/%s/schedstat" % (pid, tid)) as stat:
+                wakes += int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status.read(), re.M).group(1))
+                ns += int(stat.read().split()[0])
+    return Used(wakes, ns)
 
 
 def add_to(suite):
@@ -62,9 +81,19 @@ def add_to(suite):
 
     @test("idle", "a program that sleeps is not woken, and costs the recorder next to nothing")
     def _():
-        sleep = "os.execute('sleep 2')"
-        j = record(["luajit", "-e", sleep]).ok().info()
-        check(j["recorder_cpu_ns"] < 40e6, "%.1f ms of CPU" % (j["recorder_cpu_ns"] / 1e6))
+        p = Started(record_cmd(["luajit", "-e", "io.write('begin') io.flush() os.execute('sleep 4') io.write(' end')"],
+                               trace=tmpfile(".data")))
+        p.wait_for("begin")
+        time.sleep(1)                           # what a beginning costs is over
+        program = p.child()
+        own = [p.p.pid] + [kid for kid in children_of(p.p.pid) if kid != program]
+        began, ours, its = time.monotonic(), used_by(own), used_by([program])
+        time.sleep(2)
+        seconds, ours, its = time.monotonic() - began, used_by(own) - ours, used_by([program]) - its
+        check("end" not in p.read(p.out) and p.wait() == 0 and p.read(p.out) == "begin end", p.read(p.err))
+        check(not its.wakes and not its.ns, "the program woke %d times, and ran for %d ns" % (its.wakes, its.ns))
+        check(0 < ours.wakes < 30 * seconds, "the recorder woke %.1f times a second" % (ours.wakes / seconds))
+        check(ours.ns < 0.01 * seconds * 1e9, "the recorder had %.2f %% of a processor" % (ours.ns / seconds / 1e7))
 
     @test("own-cpu", "record's own CPU is under 1 % of a core at 1 ms")
     def _():

@@ -491,18 +491,26 @@ def lost():
         check(i["complete"] and i["sample_ticks"] + i["lost_ticks"] == i["ticks"] > 50, "%s; %s" % (i, err))
 
 
-def touched(calls, by_workers):
-    """Files that were opened, not merely seen by O_PATH, and those of which was read, as strace -f -y wrote it down: by our
-    workers, or by all others of ours."""
-    workers, found, begun = set(), [], {}
-    for line in open(calls, encoding="utf-8", errors="replace"):
+def whole_calls(path):
+    """[(pid, call)] of what strace -f wrote down, by their ends: one that others' lines have cut in two is put together."""
+    found, begun = [], {}
+    for line in open(path, encoding="utf-8", errors="replace"):
         pid, _, call = line.rstrip().partition(" ")
         call = call.lstrip()
         if call.endswith("<unfinished ...>"):
-            begun[pid] = call[:-len("<unfinished ...>")]
+            begun[pid] = call[:-len("<unfinished ...>")].rstrip()
             continue
         if "resumed>" in call:
             call = begun.pop(pid, "") + call.partition("resumed>")[2]
+        found.append((pid, call))
+    return found
+
+
+def touched(calls, by_workers):
+    """Files that were opened, not merely seen by O_PATH, and those of which was read, as strace -f -y wrote it down: by our
+    workers, or by all others of ours."""
+    workers, found = set(), []
+    for pid, call in whole_calls(calls):
         if "execve(" in call and '"luasample-worker"' in call:
             workers.add(pid)
         m = re.search(r"open(?:at2?)?\(.*= \d+<(.*)>$", call.rstrip())
@@ -548,10 +556,10 @@ def writes():
             r = s.run([s.need("strace"), "-f", "-y", "-o", calls, "-e", "trace=setresuid,seccomp,write,prctl", s.luasample(), "stack",
                        "-o", trace, *cmd])
             check(r.status == 0, r.err)
-            lines = [x.rstrip().partition(" ") for x in open(calls, encoding="utf-8", errors="replace")]
-            wrote = {pid for pid, _, call in lines if call.lstrip().startswith("write(") and "<%s>" % trace in call}
+            lines = whole_calls(calls)
+            wrote = {pid for pid, call in lines if call.startswith("write(") and "<%s>" % trace in call}
             check(len(wrote) == 1, "%s write the trace" % wrote)
-            mine = [call.lstrip() for pid, _, call in lines if pid in wrote]
+            mine = [call for pid, call in lines if pid in wrote]
             first = next(i for i, call in enumerate(mine) if "<%s>" % trace in call)
             before = " ".join(mine[:first])
             check("setresuid(65534, 65534, 65534)" in before and "SECCOMP_SET_MODE_FILTER" in before, before[-500:])
@@ -579,10 +587,10 @@ def rings():
             r = s.run([s.need("strace"), "-f", "-y", "-o", calls, "-e", "trace=setresuid,seccomp,write,mmap,recvmsg,prctl", s.luasample(),
                        "record", "-o", trace, *cmd])
             check(r.status == 0, "%s; the program: %s" % (r.err, p.poll()))
-            lines = [x.rstrip().partition(" ") for x in open(calls, encoding="utf-8", errors="replace")]
-            wrote = {pid for pid, _, call in lines if call.lstrip().startswith("write(") and "<%s>" % trace in call}
+            lines = whole_calls(calls)
+            wrote = {pid for pid, call in lines if call.startswith("write(") and "<%s>" % trace in call}
             check(len(wrote) == 1, "%s write the trace" % wrote)
-            mine = [call.lstrip() for pid, _, call in lines if pid in wrote]
+            mine = [call for pid, call in lines if pid in wrote]
             first = next(i for i, call in enumerate(mine) if call.startswith("mmap(") and "memfd:luasample" in call and "SECCOMP" in
                          " ".join(mine[:i]))
             before = " ".join(mine[:first])
