@@ -68,7 +68,7 @@ static int print_version(void)
 {
         printf("luasample version %s\n", LS_VERSION);
         printf("agent:     %s\n", LS_AGENT_DIR "/libsample.so");
-        printf("HTTP:      %s\n", *LS_WITH_HTTP ? LS_WITH_HTTP : "no (built without libmicrohttpd)");
+        printf("HTTP:      %s\n", *LS_WITH_HTTP ? LS_WITH_HTTP : "no (built without it)");
         printf("libraries: %s\n", LS_WITH);
         printf("compiler:  %s\n", LS_COMPILER);
         return 0;

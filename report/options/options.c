@@ -176,7 +176,8 @@ int ls_options_by(const char *text, struct ls_report_options *o)
                 word[len] = '\0';
                 key = ls_key_find(word, (uint32_t)len);
                 if (!key && !strncmp(word, "label:", 6))
-                        return ls_options_bad("--by", text, "give a key after label:, such as label:route");
+                        return ls_options_bad("--by", text,
+                                              "give a key after label:, such as label:route");
                 if (!key) {
                         if (ls_options_one_of("--by", word, words, &at))
                                 return -EINVAL;

@@ -103,7 +103,8 @@ static void old_names(void **state)
         assert_string_equal(o.ring_mark, "slow");
         ls_record_options_done(&o);
         for (const struct poptOption *p = ls_record_option_table; p->longName; p++)
-                shown += !strncmp(p->longName, "ring", 4) && !(p->argInfo & POPT_ARGFLAG_DOC_HIDDEN);
+                shown += !strncmp(p->longName, "ring", 4) &&
+                         !(p->argInfo & POPT_ARGFLAG_DOC_HIDDEN);
         assert_int_equal(shown, 0);
 }
 

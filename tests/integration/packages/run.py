@@ -2,7 +2,7 @@
 """What is installed, and from what: run.py [--list] [--long] [NAME...]
 
 Without --long: what `meson install` puts where, and the rock. --long, some ten minutes on two cores: the Debian package of
-scripts/deb in a new tree (scripts/base-tree; root), and the tarball of `meson dist` built and tested. Needs the build
+scripts/deb in a new tree (scripts/base-tree; root), the tarball of `meson dist` built and tested, and what scripts/new makes. Needs the build
 directory in LUASAMPLE_BUILD (default build/)."""
 import glob
 import os
@@ -157,6 +157,11 @@ def dist():
                     timeout=3000))
     ok = int(re.search(r"^Ok: +(\d+)", r.out, re.M).group(1))
     check(ok > 100, "only %d tests ran" % ok)
+
+
+@only_long("new", "what scripts/new makes builds and works")
+def new():
+    shown(s.run([s.ROOT + "/tests/check_new.py", "--build"], timeout=1800))
 
 
 if __name__ == "__main__":
