@@ -53,7 +53,7 @@ static void print_help(FILE *out)
                 fprintf(out, "  %-9s %s\n", (*cmd)->name, (*cmd)->summary);
         fprintf(out, "  %-9s %s\n", "help", "show the manual of a command");
         fprintf(out, "\n"
-                     "  --version               show the version\n"
+                     "  --version               show the version, and what was compiled in\n"
                      "  -h, --help              show this help\n"
                      "  --completion SHELL      print a completion script for bash, zsh or fish\n"
                      "\n"
@@ -67,6 +67,10 @@ static void print_help(FILE *out)
 static int print_version(void)
 {
         printf("luasample version %s\n", LS_VERSION);
+        printf("agent:     %s\n", LS_AGENT_DIR "/libsample.so");
+        printf("HTTP:      %s\n", *LS_WITH_HTTP ? LS_WITH_HTTP : "no (built without it)");
+        printf("libraries: %s\n", LS_WITH);
+        printf("compiler:  %s\n", LS_COMPILER);
         return 0;
 }
 

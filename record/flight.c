@@ -217,7 +217,7 @@ static void look_at_copy(struct ls_session *s, int wait)
                 copy_ended(s, -err);
 }
 
-/* Once a second: whether the program has passed --ring-on-cpu, from below. */
+/* Once a second: whether the program has passed --last-on-cpu, from below. */
 static int has_become_busy(struct ls_session *s, uint64_t now_ns)
 {
         struct ls_flight *f = &s->flight;

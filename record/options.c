@@ -157,7 +157,7 @@ static int set_keep(struct ls_record_options *o, const char *text)
 static int set_last(struct ls_record_options *o, const char *text)
 {
         if (ls_parse_duration(text, "s", &o->ring_ns) < 0 || o->ring_ns < LS_MIN_RING_NS || o->ring_ns > LS_MAX_RING_NS) {
-                ls_error("--ring %s: give a time from 1s to 24h, such as 60s", text);
+                ls_error("--last %s: give a time from 1s to 24h, such as 60s", text);
                 return -EINVAL;
         }
         return 0;
@@ -169,10 +169,16 @@ static int set_last_cpu(struct ls_record_options *o, const char *text)
         unsigned long n = strtoul(text, &end, 10);
 
         if (*text < '0' || *text > '9' || (*end && strcmp(end, "%") != 0) || n < 1 || n > 1000000) {
-                ls_error("--ring-on-cpu %s: give percents of one CPU, such as 90%%, or 350%% of four", text);
+                ls_error("--last-on-cpu %s: give percents of one CPU, such as 90%%, or 350%% of four", text);
                 return -EINVAL;
         }
         o->ring_cpu = (uint32_t)n;
+        return 0;
+}
+
+static int set_last_mark(struct ls_record_options *o, const char *text)
+{
+        o->ring_mark = text;
         return 0;
 }
 
@@ -263,7 +269,7 @@ static int set_ring(struct ls_record_options *o, const char *text)
         uint64_t bytes;
 
         if (ls_parse_size(text, &bytes) < 0 || bytes < LS_MIN_RING || bytes > LS_MAX_RING) {
-                ls_error("--ring-size %s: give a size from 64K to 8M", text);
+                ls_error("--buffer-size %s: give a size from 64K to 8M", text);
                 return -EINVAL;
         }
         for (o->ring_size = LS_MIN_RING; o->ring_size < bytes;)
@@ -420,21 +426,21 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
         }
         if (ret->events & LS_RECORD_EXACT && (ret->ring_ns || ret->switch_ns || ret->switch_bytes)) {
                 ls_error("record: what is counted is of the whole recording; leave out %s, or coverage, lines, calls and instructions",
-                         ret->ring_ns ? "--ring" : "--switch-output");
+                         ret->ring_ns ? "--last" : "--switch-output");
                 return LS_EXIT_USAGE;
         }
         if (ret->events & LS_RECORD_LIVE && (ret->ring_ns || ret->switch_ns || ret->switch_bytes)) {
                 ls_error("record: what is live is that at the end of the whole recording; leave out %s, or live",
-                         ret->ring_ns ? "--ring" : "--switch-output");
+                         ret->ring_ns ? "--last" : "--switch-output");
                 return LS_EXIT_USAGE;
         }
         if (ret->ring_ns && (ret->switch_ns || ret->switch_bytes || !strcmp(ret->output, "-"))) {
-                ls_error("--ring: does not go with %s: one file has the last of the recording",
+                ls_error("--last: does not go with %s: one file has the last of the recording",
                          strcmp(ret->output, "-") ? "--switch-output" : "-o -");
                 return LS_EXIT_USAGE;
         }
         if ((ret->ring_cpu || ret->ring_mark) && !ret->ring_ns) {
-                ls_error("--ring-on-%s: there is nothing to write; give --ring with it", ret->ring_cpu ? "cpu" : "mark");
+                ls_error("--last-on-%s: there is nothing to write; give --last with it", ret->ring_cpu ? "cpu" : "mark");
                 return LS_EXIT_USAGE;
         }
         if (ret->keep && !ret->switch_ns && !ret->switch_bytes) {

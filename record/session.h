@@ -67,8 +67,8 @@ struct ls_flight {
         unsigned asker;                 /* serial number of the client that waits for the writer, 0
                                          * = none */
         uint64_t cpu_ns, cpu_at_ns;     /* CPU time of the program at the last look */
-        int busy;                       /* more of it than --ring-on-cpu since then */
-        uint32_t marks;                 /* those of --ring-on-mark that have been seen */
+        int busy;                       /* more of it than --last-on-cpu since then */
+        uint32_t marks;                 /* those of --last-on-mark that have been seen */
         uint64_t marked_ns;             /* when one was last answered, 0 = never */
 };
 

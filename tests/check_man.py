@@ -4,7 +4,7 @@
 luasample --list-options prints the tables. Each option of a command must be in the OPTIONS section of its page, with the
 same letter and the same argument, and each option there must be in the table. Also: every command has a page and is in
 luasample(1), each -jp letter is in the table of luasample-report(1), each key and each exporter is described, the completion
-scripts know every option, and --help shows every option and argument."""
+scripts know every option, luasample(1) has every page, and --help shows every option and argument."""
 import os
 import re
 import shutil
@@ -92,11 +92,23 @@ def check(luasample, man):
             for long in options:
                 if (long if shell != "fish" else "-l " + long[2:]) not in script:
                     wrong.append("the %s completion lacks %s %s" % (shell, command, long))
+    wrong += check_index(man, main_page)
     wrong += check_completions(luasample)
     wrong += check_report(luasample, man, commands["report"])
     wrong += check_keys(luasample, man) + check_configuration(luasample, man)
     wrong += check_export(luasample, man, commands)
     return wrong
+
+
+def check_index(man, main_page):
+    """luasample(1) has an entry of each page, and man/meson.build makes each."""
+    with open(os.path.join(man, "meson.build"), encoding="utf-8") as f:
+        made = set(re.findall(r"'(luasample[\w.-]*\.\d)'", f.read()))
+    entries = {"%s.%s" % m for m in re.findall(r"^\*(luasample-[\w.-]+)\*\((\d)\)\n\t\w", main_page, re.M)}
+    pages = {name[:-4] for name in os.listdir(man) if name.endswith(".scd")}
+    return (["luasample(1) has no entry of %s" % p for p in sorted(pages - entries - {"luasample.1"})] +
+            ["luasample(1) has an entry of %s, which is no page" % p for p in sorted(entries - pages)] +
+            ["man/meson.build does not make %s" % p for p in sorted(pages - made)])
 
 
 def check_completions(luasample):

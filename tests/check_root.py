@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 ALLOWED = {
-    ".ci", ".clang-format", ".gitignore", "CONTRIBUTING.md", "DESIGN.md", "LICENSE", "README.md", "cli", "daemon", "docs", "examples", "formats",
+    ".ci", ".clang-format", ".editorconfig", ".github", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CONTRIBUTING.md", "DESIGN.md", "LICENSE", "README.md", "cli", "daemon", "debian", "docs", "examples", "formats",
     "libsample", "luasample-0.1.0-1.rockspec", "luasample.c", "man", "meson.build", "meson_options.txt", "push", "record", "report", "scripts", "store", "tests",
 }
 WRITTEN = ["luasample.data", "luasample.data.old", "luasample.data.1", "b.data.old", "callgrind.out.app"]

@@ -25,7 +25,7 @@ static struct {
 static const struct poptOption options[] = {
         { "output", 'o', TEXT(output, "FILE", "write to FILE, which appears when it is whole") },
         { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|process|thread|vm|coroutine|"
-               "trace|label",
+               "jit-trace|label",
                         "compare by this (function)") },
         { "total", 0, FLAG(total, "compare functions with what they call, not just themselves") },
         { "tree", 0, FLAG(tree, "compare call paths: one call tree of all recordings") },

@@ -279,7 +279,7 @@ static const struct {
         { "thread", item_thread, NULL },
         { "vm", item_vm, NULL },
         { "coroutine", item_coroutine, NULL },
-        { "trace", NULL, item_trace },
+        { "jit-trace", NULL, item_trace },
 };
 
 static struct ls_match_item group_item(const struct ls_diff *d, const struct ls_diff_run *run, uint32_t group)
@@ -416,7 +416,7 @@ int ls_diff_names(struct ls_diff *d)
         const char *by = d->o->o.by[0]->name;
         int r = ls_diff_functions(d);
 
-        if (!r && (!strcmp(by, "line") || !strcmp(by, "trace")))
+        if (!r && (!strcmp(by, "line") || !strcmp(by, "jit-trace")))
                 r = ls_diff_lines(d);
         if (!r)
                 r = number_groups(d);

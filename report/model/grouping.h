@@ -35,6 +35,7 @@ struct ls_key {
         uint32_t (*source)(const struct ls_grouping *g, uint32_t group);
         uint32_t (*number)(const struct ls_grouping *g, uint32_t group);        /* what JSON has in place of the text */
         const char *argument;           /* of label:KEY the KEY; else NULL */
+        const char *old_name;           /* --by takes it too, and shows it nowhere; NULL = none */
 };
 
 struct ls_grouping {

@@ -342,8 +342,9 @@ const struct ls_key ls_keys[] = {
           ls_prepare_vm, ls_group_vm, ls_text_vm, NULL, NULL, NULL, ls_number_vm },
         { "coroutine", "Coroutine", "coroutine", "by coroutine: its body function, and which one of that body", 0,
           LS_DIM_COROUTINE, 0, ls_prepare_coroutine, ls_group_coroutine, ls_text_coroutine, NULL, NULL, NULL, NULL },
-        { "trace", "Trace", "trace", "by trace of the JIT compiler, and where it starts", 0, LS_DIM_TRACE, 0,
-          ls_prepare_trace, ls_group_trace, ls_text_trace, NULL, NULL, NULL, ls_number_trace },
+        { "jit-trace", "Trace", "trace", "by trace of the JIT compiler, and where it starts", 0,
+          LS_DIM_TRACE, 0, ls_prepare_trace, ls_group_trace, ls_text_trace, NULL, NULL, NULL,
+          ls_number_trace, .old_name = "trace" },
         { "label", "Labels", "label", "by the labels of the program; label:KEY by the values of one", 0, LS_DIM_LABEL, 0,
           ls_prepare_label, ls_group_label, ls_text_label, NULL, NULL, NULL, NULL },
         { .name = NULL },
@@ -355,6 +356,8 @@ const struct ls_key *ls_key_find(const char *name, uint32_t len)
                 size_t own = strlen(k->name);
 
                 if (own == len && !strncmp(k->name, name, len))
+                        return k;
+                if (k->old_name && strlen(k->old_name) == len && !strncmp(k->old_name, name, len))
                         return k;
                 if (k->dims == LS_DIM_LABEL && len > own + 1 && !strncmp(k->name, name, own) && name[own] == ':')
                         return ls_key_of_label(k, name, len);

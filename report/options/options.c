@@ -31,7 +31,7 @@ static struct raw {
 
 #define BY_OPTION(more) \
         { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|process|thread|vm|coroutine|" \
-               "trace|label" more, \
+               "jit-trace|label" more, \
                         "group by this; two levels with a comma: --by vmstate,function") }
 #define RANGE_OPTIONS { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_range_option_table, 0, NULL, NULL }
 #define FILTER_OPTIONS { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL }
@@ -174,12 +174,14 @@ int ls_options_by(const char *text, struct ls_report_options *o)
                         return ls_options_bad("--by", text, "not known (see --help)");
                 memcpy(word, text, len);
                 word[len] = '\0';
-                if (strncmp(word, "label:", 6)) {
+                key = ls_key_find(word, (uint32_t)len);
+                if (!key && !strncmp(word, "label:", 6))
+                        return ls_options_bad("--by", text,
+                                              "give a key after label:, such as label:route");
+                if (!key) {
                         if (ls_options_one_of("--by", word, words, &at))
                                 return -EINVAL;
                         key = &ls_keys[at];
-                } else if (!(key = ls_key_find(word, (uint32_t)len))) {
-                        return ls_options_bad("--by", text, "give a key after label:, such as label:route");
                 }
                 if (level && o->by[0] == key)
                         return ls_options_bad("--by", text, "named twice");

@@ -197,7 +197,7 @@ def add(suite, luajits):
     @suite.test("record.refused", "what cannot be counted is said in a line", True)
     def refused():
         program = os.path.join(OWN, "lines.lua")
-        for opts, words in ((["--ring", "10s"], "of the whole recording"), (["--switch-output", "1M"], "of the whole recording")):
+        for opts, words in ((["--last", "10s"], "of the whole recording"), (["--switch-output", "1M"], "of the whole recording")):
             r = record(program, opts=opts)
             s.check(r.status == 129 and words in r.err and r.err.count("\n") == 1, "%d %s" % (r.status, r.err))
         r = s.run([s.luasample(), "record", "-e", "lines", "-p", str(os.getpid()), "-o", s.tmpfile(".data")])

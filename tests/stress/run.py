@@ -173,7 +173,7 @@ def check_trace(case, r, j, cpu, short):
     check(len(rows) > 20, "%d functions" % len(rows))
     check_near("ticks of the report", sum(row["self_ticks"] for row in rows), j["ticks"] - j["lost_ticks"],
                0.001 * j["ticks"] + 1)
-    for view in (["--by", "line"], ["--by", "trace"], ["--by", "vm"], ["--by", "coroutine"], ["--tree"]):
+    for view in (["--by", "line"], ["--by", "jit-trace"], ["--by", "vm"], ["--by", "coroutine"], ["--tree"]):
         support.report(r.trace, *view).ok()
 
 

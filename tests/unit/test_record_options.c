@@ -84,6 +84,30 @@ static void ring_sizes(void **state)
         }
 }
 
+/* Options that were renamed are known by their old names, which help does not show. */
+static void old_names(void **state)
+{
+        struct ls_record_options o;
+        unsigned shown = 0;
+
+        (void)state;
+        assert_int_equal(parse(&o, "--last=5s", "--buffer-size=1M"), -1);
+        assert_int_equal(o.ring_ns, 5000000000u);
+        assert_int_equal(o.ring_size, 1u << 20);
+        ls_record_options_done(&o);
+        assert_int_equal(parse(&o, "--ring=5s", "--ring-size=1M"), -1);
+        assert_int_equal(o.ring_ns, 5000000000u);
+        assert_int_equal(o.ring_size, 1u << 20);
+        ls_record_options_done(&o);
+        assert_int_equal(parse(&o, "--ring=5s", "--ring-on-mark=slow"), -1);
+        assert_string_equal(o.ring_mark, "slow");
+        ls_record_options_done(&o);
+        for (const struct poptOption *p = ls_record_option_table; p->longName; p++)
+                shown += !strncmp(p->longName, "ring", 4) &&
+                         !(p->argInfo & POPT_ARGFLAG_DOC_HIDDEN);
+        assert_int_equal(shown, 0);
+}
+
 /* An option whose value may be left out takes no word of the program. */
 static void native_stacks(void **state)
 {
@@ -137,6 +161,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(refused), cmocka_unit_test(taken), cmocka_unit_test(ring_sizes),
+                cmocka_unit_test(old_names),
                 cmocka_unit_test(native_stacks), cmocka_unit_test(engines),
                 cmocka_unit_test(without_a_program),
         };

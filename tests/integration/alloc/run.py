@@ -202,7 +202,7 @@ def with_cpu():
 
 @suite.test("refusals", "what cannot be has a line")
 def refusals():
-    for opts, said in ((["--alloc-interval", "0"], "give bytes"), (["-e", "live", "--ring", "10s"], "leave out --ring"), (["-e", "alloc", "-p", "1"], "from a program's start")):
+    for opts, said in ((["--alloc-interval", "0"], "give bytes"), (["-e", "live", "--last", "10s"], "leave out --last"), (["-e", "alloc", "-p", "1"], "from a program's start")):
         r = s.run([s.luasample(), "record", *opts, *([] if "-p" in opts else ["--", "true"])])
         s.check(r.status == 129 and said in r.err, "%s: %d %s" % (opts, r.status, r.err))
     r = s.record_lua(os.path.join(HERE, "sunk.lua"), "-e", "alloc", "--engine", "hook")

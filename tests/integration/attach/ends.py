@@ -58,10 +58,10 @@ def add_to(suite):
         check(info(r.trace)["complete"], "the trace has no end")
         shares(r)
 
-    @test("ring", "--ring: SIGUSR2 writes the last seconds of a program that ran already", quick=True)
+    @test("ring", "--last: SIGUSR2 writes the last seconds of a program that ran already", quick=True)
     def _():
         p = begun(LOOP, "60")
-        r = started(p.p.pid, "--ring", "60s")
+        r = started(p.p.pid, "--last", "60s")
         runs_for(p.p.pid, 0.3)
         r.signal(signal.SIGUSR2)
         deadline = time.monotonic() + 20

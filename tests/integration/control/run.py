@@ -383,10 +383,10 @@ def snapshot_of(c, path):
         time.sleep(0.05)
 
 
-@suite.test("ring", "--ring: the last seconds of all processes, by a command, a signal, CPU time, and at the end", quick=True)
+@suite.test("ring", "--last: the last seconds of all processes, by a command, a signal, CPU time, and at the end", quick=True)
 def ring():
     nap = "require('ffi').cdef('int usleep(unsigned)') require('ffi').C.usleep(2500000) "
-    c = Control(phases("1.2", nap + forked("2") + " " + from_text(2)), "--ring", "2s", "--ring-on-cpu", "20%")
+    c = Control(phases("1.2", nap + forked("2") + " " + from_text(2)), "--last", "2s", "--last-on-cpu", "20%")
     try:
         time.sleep(0.7)
         check(c.say("ping") == "ack\n" and os.path.getsize(c.trace) == 0, "there is something in the file already")
@@ -414,17 +414,17 @@ def ring():
     lines = s.rows(c.trace, "--by", "line")
     check(sum(x["self_ticks"] for x in lines if x.get("source", "").startswith('[string "local ends')) > 100, "%s" % lines[:4])
     check("n = n + i % 9" in s.report(c.trace, "--annotate").out, "no text in the last file")
-    for opts in (["--ring", "10ms"], ["--ring-on-cpu", "90%"], ["--ring", "2s", "--ring-on-cpu", "x"],
-                 ["--ring", "2s", "--switch-output", "1s"], ["--ring", "2s", "-o", "-"]):
+    for opts in (["--last", "10ms"], ["--last-on-cpu", "90%"], ["--last", "2s", "--last-on-cpu", "x"],
+                 ["--last", "2s", "--switch-output", "1s"], ["--last", "2s", "-o", "-"]):
         r = s.run([s.luasample(), "record", "-o", s.tmpfile(), *opts, "--", "true"])
         check(r.status == 129 and len(r.err.splitlines()) == 1, "%s: status %d: %s" % (opts, r.status, r.err))
 
 
-@suite.test("ring-moved", "--ring: the directory of the file is moved away: what there is goes into the file all the same")
+@suite.test("ring-moved", "--last: the directory of the file is moved away: what there is goes into the file all the same")
 def ring_moved():
     there, away = s.tmpfile(".d"), s.tmpfile(".away")
     os.mkdir(there)
-    r = s.Started(s.record_cmd(phases("1"), "--ring", "60s", trace=os.path.join(there, "x")))
+    r = s.Started(s.record_cmd(phases("1"), "--last", "60s", trace=os.path.join(there, "x")))
     until_there(os.path.join(there, "x"), r)
     time.sleep(0.2)
     os.rename(there, away)
@@ -433,7 +433,7 @@ def ring_moved():
     check(s.info(os.path.join(away, "x"))["ticks"] > 300, r.read(r.err))
 
 
-@suite.test("ring-mark", "--ring-on-mark: the marks that match write the last seconds, with their counters and labels")
+@suite.test("ring-mark", "--last-on-mark: the marks that match write the last seconds, with their counters and labels")
 def ring_mark():
     script = s.tmpfile(".lua")
     with open(script, "w") as f:
@@ -448,7 +448,7 @@ def ring_mark():
             spin(100) require("ffi").C.usleep(2500000)
             ls.counter("n", 3) spin(100)""")
     trace = s.tmpfile(".data")
-    r = s.record([s.luajit().program, script], "--ring", "2s", "--ring-on-mark", "slow*", trace=trace)
+    r = s.record([s.luajit().program, script], "--last", "2s", "--last-on-mark", "slow*", trace=trace)
     r.ok()
     files = [trace + ".1", trace + ".2", trace + ".3"]
     check([os.path.exists(f) for f in files] == [True, True, False], "files: %s" % files_of(trace))
@@ -459,8 +459,8 @@ def ring_mark():
         check(by["n"]["last"] == last and by["old"]["last"] == 5, "%s: counters %s" % (f, by))
         got = {x["label"] for x in s.rows(f, "--by", "label:part") if x["self_ticks"] > 3}
         check(got == labels, "%s: labels %s" % (f, got))
-    r = s.run([s.luasample(), "record", "--ring-on-mark", "x", "--", "true"])
-    check(r.status == 129 and "give --ring with it" in r.err, r.err)
+    r = s.run([s.luasample(), "record", "--last-on-mark", "x", "--", "true"])
+    check(r.status == 129 and "give --last with it" in r.err, r.err)
 
 
 @suite.test("control-refused", "--control: what cannot be used is refused in a line, and nothing runs")

@@ -130,7 +130,7 @@ def add_to(suite):
                          extra=extra + ["samples 50 1 2 0 1 1:1 6:0"], threads=("main", "worker"))
         a, b = of(400), of(900)
         for key in ("function", "module-function", "line", "module", "vmstate", "zone", "zone-path", "thread", "vm",
-                    "coroutine", "trace"):
+                    "coroutine", "jit-trace"):
             j = s.json_of(["diff", "--json", "--by", key, a, b])
             for side, total in (("before", 750), ("after", 1500)):
                 got = sum(r[side + "_ticks"][0] for r in j["rows"])

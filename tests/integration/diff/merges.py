@@ -12,7 +12,7 @@ sys.path.append(os.path.join(s.TESTS, "reader"))
 
 PLAIN = Program([("main", 0, 1), ("parse", 10, 2), ("hash", 30, 3)])
 KEYS = ("function", "module-function", "line", "module", "vmstate", "zone", "zone-path", "thread", "vm", "coroutine",
-        "trace")
+        "jit-trace")
 BOOT = (5000 * MS, 1700000000 * 1000 * MS, 6000 * MS)
 
 
@@ -27,7 +27,7 @@ def flat(trace_, key):
     sums = collections.Counter()
     for r in s.rows(trace_, "--by", key, "--full-path"):
         name = re.sub(r" of (VM \d+|process \d+)", "", r["name"])
-        if key == "trace":
+        if key == "jit-trace":
             name = (r["trace"], re.sub(r"@[^ ]*|(:\d+)+$|trace \d+", "", name))
         elif key in ("thread", "vm"):
             name = r[key]

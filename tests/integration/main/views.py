@@ -103,7 +103,7 @@ def add_to(suite):
         for args in (["--tree"], ["--split"], ["--annotate"], ["--by", "vmstate,function"]):
             s.json_of(["report", "-i", r.trace, "--json", *args])
 
-    @t("views.jit", "luasample jit has the ticks of --by vmstate and --by trace; its screens fit 80 columns", True)
+    @t("views.jit", "luasample jit has the ticks of --by vmstate and --by jit-trace; its screens fit 80 columns", True)
     def jit():
         r = trace_of("calls.lua")
         out = {a: s.run([s.luasample(), "jit", "-i", r.trace, "--raw", "--min", "0", *a]).ok().out for a in ((), ("--tree",))}
@@ -119,10 +119,10 @@ def add_to(suite):
         for m in re.finditer(r"^ *(\d+) +\d+  (\d+) (?:root|side)", traces, re.M):
             by[int(m.group(2))] += int(m.group(1))
         want = collections.Counter()
-        for w in r.rows("--by", "trace"):
+        for w in r.rows("--by", "jit-trace"):
             if w["trace"]:
                 want[w["trace"]] += w["self_ticks"]
-        check(by and by == want, "traces %r, --by trace %r" % (by, want))
+        check(by and by == want, "traces %r, --by jit-trace %r" % (by, want))
         selfs = [int(m.group(1)) for m in re.finditer(r"^ *\d+ +(\d+)  .*trace \d+ ", out[("--tree",)], re.M)]
         check(sum(selfs) == sum(want.values()), "--tree has %d ticks, the traces %d" % (sum(selfs), sum(want.values())))
         one = s.run([s.luasample(), "jit", "-i", r.trace, "--trace", str(max(by, key=by.get))]).ok().out

@@ -71,7 +71,7 @@ def fork_with_vm():
     # what was compiled before the fork is known in the children too
     unknown = i["lost"].get("map-missing", 0)
     check(unknown == 0, "%d traces without a map" % unknown)
-    check(not [x for x in r.rows("--by", "trace") if "not recorded" in str(x.get("trace"))], "a trace is not in the file")
+    check(not [x for x in r.rows("--by", "jit-trace") if "not recorded" in str(x.get("trace"))], "a trace is not in the file")
 
 
 @suite.test("fork-engines", "the same with the hook engine and with other timers")
