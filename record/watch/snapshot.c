@@ -65,7 +65,8 @@ static uint64_t list_ranges(void)
         while (f && fgets(line, sizeof line, f)) {
                 unsigned long low, high;
 
-                if (sscanf(line, "%lx-%lx %7s", &low, &high, rights) != 3 || rights[0] != 'r' || rights[1] != 'w' || rights[3] == 's' ||
+                if (sscanf(line, "%lx-%lx %7s", &low, &high, rights) != 3 ||
+                    rights[0] != 'r' || rights[1] != 'w' || rights[3] == 's' ||
                     low >= high || high > UINT64_C(1) << 47 || m.n_ranges == RANGES)
                         continue;
                 m.ranges[m.n_ranges++] = (struct range){ low, high, NULL };
@@ -259,7 +260,8 @@ static void each_of_table(uint64_t t, edge_fn fn, void *ctx)
         uint8_t weak = byte(t, LS_GC_MARKED);
         uint64_t array = word(t, LS_TAB_ARRAY), node = word(t, LS_TAB_NODE);
         uint64_t n = weak & WEAK_VALUES ? 0 : in_memory(array, half(t, LS_TAB_ASIZE), 8);
-        uint64_t nodes = half(t, LS_TAB_HMASK) ? in_memory(node, (uint64_t)half(t, LS_TAB_HMASK) + 1, LS_NODE_SIZE) : 0;
+        uint64_t hmask = half(t, LS_TAB_HMASK);
+        uint64_t nodes = hmask ? in_memory(node, hmask + 1, LS_NODE_SIZE) : 0;
 
         edge(fn, ctx, BY_METATABLE, 0, object(word(t, LS_TAB_META), LS_T_TAB));
         for (uint64_t i = 0; i < n; i++)
@@ -306,7 +308,8 @@ static void each_of_proto(uint64_t p, edge_fn fn, void *ctx)
 
 static void each_of_thread(uint64_t L, edge_fn fn, void *ctx)
 {
-        uint64_t stack = word(L, LS_L_STACK), top = word(L, LS_L_TOP), n = top > stack ? in_memory(stack, (top - stack) / 8, 8) : 0;
+        uint64_t stack = word(L, LS_L_STACK), top = word(L, LS_L_TOP);
+        uint64_t n = top > stack ? in_memory(stack, (top - stack) / 8, 8) : 0;
 
         edge(fn, ctx, BY_ENV, 0, object(word(L, LS_L_ENV), LS_T_TAB));
         for (uint64_t i = 0; i < n; i++)
