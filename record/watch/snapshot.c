@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "formats/wire/mix.h"
 #include "libsample/handler/tick.h"
 #include "record/watch/remote.h"
 
@@ -40,7 +39,8 @@ static struct {
         unsigned n_ranges, last;
         struct object *objects;         /* from 1 */
         uint32_t n, room;
-        uint32_t *slots, mask;          /* objects by address */
+        uint32_t *by_place;             /* the object that begins at each word of the copy, 0 = none
+                                         * is known */
         uint32_t vm;                    /* whose objects are found */
         uint64_t left;                  /* words of tables and stacks that may be looked at */
         char before[64][LS_G_COLLECTOR_END + 16];       /* of the VMs' state, when the copy began */
@@ -180,15 +180,6 @@ static uint8_t byte(uint64_t address, uint64_t offset)
         return p ? (uint8_t)*p : 0;
 }
 
-static uint32_t *slot_of(uint64_t address)
-{
-        uint32_t i = (uint32_t)(ls_mix(address) >> 32);
-
-        while (m.slots[i & m.mask] && m.objects[m.slots[i & m.mask]].at != address)
-                i++;
-        return &m.slots[i & m.mask];
-}
-
 /* The object of this type, which is found by that; 0 = there is none. */
 static uint32_t object(uint64_t address, unsigned type)
 {
@@ -197,7 +188,7 @@ static uint32_t object(uint64_t address, unsigned type)
 
         if (!p || LS_READ_COPY(uint8_t, p, LS_GC_TYPE) != type || type < LS_T_STR || type > LS_T_UDATA)
                 return 0;
-        slot = slot_of(address);
+        slot = &m.by_place[(p - m.arena) / 8];
         if (!*slot) {
                 if (m.n + 1 >= m.room)
                         return 0;
@@ -389,9 +380,7 @@ static void find_objects(const struct ls_now *n)
 
         m.room = (uint32_t)(m.used / OBJECT < UINT32_MAX / 4 ? m.used / OBJECT + 2 : UINT32_MAX / 4);
         m.objects = (struct object *)(void *)(m.arena + (pages & ~(uint64_t)(PAGE - 1)));
-        m.slots = (uint32_t *)(void *)(m.objects + m.room);
-        for (m.mask = 1023; m.mask < 2 * m.room; m.mask = 2 * m.mask + 1)
-                ;
+        m.by_place = (uint32_t *)(void *)(m.objects + m.room);
         m.n = 0;
         m.left = m.used / 8;
         for (uint32_t i = 0; i < n->vms; i++) {
