@@ -384,11 +384,6 @@ static int check_attach(const struct ls_record_options *o)
                          "luasample record -e lines -- luajit app.lua");
                 return LS_EXIT_USAGE;
         }
-        if (o->events & LS_RECORD_MEMORY) {
-                ls_error("record: allocations are sampled from a program's start; give the program, as in: "
-                         "luasample record -e alloc -- luajit app.lua");
-                return LS_EXIT_USAGE;
-        }
         if (o->command && o->command[0]) {
                 ls_error("record: -p, --name and --cgroup mean processes that run already; leave out %s, or them", o->command[0]);
                 return LS_EXIT_USAGE;
@@ -452,8 +447,11 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
                 return LS_EXIT_USAGE;
         }
         ret->command = poptGetArgs(ret->popt);
-        if (ls_record_attaches(ret))
+        if (ls_record_attaches(ret)) {
+                if (ret->bare_tick == 2 && ret->events & LS_RECORD_MEMORY)
+                        ret->bare_tick = 3;
                 return check_attach(ret);
+        }
         if (!ret->command || !ret->command[0]) {
                 ls_error("record: no program given; try: luasample record -- luajit app.lua");
                 return LS_EXIT_USAGE;

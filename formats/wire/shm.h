@@ -78,8 +78,8 @@ struct ls_shm {
         uint8_t scope;                  /* enum ls_scope */
         uint8_t timer;                  /* enum ls_timer */
         uint8_t want_text;              /* 0 = --no-source: send no text of loaded chunks */
-        uint8_t bare_tick;              /* 1 = bench: the handler only returns, 2 = bench: no ticks
-                                         * at all */
+        uint8_t bare_tick;              /* 1 = bench: the handler only returns, 2 = no ticks
+                                         * at all, 3 = they only find VMs for -e alloc */
         uint8_t engine;                 /* enum ls_engine_kind */
         uint8_t jit_leaf;               /* enum ls_jit_leaf */
         uint8_t native;                 /* 1 = native stacks are wanted */

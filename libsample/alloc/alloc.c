@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "libsample/agent.h"
@@ -14,8 +15,11 @@
 #include "libsample/handler/jit_locate.h"
 #include "libsample/handler/sample.h"
 #include "libsample/handler/tick.h"
+#include "libsample/handler/guard.h"
 #include "libsample/layout.h"
+#include "libsample/lock.h"
 #include "libsample/recording/pass.h"
+#include "libsample/recording/threads.h"
 
 #define LET_PASS (INT64_MAX / 2)        /* bytes that no VM allocates */
 
@@ -27,11 +31,12 @@ struct slot {
         int64_t left;                   /* bytes until the next sample */
         _Atomic(alloc_fn) inner;        /* the host's */
         _Atomic(const char *) global;   /* the VM's global_State; NULL = the slot is free */
-        struct ls_vm *vm;
+        _Atomic(struct ls_vm *) vm;     /* NULL = all passes */
         uint32_t vm_id;                 /* of vm: another one may have its place */
+        uint8_t follows;                /* 1 = frees too, in blocks */
+        _Atomic uint8_t left_over;      /* 1 = of an attachment that has ended */
         struct ls_draw draw;
-        struct ls_blocks *blocks;       /* that were sampled and are not freed; NULL = nobody
-                                         * asks */
+        struct ls_blocks *blocks;       /* that were sampled and are not freed */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct slot) == 64 && offsetof(struct slot, inner) == 8, "as the stubs have it");
 
@@ -75,7 +80,7 @@ extern const char stubs[][16] __attribute__((visibility("hidden")));
 
 static void *stub_of(const struct slot *s)
 {
-        return (void *)(uintptr_t)stubs[s - slots + (s->blocks ? SLOTS : 0)];
+        return (void *)(uintptr_t)stubs[s - slots + (s->follows ? SLOTS : 0)];
 }
 
 /* The slot whose stub is at f, NULL = it is none of ours. */
@@ -115,8 +120,10 @@ static int read_stack(struct ls_thread *t, struct slot *s, const lua_State *L, c
         w->guard.sure[1].high = LS_READ(uintptr_t, L, LS_L_MAXSTACK);
         w->trusted = 0;
         top.base = LS_READ(const uint64_t *, global, ls_vm_facts.jit_base_offset);
-        if (top.base && s->vm->jit && ls_jit_find(s->vm, t, &w->guard, global, *at))
-                place = ls_jit_locate(s->vm, L, *at, (uintptr_t)at, &m->jit_id, &m->jit_offset);
+        if (top.base && m->vm->jit) {
+                ls_jit_find_caller(m->vm, t, &w->guard, global, L, (uintptr_t)at);
+                place = ls_jit_locate(m->vm, L, *at, (uintptr_t)at, &m->jit_id, &m->jit_offset);
+        }
         if (top.base && (!place || m->jit_offset == LS_JIT_NO_OFFSET))
                 m->flags |= LS_SAMPLE_NO_LINE;
         error = top.base ? ls_walk_from(w, L, &top) : ls_walk_saved(w, L);
@@ -161,15 +168,16 @@ static void freed(struct ls_blocks *blocks, uint32_t id)
 }
 
 /* Returns the number of the block where it is to be followed, else 0. */
-static uint32_t send(struct ls_thread *t, struct slot *s, const uint64_t *at, size_t size)
+static uint32_t send(struct ls_thread *t, struct slot *s, struct ls_vm *vm, const uint64_t *at,
+                     size_t size)
 {
         static _Atomic uint32_t last_id;
-        const lua_State *L = running(s->vm, s->global);
-        struct ls_moment m = { .vm = s->vm, .L = L, .whole_stack = 1, .jit_offset = LS_JIT_NO_OFFSET };
+        const lua_State *L = running(vm, s->global);
+        struct ls_moment m = { .vm = vm, .L = L, .whole_stack = 1, .jit_offset = LS_JIT_NO_OFFSET };
         struct ls_ticks ticks = { .event = LS_EVENT_ALLOC, .time_ns = ls_now_ns(), .cpu_ns = size };
         int error;
 
-        if (s->blocks) {
+        if (s->follows) {
                 tell(t, s->blocks, 0);
                 ticks.place = atomic_fetch_add(&last_id, 1) + 1;
         }
@@ -178,24 +186,37 @@ static uint32_t send(struct ls_thread *t, struct slot *s, const uint64_t *at, si
         if (L && !error && t->sampler->walks[t->sampler->current].n)
                 error = ls_sample_send(t, &m, &ticks);
         else
-                error = ls_sample_send_pseudo(t, s->vm, error ? "[stack not readable]" : "[no Lua function]", NULL, &ticks);
+                error = ls_sample_send_pseudo(t, vm, error ? "[stack not readable]"
+                                                                 : "[no Lua function]",
+                                              NULL, &ticks);
         if (error)
                 ls_lose(LS_LOSS_ALLOC_LOST, 1);
+        ls_tick_heap(t, &t->sampler->walks[t->sampler->current].guard, vm, s->global,
+                     ticks.time_ns);
         ls_sample_background(t, NULL, 0);
         atomic_fetch_add_explicit(&ls_agent.shm->own_hook_ns, ls_now_ns() - ticks.time_ns, memory_order_relaxed);
         return error ? 0 : ticks.place;
 }
 
+/* The calling thread's, NULL = it has none. Where no tick comes, of a process that was attached to,
+ * nothing else makes it. */
+static struct ls_thread *own_thread(void)
+{
+        if (ls_agent.attached && ls_agent_live() && !ls_thread_self())
+                ls_thread_begin(0);
+        return ls_agent_live() ? ls_thread_self() : NULL;
+}
+
 /* 1 when this allocation is to be sent: t is its thread's then, and entered. */
-static int begin(const struct slot *s, struct ls_thread **ret)
+static int begin(const struct slot *s, const struct ls_vm *vm, struct ls_thread **ret)
 {
         const struct ls_shm *shm = ls_agent.shm;
-        struct ls_thread *t = ls_thread_self();
+        struct ls_thread *t;
 
-        *ret = t;
-        if (!atomic_load_explicit(&shm->recording, memory_order_relaxed) || s->vm->vm_id != s->vm_id ||
-            atomic_load_explicit(&shm->paused, memory_order_relaxed) || s->vm->paused)
+        if (!atomic_load_explicit(&shm->recording, memory_order_relaxed) || vm->vm_id != s->vm_id ||
+            atomic_load_explicit(&shm->paused, memory_order_relaxed) || vm->paused)
                 return 0;
+        *ret = t = own_thread();
         if (!t || t->busy) {
                 ls_lose(LS_LOSS_ALLOC_LOST, 1);
                 return 0;
@@ -227,26 +248,27 @@ __attribute__((used, noinline)) static void *slow(void *ud, void *p, size_t osiz
 {
         alloc_fn inner = atomic_load_explicit(&s->inner, memory_order_acquire);
         int saved = errno, in = ls_control_pass_vm(), sends = 0;
+        struct ls_vm *vm = in ? atomic_load(&s->vm) : NULL;
         struct ls_thread *t;
         uint32_t id = 0;
         void *block;
 
         if (nsize > osize && s->left < 0) {
-                s->left = in ? ls_draw_bytes(&s->draw) : LET_PASS;
-                sends = in;
+                s->left = vm ? ls_draw_bytes(&s->draw) : LET_PASS;
+                sends = vm != NULL;
         }
-        if (sends && p && begin(s, &t)) {
-                id = send(t, s, at, nsize);
+        if (sends && p && begin(s, vm, &t)) {
+                id = send(t, s, vm, at, nsize);
                 ls_thread_leave(t);
         }
         errno = saved;
         block = inner(ud, p, osize, nsize);
         saved = errno;
-        if (sends && !p && block && begin(s, &t)) {
-                id = send(t, s, at, nsize);
+        if (sends && !p && block && begin(s, vm, &t)) {
+                id = send(t, s, vm, at, nsize);
                 ls_thread_leave(t);
         }
-        if (in && s->blocks)
+        if (vm && s->follows)
                 follow(s->blocks, p, osize, block, nsize, id);
         if (in)
                 ls_control_go_out();
@@ -273,7 +295,7 @@ static _Atomic uint32_t last_closed;
 
 static void forget_closed(struct slot *s, uint32_t closed)
 {
-        struct ls_thread *t = ls_agent_live() ? ls_thread_self() : NULL;
+        struct ls_thread *t = own_thread();
 
         if (!t || (t->busy && closed))
                 return;
@@ -285,38 +307,84 @@ static void forget_closed(struct slot *s, uint32_t closed)
 
 static _Atomic uint32_t slots_used;     /* those behind it were never */
 
+/* 1 when the slot, which an attachment has left, is taken. A thread may still be on its way into
+ * its stub: the function behind it stays the same. */
+static int take_left(struct slot *s, const char *global, const void *inner)
+{
+        uint8_t left = 1;
+
+        if (!atomic_load(&s->left_over) ||
+            (const void *)(uintptr_t)atomic_load(&s->inner) != inner ||
+            !atomic_compare_exchange_strong(&s->left_over, &left, 0))
+                return 0;
+        atomic_store(&s->global, global);
+        return 1;
+}
+
+/* One for this VM: its own of an earlier attachment, a free one, or another's of an earlier one. */
+static struct slot *take_slot(const char *global, const void *inner)
+{
+        uint32_t used = atomic_load(&slots_used);
+        const char *none = NULL;
+
+        for (uint32_t i = 0; i < used; i++)
+                if (atomic_load(&slots[i].global) == global && take_left(&slots[i], global, inner))
+                        return &slots[i];
+        for (uint32_t i = 0; i < SLOTS; i++, none = NULL)
+                if (atomic_compare_exchange_strong(&slots[i].global, &none, global)) {
+                        while (used < i + 1 &&
+                               !atomic_compare_exchange_weak(&slots_used, &used, i + 1))
+                                ;
+                        return &slots[i];
+                }
+        for (uint32_t i = 0; i < used; i++)
+                if (take_left(&slots[i], global, inner))
+                        return &slots[i];
+        return NULL;
+}
+
+/* Makes the slot ready for its VM. Returns 0, or -1: there is no memory for what is live. */
+static int fill(struct slot *s, struct ls_vm *vm, const void *inner)
+{
+        s->vm_id = vm->vm_id;
+        atomic_store(&s->inner, (alloc_fn)(uintptr_t)inner);
+        ls_draw_begin(&s->draw, ls_agent.shm->alloc_interval, ls_agent.shm->generation + vm->vm_id);
+        s->left = ls_draw_bytes(&s->draw);
+        s->follows = ls_agent.shm->live;
+        if (s->follows && s->blocks && ls_blocks_restart(s->blocks))
+                return -1;
+        if (s->follows && !s->blocks && !(s->blocks = ls_blocks_new()))
+                return -1;
+        atomic_store(&s->vm, vm);
+        return 0;
+}
+
 const char *ls_alloc_open(struct ls_vm *vm, const char *global)
 {
-        struct slot *s = NULL;
-        const char *none = NULL;
-        void *f = atomic_load(word_of(global));
+        void *f = atomic_load(word_of(global)), *stub;
+        struct slot *s;
 
         if (!ls_agent.shm->alloc_interval || slot_of(f))
                 return NULL;
         if (vm->engine != LS_ENGINE_WALK)
                 return "their stacks cannot be read here";
-        for (uint32_t i = 0; i < SLOTS && !s; i++, none = NULL)
-                if (atomic_compare_exchange_strong(&slots[i].global, &none, global))
-                        s = &slots[i];
+        s = take_slot(global, f);
         if (!s)
                 return "there are too many VMs";
-        for (uint32_t n = atomic_load(&slots_used); n < (uint32_t)(s - slots) + 1;)
-                if (atomic_compare_exchange_weak(&slots_used, &n, (uint32_t)(s - slots) + 1))
-                        break;
-        s->vm = vm;
-        s->vm_id = vm->vm_id;
-        atomic_store(&s->inner, (alloc_fn)(uintptr_t)f);
-        ls_draw_begin(&s->draw, ls_agent.shm->alloc_interval, ls_agent.shm->generation + vm->vm_id);
-        s->left = ls_draw_bytes(&s->draw);
-        s->blocks = ls_agent.shm->live ? ls_blocks_new() : NULL;
-        if (ls_agent.shm->live && !s->blocks) {
-                atomic_store(&s->global, NULL);
+        if (fill(s, vm, f)) {
+                s->follows = 0;
+                atomic_store(&s->left_over, 1);
                 return "there is no memory for what is live";
         }
-        if (s->blocks)
+        if (s->follows)
                 forget_closed(s, 0);
-        vm->own_alloc = f == ls_vm_facts.heap_alloc ? stub_of(s) : NULL;
-        atomic_store(word_of(global), stub_of(s));
+        stub = stub_of(s);
+        vm->own_alloc = f == ls_vm_facts.heap_alloc ? stub : NULL;
+        if (!atomic_compare_exchange_strong(word_of(global), &f, stub)) {
+                atomic_store(&s->vm, NULL);     /* the program has just set another: at the next
+                                                 * look */
+                atomic_store(&s->left_over, 1);
+        }
         return NULL;
 }
 
@@ -329,38 +397,146 @@ static struct slot *find(const char *global)
         return NULL;
 }
 
-void ls_alloc_close(const lua_State *L)
+/* Between lua_close, which gives a VM's memory back, and the end of an attachment, which writes
+ * into it. */
+static pthread_mutex_t closing_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void take_out(const char *global)
 {
-        const char *global = LS_READ(const char *, L, LS_L_GLREF);
         struct slot *s = slot_of(atomic_load(word_of(global)));
-        struct ls_blocks *blocks = s ? s->blocks : NULL;
+        struct ls_blocks *blocks = s && s->follows ? s->blocks : NULL;
 
         if (s) {
                 atomic_store(word_of(global), (void *)(uintptr_t)atomic_load(&s->inner));
                 if (blocks)
                         forget_closed(s, s->vm_id);
+                blocks = s->blocks;
+                s->follows = 0;
                 s->blocks = NULL;       /* first: another thread may fork, and its child clears
                                          * them */
                 atomic_thread_fence(memory_order_seq_cst);
                 ls_blocks_free(blocks);
-                s->vm = NULL;
+                atomic_store(&s->vm, NULL);
                 atomic_store(&s->global, NULL);
                 return;
         }
         /* The host's function may call the stub until it gives the VM up: the slot stays taken. */
         s = find(global);
-        if (s) {
-                if (s->blocks)
+        if (s && !atomic_load(&s->left_over)) {
+                if (s->follows)
                         ls_blocks_clear(s->blocks);
                 s->left = LET_PASS;
                 atomic_store(&s->global, stubs[0]);
         }
 }
 
+void ls_alloc_close(const lua_State *L)
+{
+        const char *global = LS_READ(const char *, L, LS_L_GLREF);
+        sigset_t mask;
+
+        if (!ls_agent.attached) {
+                take_out(global);
+                return;
+        }
+        ls_lock(&closing_lock, &mask);
+        take_out(global);
+        ls_unlock(&closing_lock, &mask);
+}
+
+static _Atomic(const char *) why_not;   /* a VM that runs could not be opened */
+
+/* The thread that runs the VM is here: so its memory is there, and no lua_close of it is on its way
+ * but the one that says so. */
+void ls_alloc_runs(struct ls_vm *vm, const char *global)
+{
+        const char *why;
+
+        if (slot_of(atomic_load(word_of(global))) || atomic_load(&vm->closing) ||
+            !ls_control_pass())
+                return;
+        why = ls_alloc_open(vm, global);
+        if (why)
+                atomic_store(&why_not, why);
+        ls_control_go_out();
+}
+
+const char *ls_alloc_why_not(void)
+{
+        return atomic_exchange(&why_not, NULL);
+}
+
+void ls_alloc_leave(void)
+{
+        sigset_t mask;
+
+        ls_lock(&closing_lock, &mask);
+        for (uint32_t i = 0, n = atomic_load(&slots_used); i < n; i++) {
+                struct slot *s = &slots[i];
+                const char *global = atomic_load(&s->global);
+                void *stub = stub_of(s);
+
+                /* a host may drop the memory of a VM that it never closed */
+                if (!atomic_exchange(&s->vm, NULL) || !global || global == stubs[0] ||
+                    !ls_readable(global, sizeof stub))
+                        continue;
+                atomic_compare_exchange_strong(word_of(global), &stub,
+                                               (void *)(uintptr_t)atomic_load(&s->inner));
+        }
+        ls_unlock(&closing_lock, &mask);
+}
+
+/* No thread is in slow() for a VM any more, and none will be; in live() one may be still, which
+ * finds no bits. */
+void ls_alloc_left(void)
+{
+        struct ls_thread *t = ls_thread_self();
+        sigset_t mask;
+
+        ls_lock(&closing_lock, &mask);
+        for (uint32_t i = 0, n = atomic_load(&slots_used); i < n; i++) {
+                struct slot *s = &slots[i];
+
+                if (!atomic_load(&s->global) || atomic_load(&s->left_over))
+                        continue;
+                if (s->follows && t) {
+                        ls_thread_enter(t);
+                        if (tell(t, s->blocks, 0))
+                                ls_lose(LS_LOSS_ALLOC_LOST, s->blocks->n_freed);
+                        ls_thread_leave(t);
+                }
+                if (s->blocks)
+                        ls_blocks_end(s->blocks);
+                s->follows = 0;
+                atomic_store(&s->left_over, 1);
+        }
+        atomic_store(&last_closed, 0);
+        ls_unlock(&closing_lock, &mask);
+}
+
+/* A child of a process that was attached to is as if it had not been. */
+static void leave_in_child(void)
+{
+        ls_alloc_leave();
+        for (uint32_t i = 0, n = atomic_load(&slots_used); i < n; i++)
+                if (atomic_load(&slots[i].global) && slots[i].blocks) {
+                        ls_blocks_end(slots[i].blocks);
+                        slots[i].follows = 0;
+                }
+        ls_alloc_left();
+}
+
 void ls_alloc_after_fork(int recorded)
 {
+        static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+        memcpy(&closing_lock, &fresh, sizeof fresh);    /* another thread may have had it */
+        if (ls_agent.attached) {
+                leave_in_child();
+                return;
+        }
         for (uint32_t i = 0, n = atomic_load(&slots_used); i < n; i++) {
-                if (recorded && slots[i].blocks)
+                if (recorded && slots[i].follows)
                         ls_blocks_clear(slots[i].blocks);
                 slots[i].left = recorded && slots[i].vm ? ls_draw_bytes(&slots[i].draw) : LET_PASS;
         }
@@ -388,7 +564,8 @@ void ls_alloc_put_back(const lua_State *L, void *stub)
 
         if (!s || f == stub)
                 return;
-        s->vm->own_alloc = f == ls_vm_facts.heap_alloc ? stub : NULL;
+        if (atomic_load(&s->vm))
+                atomic_load(&s->vm)->own_alloc = f == ls_vm_facts.heap_alloc ? stub : NULL;
         atomic_store(&s->inner, (alloc_fn)(uintptr_t)f);
         atomic_store(word, stub);
 }

@@ -13,6 +13,15 @@
 /* Samples the allocations of this VM, whose global_State is known, from now on, if they are wanted.
  * Returns NULL, or why it cannot. */
 const char *ls_alloc_open(struct ls_vm *vm, const char *global);
+/* At a tick, in a process that was attached to: the same for this VM, which runs on the calling
+ * thread, whose tables nobody uses. Signal handler. */
+void ls_alloc_runs(struct ls_vm *vm, const char *global);
+/* Why that could not be since it was asked last, NULL = it could. */
+const char *ls_alloc_why_not(void);
+/* The end of an attachment: takes all stubs out. After that, when no call of the program is at
+ * work in the agent: forgets the blocks. */
+void ls_alloc_leave(void);
+void ls_alloc_left(void);
 /* At the entry of lua_close, in whatever process: the allocator is what it was, since lua_close
  * gives the VM's memory back by which one it is. A stub that a host has put behind a function of
  * its own lets pass from now on. */

@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "libsample/pages.h"
 
@@ -22,11 +23,27 @@ struct ls_blocks *ls_blocks_new(void)
         return NULL;
 }
 
+void ls_blocks_end(struct ls_blocks *l)
+{
+        if (l->table)
+                ls_pages_free(l->table, l->room * sizeof *l->table);
+        l->table = NULL;
+        madvise(l, sizeof *l, MADV_DONTNEED);
+}
+
+int ls_blocks_restart(struct ls_blocks *l)
+{
+        l->room = FIRST_ROOM;
+        l->table = ls_pages_new(l->room * sizeof *l->table);
+        return l->table ? 0 : -1;
+}
+
 void ls_blocks_free(struct ls_blocks *l)
 {
         if (!l)
                 return;
-        ls_pages_free(l->table, l->room * sizeof *l->table);
+        if (l->table)
+                ls_pages_free(l->table, l->room * sizeof *l->table);
         ls_pages_free(l, sizeof *l);
 }
 

@@ -41,6 +41,10 @@ struct ls_blocks *ls_blocks_new(void);
 /* Forgets all of them. */
 void ls_blocks_clear(struct ls_blocks *l);
 void ls_blocks_free(struct ls_blocks *l);
+/* Gives the memory back, but for the addresses of the bits, which are zeros from now on: a thread
+ * may still look at them. Begins anew; returns 0, or -1: there is no memory. */
+void ls_blocks_end(struct ls_blocks *l);
+int ls_blocks_restart(struct ls_blocks *l);
 /* Returns 0, or -1: there is no room for it. One that was at this address is forgotten. */
 int ls_blocks_add(struct ls_blocks *l, const void *p, uint32_t id);
 /* Its number, which it loses; 0 = it is not among them. */

@@ -163,3 +163,21 @@ int ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *gu
         }
         return 1;
 }
+
+/* The VM's state names the trace while what it calls runs, but in the collector: it is in the table
+ * of traces still, which a flush clears first. */
+void ls_jit_find_caller(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *guard,
+                        const char *global, const lua_State *L, uintptr_t sp)
+{
+        int32_t number = LS_READ(const volatile int32_t, global, ls_vm_facts.vmstate_offset);
+        const char *trace = NULL;
+        uintptr_t frame = (uintptr_t)ls_cframe_of(L) - LS_TRACE_SAVED, at;
+
+        if (vm->jit && vm->jit->finds && number > 0)
+                trace = ls_jit_trace_of(guard, global, (uint32_t)number);
+        if (!trace)
+                return;
+        at = frame - LS_READ(uint16_t, trace, LS_TR_SPADJUST) - 8;
+        if (at >= sp && at < frame && !(at & 7) && ls_jit_is_at(trace, LS_READ(uintptr_t, at, 0) - 1))
+                ls_jit_find(vm, t, guard, global, LS_READ(uintptr_t, at, 0) - 1);
+}

@@ -332,24 +332,22 @@ static void through_api(struct ls_thread *t, uint32_t n, uint64_t now, uint64_t 
 
 #define HEAP_STEP 16u                   /* of the heap: a smaller change is not sent */
 
-/* The VM's heap and what its collector does, when it differs from what the recording has. It lies
- * beside the allocator, which is read at each tick. */
-static void send_heap(struct ls_thread *t, struct ls_guard *guard, const struct running *r, uint64_t now)
+void ls_tick_heap(struct ls_thread *t, struct ls_guard *guard, struct ls_vm *vm, const char *global,
+                  uint64_t now)
 {
-        struct ls_vm *vm = &ls_vms[r->vm - ls_vms];
         struct ls_rec_heap rec = { .time_ns = now, .vm_id = vm->vm_id };
         uint64_t moved;
         uint16_t state;
         char *body;
 
-        if (!ls_vm_facts.collector || !ls_guard_reads(guard, r->global + LS_G_TOTAL, LS_G_COLLECTOR_END - LS_G_TOTAL))
+        if (!ls_vm_facts.collector || !ls_guard_reads(guard, global + LS_G_TOTAL, LS_G_COLLECTOR_END - LS_G_TOTAL))
                 return;
-        state = LS_READ(const volatile uint16_t, r->global, LS_G_WHITE);
-        rec.total = LS_READ(const volatile uint64_t, r->global, LS_G_TOTAL);
+        state = LS_READ(const volatile uint16_t, global, LS_G_WHITE);
+        rec.total = LS_READ(const volatile uint64_t, global, LS_G_TOTAL);
         moved = rec.total > vm->heap_total ? rec.total - vm->heap_total : vm->heap_total - rec.total;
         if (vm->heap_key == ls_agent.shm->generation && state == vm->heap_state && moved <= vm->heap_total / HEAP_STEP)
                 return;
-        rec.threshold = LS_READ(const volatile uint64_t, r->global, LS_G_THRESHOLD);
+        rec.threshold = LS_READ(const volatile uint64_t, global, LS_G_THRESHOLD);
         rec.white = (uint8_t)(state & LS_GC_WHITES);
         rec.phase = (uint8_t)(state >> 8);
         body = ls_ring_reserve(t->ring, LS_REC_HEAP, sizeof rec, 0);
@@ -368,11 +366,44 @@ static int has_own_heap(const struct ls_vm *vm, const void *allocf)
         return allocf == ls_vm_facts.heap_alloc || (allocf && allocf == vm->own_alloc);
 }
 
+/* Begins to look at memory: what lies on the thread's stack is there. */
+static struct ls_guard *begin_guard(struct ls_thread *t, const struct ls_regs *regs)
+{
+        struct ls_guard *guard = &t->sampler->walks[t->sampler->current].guard;
+
+        ls_guard_begin(guard);
+        if (regs->sp >= t->stack_low && regs->sp < t->stack_high) {
+                guard->sure[0].low = regs->sp;
+                guard->sure[0].high = t->stack_high;
+        }
+        return guard;
+}
+
+static void say_that_it_runs(const struct ls_thread *t, const struct running *r)
+{
+        if (ls_tick_vm_runs && !t->busy)
+                ls_tick_vm_runs(&ls_vms[r->vm - ls_vms], r->global);
+}
+
+/* A tick that is no sample. */
+LS_HANDLER static void only_look(struct ls_thread *t, const ucontext_t *uc)
+{
+        struct running r;
+        struct ls_regs regs;
+
+        if (!ls_vm_facts.ok || t->busy)
+                return;
+        regs_of(uc, &regs);
+        if (find_vm(t, begin_guard(t, &regs), regs.sp, &r))
+                say_that_it_runs(t, &r);
+        atomic_store_explicit(&ls_vm_readers[t->index], NULL, memory_order_release);
+}
+
 /* n ticks have passed on this thread: whose are they? */
 static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint64_t now, uint64_t cpu)
 {
         struct ls_sampler *s = t->sampler;
-        struct ls_guard *guard = &s->walks[s->current].guard;
+        struct ls_guard *guard;
         struct running r;
         struct ls_regs regs;
         enum ls_vmstate state;
@@ -382,11 +413,7 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
                 return;
         }
         regs_of(uc, &regs);
-        ls_guard_begin(guard);
-        if (regs.sp >= t->stack_low && regs.sp < t->stack_high) {
-                guard->sure[0].low = regs.sp;
-                guard->sure[0].high = t->stack_high;
-        }
+        guard = begin_guard(t, &regs);
         if (!find_vm(t, guard, regs.sp, &r)) {
                 s->last_vm = NULL;
                 atomic_fetch_add_explicit(&t->ring->ticks, n, memory_order_relaxed);
@@ -397,6 +424,7 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
                 return;
         }
         s->last_vm = r.vm;
+        say_that_it_runs(t, &r);
         if (atomic_load_explicit(&r.vm->runner, memory_order_relaxed) != t->thread_id)
                 atomic_store_explicit(&ls_vms[r.vm - ls_vms].runner, t->thread_id, memory_order_relaxed);
         if (r.vm->paused) {
@@ -412,7 +440,7 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
         state = ls_tick_vmstate(LS_READ(const volatile int32_t, r.global, ls_vm_facts.vmstate_offset));
         atomic_store_explicit(&s->last_time_ns, now, memory_order_relaxed);
         atomic_fetch_add_explicit(&t->ring->ticks, n, memory_order_relaxed);
-        send_heap(t, guard, &r, now);
+        ls_tick_heap(t, guard, &ls_vms[r.vm - ls_vms], r.global, now);
         if (r.vm->engine == LS_ENGINE_HOOK &&
             atomic_load_explicit(&ls_profiler.vm, memory_order_relaxed) == r.vm) {
                 ask_for_hook(s, r.global, state, n, cpu);
@@ -565,6 +593,7 @@ LS_HANDLER static int has_waited(struct ls_thread *t, const siginfo_t *info, con
 
 void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
 struct ls_thread *(*ls_tick_newcomer)(const void *context);
+void (*ls_tick_vm_runs)(struct ls_vm *vm, const char *global);
 volatile pid_t ls_tick_past_recorders[LS_PAST_RECORDERS];
 
 /* 1 when the program or a stranger sent it. The pid is 0 when the recorder is in another pid
@@ -595,8 +624,10 @@ LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context)
         if (!t && ls_tick_newcomer && ls_agent_live())
                 t = ls_tick_newcomer(context);
         if (t && t->sampler->ready) {
-                if (shm->bare_tick == 0 && enter(t, (uintptr_t)__builtin_frame_address(0))) {
-                        if (!has_waited(t, info, context))
+                if (shm->bare_tick != 1 && enter(t, (uintptr_t)__builtin_frame_address(0))) {
+                        if (shm->bare_tick)
+                                only_look(t, context);
+                        else if (!has_waited(t, info, context))
                                 tick(t, context);
                         t->sampler->inside = 0;
                 }

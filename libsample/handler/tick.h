@@ -16,6 +16,10 @@ extern void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
  * yet. Set by start/attach.c. */
 extern struct ls_thread *(*ls_tick_newcomer)(const void *context);
 
+/* At a tick that finds this VM running on its thread, whose tables nobody uses; NULL = nobody asks.
+ * Set by start/attach.c. */
+extern void (*ls_tick_vm_runs)(struct ls_vm *vm, const char *global);
+
 /* Recorders whose attachments have ended: a thread that had no processor may come to the handler
  * only now, for a tick of theirs. Set by start/attach.c. */
 #define LS_PAST_RECORDERS 8u
@@ -28,6 +32,11 @@ int ls_is_own_function(const char *fn);
 
 /* The tick signal's handler. Preserves errno. */
 LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context);
+/* The VM's heap and what its collector does, when it differs from what the recording has. It lies
+ * beside the allocator, which is read at each tick. guard: begun. In the thread that runs the
+ * VM. */
+LS_HANDLER void ls_tick_heap(struct ls_thread *t, struct ls_guard *guard, struct ls_vm *vm,
+                             const char *global, uint64_t now);
 
 /* Sends the stack of a thread that is blocked, read from another process (record/watch): ticks->sum
  * wall ticks, whose VM state is filled in. t: what that process keeps for the thread. regs: ip and

@@ -60,6 +60,8 @@ static lua_State *created(lua_State *L)
         if (ls_agent.attached) {
                 if (ls_control_pass_vm()) {
                         ls_engine_vm_adopt(L);
+                        if (!atomic_load(&ls_agent.leaving))
+                                ls_engine_vm_sample_memory(L);
                         ls_control_go_out();
                 }
         } else {
@@ -102,12 +104,12 @@ static void on_close(lua_State *L)
         uint32_t vm_id = 0;
 
         closing++;
-        if (ls_vm_facts.ok)
-                ls_alloc_close(L);
         if (ls_control_pass_vm()) {
                 vm = ls_engine_vm_closing(L, &vm_id);
                 ls_control_go_out();
         }
+        if (ls_vm_facts.ok)             /* no tick opens it again from here on */
+                ls_alloc_close(L);
         original(L);
         if (ls_control_pass_vm()) {
                 ls_engine_vm_closed(L, vm, vm_id);

@@ -5,7 +5,8 @@
  * so their compiled code is known by the function that it starts in.
  *
  * What an attachment changes, and puts back when it ends: the first bytes of three functions of
- * LuaJIT, the disposition of the tick's signal, and this thread. What stays is inert: this
+ * LuaJIT, the disposition of the tick's signal, this thread, and with -e alloc and live the word of
+ * each VM that is its allocator. What stays is inert: this
  * library, trampolines, and pages that hold zeros. */
 
 #include <errno.h>
@@ -214,7 +215,7 @@ static int recorder_is_gone(void)
 static void run(void)
 {
         const struct timespec look = { 0, (long)LOOK_NS };
-        const char *library = NULL;
+        const char *library = NULL, *why, *said = NULL;
 
         while (!atomic_load(&ls_agent.shm->detach) && !recorder_is_gone()) {
                 ls_vm_library_scan(0);
@@ -223,6 +224,10 @@ static void run(void)
                         library = ls_lua.path;
                         look_for_vms();
                 }
+                why = ls_engine_why_no_memory();
+                if (why && why != said)
+                        ls_agent_notice("the allocations of a VM are not recorded: %s", why);
+                said = why ? why : said;
                 if (atomic_load(&ls_agent.shm->attach_looks) == 0)
                         atomic_store(&ls_agent.shm->attach_looks, 1);
                 syscall(SYS_futex, &ls_agent.shm->detach, FUTEX_WAIT, 0, &look, NULL, 0);
@@ -249,6 +254,7 @@ static void end(void)
         ls_tick_past_recorders[ended++ % LS_PAST_RECORDERS] = (pid_t)ls_agent.shm->recorder_pid;
         ls_tick_action_give_up();
         ls_attach_exec_end();
+        ls_engine_leave();
         ls_vm_library_leave();
         ls_threads_stop();              /* CPU-time timers are the process's own, and tick until
                                          * now */
@@ -257,6 +263,7 @@ static void end(void)
         ls_attach_threads_end();
         ls_engine_detach();
         ls_tick_newcomer = NULL;
+        ls_tick_vm_runs = NULL;
         atomic_store(&ls_agent.shm->agent_state, LS_AGENT_DONE);
         ls_thread_end();
         luasample_attach_status.pid = 0;
@@ -294,6 +301,7 @@ void *luasample_attach(struct ls_attach *page)
         ls_attach_locked_begin();
         ls_signals_start(1);
         ls_tick_newcomer = ls_attach_threads_newcomer;
+        ls_tick_vm_runs = ls_agent.shm->alloc_interval ? ls_engine_vm_runs : NULL;
         ls_patch_call = call_recorder;
         ls_patch_hold = hold;
         ls_patch_let_go = let_go;

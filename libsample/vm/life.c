@@ -75,10 +75,35 @@ const char *ls_engine_vm_adopt(lua_State *L)
         return NULL;
 }
 
+void ls_engine_vm_runs(struct ls_vm *vm, const char *global)
+{
+        ls_alloc_runs(vm, global);
+}
+
+const char *ls_engine_why_no_memory(void)
+{
+        return ls_alloc_why_not();
+}
+
+void ls_engine_vm_sample_memory(lua_State *L)
+{
+        const char *global = ls_vm_facts.ok ? (const char *)L + ls_vm_facts.main_to_global : NULL;
+        struct ls_vm *vm = global ? ls_vm_at(global) : NULL;
+
+        if (vm)
+                ls_alloc_open(vm, global);      /* why not is said at a tick */
+}
+
+void ls_engine_leave(void)
+{
+        ls_alloc_leave();
+}
+
 void ls_engine_detach(void)
 {
         sigset_t mask;
 
+        ls_alloc_left();
         ls_vms_lock(&mask);
         for (uint32_t i = 0; i < atomic_load(&ls_vms_used); i++)
                 ls_vms_withdraw(&ls_vms[i]);

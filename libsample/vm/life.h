@@ -35,6 +35,15 @@ uint32_t ls_engine_jit_ids(void);
 /* start/attach.c: the first recording of an attached process, and each further one. Returns NULL,
  * or why VMs cannot be sampled. */
 const char *ls_engine_attach(void);
+/* At a tick, for ls_tick_vm_runs: the VM's allocations are sampled from now on. */
+void ls_engine_vm_runs(struct ls_vm *vm, const char *global);
+/* Why those of a VM are not; NULL = none is to be told of. */
+const char *ls_engine_why_no_memory(void);
+/* The same for a VM that the calling thread has just made. */
+void ls_engine_vm_sample_memory(lua_State *L);
+/* The attachment ends: what was put into VMs is taken out, while the agent hears of those that
+ * close. */
+void ls_engine_leave(void);
 /* VMs are forgotten. No handler runs any more. */
 void ls_engine_detach(void);
 

@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "formats/wire/mix.h"
 #include "libsample/handler/tick.h"
 #include "record/watch/remote.h"
 
@@ -40,7 +39,8 @@ static struct {
         unsigned n_ranges, last;
         struct object *objects;         /* from 1 */
         uint32_t n, room;
-        uint32_t *slots, mask;          /* objects by address */
+        uint32_t *by_place;             /* the object that begins at each word of the copy, 0 = none
+                                         * is known */
         uint32_t vm;                    /* whose objects are found */
         uint64_t left;                  /* words of tables and stacks that may be looked at */
         char before[64][LS_G_COLLECTOR_END + 16];       /* of the VMs' state, when the copy began */
@@ -65,7 +65,8 @@ static uint64_t list_ranges(void)
         while (f && fgets(line, sizeof line, f)) {
                 unsigned long low, high;
 
-                if (sscanf(line, "%lx-%lx %7s", &low, &high, rights) != 3 || rights[0] != 'r' || rights[1] != 'w' || rights[3] == 's' ||
+                if (sscanf(line, "%lx-%lx %7s", &low, &high, rights) != 3 ||
+                    rights[0] != 'r' || rights[1] != 'w' || rights[3] == 's' ||
                     low >= high || high > UINT64_C(1) << 47 || m.n_ranges == RANGES)
                         continue;
                 m.ranges[m.n_ranges++] = (struct range){ low, high, NULL };
@@ -179,15 +180,6 @@ static uint8_t byte(uint64_t address, uint64_t offset)
         return p ? (uint8_t)*p : 0;
 }
 
-static uint32_t *slot_of(uint64_t address)
-{
-        uint32_t i = (uint32_t)(ls_mix(address) >> 32);
-
-        while (m.slots[i & m.mask] && m.objects[m.slots[i & m.mask]].at != address)
-                i++;
-        return &m.slots[i & m.mask];
-}
-
 /* The object of this type, which is found by that; 0 = there is none. */
 static uint32_t object(uint64_t address, unsigned type)
 {
@@ -196,7 +188,7 @@ static uint32_t object(uint64_t address, unsigned type)
 
         if (!p || LS_READ_COPY(uint8_t, p, LS_GC_TYPE) != type || type < LS_T_STR || type > LS_T_UDATA)
                 return 0;
-        slot = slot_of(address);
+        slot = &m.by_place[(p - m.arena) / 8];
         if (!*slot) {
                 if (m.n + 1 >= m.room)
                         return 0;
@@ -259,7 +251,8 @@ static void each_of_table(uint64_t t, edge_fn fn, void *ctx)
         uint8_t weak = byte(t, LS_GC_MARKED);
         uint64_t array = word(t, LS_TAB_ARRAY), node = word(t, LS_TAB_NODE);
         uint64_t n = weak & WEAK_VALUES ? 0 : in_memory(array, half(t, LS_TAB_ASIZE), 8);
-        uint64_t nodes = half(t, LS_TAB_HMASK) ? in_memory(node, (uint64_t)half(t, LS_TAB_HMASK) + 1, LS_NODE_SIZE) : 0;
+        uint64_t hmask = half(t, LS_TAB_HMASK);
+        uint64_t nodes = hmask ? in_memory(node, hmask + 1, LS_NODE_SIZE) : 0;
 
         edge(fn, ctx, BY_METATABLE, 0, object(word(t, LS_TAB_META), LS_T_TAB));
         for (uint64_t i = 0; i < n; i++)
@@ -306,7 +299,8 @@ static void each_of_proto(uint64_t p, edge_fn fn, void *ctx)
 
 static void each_of_thread(uint64_t L, edge_fn fn, void *ctx)
 {
-        uint64_t stack = word(L, LS_L_STACK), top = word(L, LS_L_TOP), n = top > stack ? in_memory(stack, (top - stack) / 8, 8) : 0;
+        uint64_t stack = word(L, LS_L_STACK), top = word(L, LS_L_TOP);
+        uint64_t n = top > stack ? in_memory(stack, (top - stack) / 8, 8) : 0;
 
         edge(fn, ctx, BY_ENV, 0, object(word(L, LS_L_ENV), LS_T_TAB));
         for (uint64_t i = 0; i < n; i++)
@@ -386,9 +380,7 @@ static void find_objects(const struct ls_now *n)
 
         m.room = (uint32_t)(m.used / OBJECT < UINT32_MAX / 4 ? m.used / OBJECT + 2 : UINT32_MAX / 4);
         m.objects = (struct object *)(void *)(m.arena + (pages & ~(uint64_t)(PAGE - 1)));
-        m.slots = (uint32_t *)(void *)(m.objects + m.room);
-        for (m.mask = 1023; m.mask < 2 * m.room; m.mask = 2 * m.mask + 1)
-                ;
+        m.by_place = (uint32_t *)(void *)(m.objects + m.room);
         m.n = 0;
         m.left = m.used / 8;
         for (uint32_t i = 0; i < n->vms; i++) {

@@ -138,6 +138,8 @@ static void pass_over(struct reader *r, unsigned depth)
                         while (take(r, ',') || take(r, ':'))
                                 ;
                 }
+        } else if (r->c == EOF || strchr(",:]}", r->c)) {
+                r->error = -EINVAL;     /* no value */
         } else {
                 while (r->c != EOF && !strchr(",:]} \n", r->c))
                         next(r);

@@ -2,10 +2,12 @@
  * own: lua_newstate with a function of its own, of which lua_getallocf must tell.
  * behind: its function, set later, calls the one before. fails: memory is limited.
  * many N: opens and closes N VMs, and tells how much memory they have left behind.
- * threads: a VM that goes from thread to thread. */
+ * threads: a VM that goes from thread to thread.
+ * runs: goes on until SIGTERM, and tells whether its VM's allocator is the one that it had. */
 #include "tests/hosts/host.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +77,32 @@ static void many(int n)
         printf("left %ld\n", resident() - first);
 }
 
+static volatile sig_atomic_t ended;
+
+static void on_term(int sig)
+{
+        (void)sig;
+        ended = 1;
+}
+
+static void runs(void)
+{
+        lua_State *L = luaL_newstate();
+        void *ud, *ud_before;
+        lua_Alloc f = lua_getallocf(L, &ud_before);
+        long first = resident();
+
+        signal(SIGTERM, on_term);
+        luaL_openlibs(L);
+        puts("begin");
+        fflush(stdout);
+        while (!ended)
+                work(L);
+        printf("same %d\n", lua_getallocf(L, &ud) == f && ud == ud_before);
+        lua_close(L);
+        printf("left %ld\n", resident() - first);
+}
+
 int main(int argc, char **argv)
 {
         const char *mode = argc > 1 ? argv[1] : "";
@@ -83,6 +111,10 @@ int main(int argc, char **argv)
 
         if (!strcmp(mode, "many")) {
                 many(argc > 2 ? atoi(argv[2]) : 1000);
+                return 0;
+        }
+        if (!strcmp(mode, "runs")) {
+                runs();
                 return 0;
         }
         L = !strcmp(mode, "own") || !strcmp(mode, "fails") ? lua_newstate(own, &calls) : luaL_newstate();

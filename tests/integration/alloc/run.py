@@ -7,11 +7,14 @@ LUASAMPLE_ALLOC_RUNS says how many runs the mean square of the errors is taken f
 import math
 import os
 import re
+import signal
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(os.path.dirname(HERE)))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "attach"))
+import process
 import support as s
 
 INTERVAL = 8192
@@ -200,10 +203,75 @@ def with_cpu():
     s.check(total(r.trace) > 1e6, "no bytes")
 
 
+def attach(p, event="live,alloc", seconds="1s", interval="8K"):
+    trace = s.tmpfile(".data")
+    r = s.run([s.luasample(), "record", "-p", str(p.p.pid), "-e", event, "--alloc-interval", interval, "-d", seconds, "-o", trace],
+              timeout=60).ok()
+    r.trace = trace
+    s.check("not recorded" not in r.err, r.err)
+    return r
+
+
+def begun(*args):
+    p = s.Started(list(args))
+    p.wait_for("begin")
+    return p
+
+
+@suite.test("attach", "a program that runs: bytes by line, what it keeps, and the process as before", quick=True)
+def attach_lines():
+    p = begun(s.luajit().program, "-joff", os.path.join(HERE, "attached.lua"), "60")
+    before = process.state(p.p.pid)
+    for _ in range(2):
+        r = attach(p)
+        bad = process.differences(before, process.state(p.p.pid))
+        s.check(not bad, "not as before: %s" % "; ".join(bad)[:1500])
+        made, kept = (by_line(r.trace, e, "attached.lua") for e in ("alloc", "live"))
+        n = made[4] / INTERVAL, made[7] / INTERVAL
+        s.check_near("big to small", made[4] / made[7], 3030 / 1030, SIGMAS * 3030 / 1030 * math.sqrt(1 / n[0] + 1 / n[1]) + 0.05)
+        s.check_near("kept", kept[10] / made[10], 1, 0.02)
+        s.check(kept.get(4, 0) < made[4] / 3, "what was freed is live: %d of %d" % (kept.get(4, 0), made[4]))
+    p.p.kill()
+    p.p.wait()
+
+
+@suite.test("attach.jit", "a program whose code is compiled already: all it allocates has a line")
+def attach_jit():
+    p = begun(s.luajit().program, os.path.join(HERE, "attached.lua"), "60")
+    r = attach(p)
+    p.p.kill()
+    p.p.wait()
+    lines = by_line(r.trace, "alloc", "attached.lua")
+    s.check(total(r.trace) > 1e7 and sum(n for line, n in lines.items() if line) > 0.95 * total(r.trace), "%s" % lines)
+
+
+@suite.test("attach.again", "a host finds its VM's allocator as it was, and its memory is given back; VMs that come and go; children")
+def attach_again():
+    p = begun(s.host("allocs"), "runs")
+    for event in ("alloc", "alloc,live", "alloc,cpu", "alloc,live"):
+        r = attach(p, event, "800ms")
+        s.check(total(r.trace) > 1e5, "%s: nothing was seen" % event)
+    p.signal(signal.SIGTERM)
+    status, out = p.wait(), p.read(p.out)
+    s.check(status == 0 and "same 1" in out and int(re.search(r"left (-?\d+)", out)[1]) < 8192, "status %s: %s" % (status, out))
+    for args in (("newstate", "4"), ("ghosts",)):
+        p = begun(s.host(args[0]), *args[1:])
+        for i in range(10):
+            attach(p, "live", "120ms")
+            s.check(p.p.poll() is None, "%s ended with %s after %d: %s" % (args[0], p.p.poll(), i + 1, p.read(p.err)))
+        p.signal(signal.SIGTERM)
+        status = p.wait()
+        s.check(status == 0, "%s: status %s: %s" % (args[0], status, p.read(p.err)))
+    p = begun(s.luajit().program, os.path.join(HERE, "forks.lua"), "100")
+    r = attach(p, "live", "10s")
+    status, out = p.wait(60), p.read(p.out)
+    s.check(status == 0 and "good\t100" in out, "status %s: %s" % (status, out))
+
+
 @suite.test("refusals", "what cannot be has a line")
 def refusals():
-    for opts, said in ((["--alloc-interval", "0"], "give bytes"), (["-e", "live", "--last", "10s"], "leave out --last"), (["-e", "alloc", "-p", "1"], "from a program's start")):
-        r = s.run([s.luasample(), "record", *opts, *([] if "-p" in opts else ["--", "true"])])
+    for opts, said in ((["--alloc-interval", "0"], "give bytes"), (["-e", "live", "--last", "10s"], "leave out --last")):
+        r = s.run([s.luasample(), "record", *opts, "--", "true"])
         s.check(r.status == 129 and said in r.err, "%s: %d %s" % (opts, r.status, r.err))
     r = s.record_lua(os.path.join(HERE, "sunk.lua"), "-e", "alloc", "--engine", "hook")
     s.check("allocations of a VM are not recorded" in r.err, r.err)
