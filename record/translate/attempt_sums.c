@@ -29,7 +29,8 @@ struct ls_attempt_sum {
 };
 
 /* The reason of these words: 0, -ENOMEM, or -ENOSPC: it is one too many. */
-static int find_reason(struct ls_attempts *a, const char *text, size_t len, struct ls_attempt_reason **ret)
+static int find_reason(struct ls_attempts *a, const char *text, size_t len,
+                       struct ls_attempt_reason **ret)
 {
         struct ls_attempt_reason *r;
 
@@ -71,8 +72,8 @@ static struct ls_attempt_sum *new_sum(struct ls_attempts *a, const struct ls_att
         return s;
 }
 
-int ls_attempts_add(struct ls_attempts *a, struct ls_attempt_kind kind, const char *reason, size_t len, uint64_t ns,
-                    uint64_t bytecodes)
+int ls_attempts_add(struct ls_attempts *a, struct ls_attempt_kind kind, const char *reason,
+                    size_t len, uint64_t ns, uint64_t bytecodes)
 {
         struct ls_attempt_reason *r = NULL;
         struct ls_attempt_sum *s = NULL;
@@ -104,6 +105,11 @@ static uint32_t location(struct ls_trace_writer *w, uint32_t function, uint32_t 
         return function ? ls_trace_location(w, function, line) : 0;
 }
 
+static uint32_t words(struct ls_trace_writer *w, const struct ls_attempt_reason *r)
+{
+        return r ? ls_trace_string(w, r->text, r->len) : 0;
+}
+
 void ls_attempts_write(struct ls_attempts *a, struct ls_trace_writer *w)
 {
         for (struct ls_attempt_sum *s = a->sums; s; s = s->hh.next) {
@@ -112,10 +118,13 @@ void ls_attempts_write(struct ls_attempts *a, struct ls_trace_writer *w)
                 if (!s->count)
                         continue;
                 ls_trace_row(w, LS_REC_ATTEMPT, (const uint64_t[LS_COLUMNS_MAX]){
-                        [LS_C_ATTEMPT_VM] = k->vm, [LS_C_ATTEMPT_START] = location(w, k->start, k->start_line),
-                        [LS_C_ATTEMPT_FIRST_LINE] = k->first_line, [LS_C_ATTEMPT_LAST_LINE] = k->last_line,
-                        [LS_C_ATTEMPT_STOP] = location(w, k->stop, k->stop_line), [LS_C_ATTEMPT_FLAGS] = k->flags,
-                        [LS_C_ATTEMPT_REASON] = s->reason ? ls_trace_string(w, s->reason->text, s->reason->len) : 0,
+                        [LS_C_ATTEMPT_VM] = k->vm,
+                        [LS_C_ATTEMPT_START] = location(w, k->start, k->start_line),
+                        [LS_C_ATTEMPT_FIRST_LINE] = k->first_line,
+                        [LS_C_ATTEMPT_LAST_LINE] = k->last_line,
+                        [LS_C_ATTEMPT_STOP] = location(w, k->stop, k->stop_line),
+                        [LS_C_ATTEMPT_FLAGS] = k->flags,
+                        [LS_C_ATTEMPT_REASON] = words(w, s->reason),
                         [LS_C_ATTEMPT_ABOUT] = k->about,
                         [LS_C_ATTEMPT_COUNT] = s->count, [LS_C_ATTEMPT_NS] = s->ns, [LS_C_ATTEMPT_BYTECODES] = s->bytecodes });
                 s->count = s->ns = s->bytecodes = 0;

@@ -358,8 +358,10 @@ static int on_attempt(struct ls_translate *t, unsigned ring, const void *body, u
         const struct ls_rec_attempt *rec = body;
         const struct ls_translate_ring *r = &t->rings[ring];
         struct ls_attempt_kind kind = {
-                .vm = ls_translate_vm(t, rec->vm_id), .start = ls_translate_function_id(r, rec->start_function),
-                .first_line = rec->first_line, .last_line = rec->last_line, .flags = rec->flags & LS_ATTEMPT_FLAGS,
+                .vm = ls_translate_vm(t, rec->vm_id),
+                .start = ls_translate_function_id(r, rec->start_function),
+                .first_line = rec->first_line, .last_line = rec->last_line,
+                .flags = rec->flags & LS_ATTEMPT_FLAGS,
                 .stop = ls_translate_function_id(r, rec->stop_function),
                 .about = ls_translate_function_id(r, rec->about),
         };
@@ -368,7 +370,8 @@ static int on_attempt(struct ls_translate *t, unsigned ring, const void *body, u
                 return -EINVAL;
         kind.start_line = kind.start ? rec->start_line : 0;
         kind.stop_line = kind.stop ? rec->stop_line : 0;
-        return ls_attempts_add(&t->attempts, kind, (const char *)(rec + 1), rec->reason_len, rec->ns, rec->bytecodes);
+        return ls_attempts_add(&t->attempts, kind, (const char *)(rec + 1), rec->reason_len,
+                               rec->ns, rec->bytecodes);
 }
 
 static const struct {

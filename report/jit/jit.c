@@ -21,7 +21,7 @@ static struct {
 static const struct poptOption options[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
         { "output", 'o', TEXT(output, "FILE", "write to FILE, which appears when it is whole") },
-        { "trace", 0, TEXT(trace, "N", "the JIT trace of this number: its lines, and where it is left") },
+        { "trace", 0, TEXT(trace, "N", "the JIT trace of this number: lines, exits, machine code") },
         { "tree", 0, FLAG(tree, "which trace leaves which, by what exit") },
         { "aborts", 0, FLAG(aborts, "what LuaJIT tried to compile and gave up") },
         { "by", 0, TEXT(by, "reason|line|function", "with --aborts: a row for each (where it stopped)") },

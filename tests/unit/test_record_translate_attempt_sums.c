@@ -9,11 +9,14 @@
 
 static void put(uint32_t line, uint32_t flags, const char *reason)
 {
-        struct ls_rec_attempt rec = { .start_function = 1, .start_line = line, .first_line = line, .last_line = line + 1,
-                                      .stop_function = 2, .stop_line = line, .flags = flags, .bytecodes = 3, .ns = 10,
-                                      .reason_len = (uint32_t)strlen(reason) };
+        struct ls_rec_attempt rec = {
+                .start_function = 1, .start_line = line, .first_line = line, .last_line = line + 1,
+                .stop_function = 2, .stop_line = line, .flags = flags, .bytecodes = 3, .ns = 10,
+                .reason_len = (uint32_t)strlen(reason),
+        };
+        int error = fake_put(ring, LS_REC_ATTEMPT, &rec, sizeof(rec), reason, rec.reason_len);
 
-        assert_int_equal(fake_put(ring, LS_REC_ATTEMPT, &rec, sizeof(rec), reason, rec.reason_len), 0);
+        assert_int_equal(error, 0);
 }
 
 static const struct ls_attempt *find(const char *reason, uint32_t line)
@@ -21,7 +24,7 @@ static const struct ls_attempt *find(const char *reason, uint32_t line)
         for (uint32_t i = 0; i < profile->n_attempts; i++) {
                 const struct ls_attempt *a = &profile->attempts[i];
 
-                if (a->first_line == line && a->reason.len == strlen(reason) && !memcmp(a->reason.s, reason, a->reason.len))
+                if (a->first_line == line && !strcmp(a->reason.s, reason))
                         return a;
         }
         fail_msg("no attempt at line %u for '%s'", line, reason);
@@ -46,7 +49,8 @@ static void those_alike_are_added_up(void **state)
         assert_int_equal(a->bytecodes, 15);
         assert_int_equal(profile->locations[a->start].line, 7);
         assert_int_equal(profile->locations[a->stop].line, 7);
-        assert_int_not_equal(profile->locations[a->start].function, profile->locations[a->stop].function);
+        assert_int_not_equal(profile->locations[a->start].function,
+                             profile->locations[a->stop].function);
         assert_int_equal(find("another", 7)->count, 1);
         assert_int_equal(find("", 7)->flags, LS_ATTEMPT_LOOP | LS_ATTEMPT_COMPILED);
 }
