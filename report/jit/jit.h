@@ -28,6 +28,9 @@ int ls_jit_summary(const struct ls_jit *j);
 int ls_jit_trace(const struct ls_jit *j, uint32_t number);      /* all traces of this number;
                                                                  * -ENOENT: there is none */
 
+/* json.c: what the summary and --aborts show, and all traces. Returns 0 or -errno. */
+int ls_jit_json(const struct ls_jit *j);
+
 /* listing.c: a trace's source lines, LuaJIT's instructions and machine code, in the order of the
  * code. Returns 0 or -errno. */
 int ls_jit_listing(const struct ls_jit *j, uint32_t trace);

@@ -130,6 +130,22 @@ def add_to(suite):
                 if len(l.rstrip()) > 80 and not l.startswith("#")]
         check("Lines in it" in one and not wide, "wider than 80: %r; %s" % (wide, one))
 
+    @t("views.jit.json", "luasample jit --json has the ticks of the summary, reasons with their attempts, traces", True)
+    def jit_json():
+        r = s.record_lua("reasons.lua", "-q", args=("exit_aborted", "0.6")).ok()
+        j = json.loads(s.run([s.luasample(), "jit", "-i", r.trace, "--json"]).ok().out)
+        text = s.run([s.luasample(), "jit", "-i", r.trace, "--raw", "--min", "0"]).ok().out
+        parts = re.split(r"^== (?:Why|Traces).*\n", re.sub(r"^#.*\n", "", text, flags=re.M), flags=re.M)
+        rows = [[int(n) for n in re.findall(r"^ *(\d+) +\d+  \S", x.split("== Advice")[0], re.M)] for x in parts]
+        told = [[x["ticks"] for x in of] for of in (j["states"], j["uncompiled"]["reasons"], j["traces"])]
+        check(told == rows, "--json has %r, the text %r" % (told, rows))
+        check(sum(rows[1]) == j["uncompiled"]["ticks"] > 0, "uncompiled %r" % j["uncompiled"])
+        bears = [j["attempts"][x["attempt"]] for x in j["uncompiled"]["reasons"] if x["attempt"] is not None]
+        check(any(a["why"] == "NYI: bytecode FNEW" and a["count"] and not a["compiled"] for a in bears),
+              "no reason: %r" % bears)
+        bad = s.run([s.luasample(), "jit", "-i", r.trace, "--json", "--tree"])
+        check(bad.status == 129, "--json --tree: %d" % bad.status)
+
     @t("views.jit.code", "luasample jit --trace has the instructions and exits that jit.dump "
        "has of the same trace in the same run", True)
     def jit_code():
