@@ -62,6 +62,8 @@ struct ls_jittrace {                    /* a trace of the JIT compiler */
         const void *map;                /* what its map is made from: a JITTRACE record of
                                          * wire/ring.h; NULL = none */
         uint32_t map_len;
+        struct ls_str irnames;          /* names of LuaJIT's instructions in it, 6 bytes each; empty
+                                         * = not known */
 };
 struct ls_attempt {                     /* of the JIT compiler: those that are alike */
         uint32_t vm, start, stop;       /* VM; locations where they began and ended, 0 = not

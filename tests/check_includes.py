@@ -69,7 +69,7 @@ ROOMS = {
     "report/tui": ("cli formats formats/trace formats/wire report/model report/options report/view", ""),
     "report/coverage": ("cli formats formats/trace formats/wire report/model report/options", ""),
     "report/heap": ("cli formats", ""),
-    "report/jit": ("cli formats formats/trace formats/wire report/model report/options report/view", ""),
+    "report/jit": ("cli formats formats/jit formats/trace formats/wire report/model report/options report/view", ""),
     "report/diff": ("cli formats formats/export formats/merge "
         "formats/trace report/model report/options report/page report/view", ""),
     "report": ("cli formats formats/export formats/merge formats/trace "

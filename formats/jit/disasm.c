@@ -3,6 +3,7 @@
 #include "formats/jit/trace.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,5 +211,47 @@ out:
                 cs_free(in, 1);
         cs_close(&handle);
         free(u);
+        return r;
+}
+
+/* Where a conditional jump out of the code leads to, else 0. */
+static uint64_t leaves_to(const cs_insn *in, uint64_t address, uint32_t size)
+{
+        const cs_x86 *d = &in->detail->x86;
+        int is_to = d->op_count == 1 && d->operands[0].type == X86_OP_IMM;
+        uint64_t to = is_to ? (uint64_t)d->operands[0].imm : 0;
+
+        return is_conditional_jump(in) && to - address >= size ? to : 0;
+}
+
+int jit_disassemble_text(const uint8_t *code, uint32_t size, uint64_t address,
+                         int (*put)(void *ctx, uint32_t offset, const char *name,
+                                    const char *operands, uint64_t target), void *ctx)
+{
+        csh handle;
+        cs_insn *in;
+        uint32_t at = 0;
+        int r = 0;
+
+        if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
+                return -ENOTSUP;
+        in = cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON) == CS_ERR_OK ? cs_malloc(handle) : NULL;
+        if (!in)
+                r = -ENOMEM;
+        while (!r && at < size) {
+                const uint8_t *p = code + at;
+                size_t left = size - at;
+                uint64_t where = address + at;
+                int known = cs_disasm_iter(handle, &p, &left, &where, in);
+                char byte[8];
+
+                snprintf(byte, sizeof(byte), "0x%02x", code[at]);
+                r = known ? put(ctx, at, in->mnemonic, in->op_str, leaves_to(in, address, size))
+                          : put(ctx, at, ".byte", byte, 0);
+                at += known ? in->size : 1;
+        }
+        if (in)
+                cs_free(in, 1);
+        cs_close(&handle);
         return r;
 }

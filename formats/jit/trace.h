@@ -111,6 +111,13 @@ struct jit_unit {                       /* an x86 instruction, or a few that bel
 int jit_disassemble(const uint8_t *code, uint32_t size, uint64_t address, uint32_t loop, struct jit_unit **ret,
                     uint32_t *ret_n);
 
+/* The same as text: put is called for each instruction with its offset, name and operands; target
+ * is where a conditional jump leaves the code to, 0 = it is no such. Ends when put returns an
+ * error. 0, -ENOMEM, -ENOTSUP, or put's error. */
+int jit_disassemble_text(const uint8_t *code, uint32_t size, uint64_t address,
+                         int (*put)(void *ctx, uint32_t offset, const char *name,
+                                    const char *operands, uint64_t target), void *ctx);
+
 /* Of group.c. */
 int jit_is_compare(const struct jit_unit *u);
 /* A value is put into its slot on the C stack. */

@@ -147,51 +147,6 @@ static void read_trace(struct work *w, uint32_t i, const uint64_t *row)
                 w->trace_of[function] = i;
 }
 
-/* The table of traces: those with a record, and those that are only known by samples in them. */
-static int read_traces(struct work *w)
-{
-        const struct ls_dict *d = &w->r->dict[LS_REC_JITTRACE];
-        struct ls_profile *p = w->p;
-        uint32_t n = d->n + 1;
-
-        w->trace_of = calloc(p->n_functions, sizeof(*w->trace_of));
-        for (uint32_t i = 1; i < p->n_functions; i++)
-                n += p->functions[i].kind == LS_FUNC_TRACE;
-        p->jittraces = calloc(n, sizeof(*p->jittraces));
-        w->maps = calloc(n, sizeof(struct ls_jit_map *));
-        w->tried = calloc(n, 1);
-        if (!w->trace_of || !p->jittraces || !w->maps || !w->tried)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < n; i++)
-                p->jittraces[i].link_kind = ls_reader_str(w->r, 0);
-        p->n_jittraces = d->n + 1;
-        for (uint32_t i = 1; i <= d->n; i++)
-                if (ls_dict_has(d, i))
-                        read_trace(w, i, ls_dict_row(d, i));
-        for (uint32_t i = 1; i < p->n_functions; i++) {
-                if (p->functions[i].kind != LS_FUNC_TRACE || w->trace_of[i])
-                        continue;
-                p->jittraces[p->n_jittraces].function = i;
-                w->trace_of[i] = p->n_jittraces++;
-        }
-        for (uint32_t i = 0; i < w->r->n_maps; i++) {
-                const struct ls_map_piece *m = &w->r->maps[i];
-                struct ls_jittrace *t = &p->jittraces[trace_function(p, m->function) ? w->trace_of[m->function] : 0];
-
-                if (t->function && !t->map) {
-                        t->map = m->bytes;
-                        t->map_len = m->len;
-                }
-        }
-        for (uint32_t i = 1; i <= d->n; i++) {
-                const uint64_t *row = ls_dict_has(d, i) ? ls_dict_row(d, i) : NULL;
-
-                if (row && trace_function(p, COL(JITTRACE, PARENT)))
-                        p->jittraces[i].parent = w->trace_of[COL(JITTRACE, PARENT)];
-        }
-        return 0;
-}
-
 /* The names of the instructions that a VM's traces are in. VMs of one process are of one
  * runtime. */
 static struct ls_str ir_names(const struct work *w, uint32_t vm)
@@ -211,6 +166,52 @@ static struct ls_str ir_names(const struct work *w, uint32_t vm)
         return found;
 }
 
+/* The table of traces: those with a record, and those that are only known by samples in them. */
+static int read_traces(struct work *w)
+{
+        const struct ls_dict *d = &w->r->dict[LS_REC_JITTRACE];
+        struct ls_profile *p = w->p;
+        uint32_t n = d->n + 1;
+
+        w->trace_of = calloc(p->n_functions, sizeof(*w->trace_of));
+        for (uint32_t i = 1; i < p->n_functions; i++)
+                n += p->functions[i].kind == LS_FUNC_TRACE;
+        p->jittraces = calloc(n, sizeof(*p->jittraces));
+        w->maps = calloc(n, sizeof(struct ls_jit_map *));
+        w->tried = calloc(n, 1);
+        if (!w->trace_of || !p->jittraces || !w->maps || !w->tried)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n; i++)
+                p->jittraces[i].link_kind = p->jittraces[i].irnames = ls_reader_str(w->r, 0);
+        p->n_jittraces = d->n + 1;
+        for (uint32_t i = 1; i <= d->n; i++)
+                if (ls_dict_has(d, i))
+                        read_trace(w, i, ls_dict_row(d, i));
+        for (uint32_t i = 1; i < p->n_functions; i++) {
+                if (p->functions[i].kind != LS_FUNC_TRACE || w->trace_of[i])
+                        continue;
+                p->jittraces[p->n_jittraces].function = i;
+                w->trace_of[i] = p->n_jittraces++;
+        }
+        for (uint32_t i = 0; i < w->r->n_maps; i++) {
+                const struct ls_map_piece *m = &w->r->maps[i];
+                struct ls_jittrace *t = &p->jittraces[trace_function(p, m->function) ? w->trace_of[m->function] : 0];
+
+                if (t->function && !t->map) {
+                        t->map = m->bytes;
+                        t->map_len = m->len;
+                        t->irnames = ir_names(w, t->vm);
+                }
+        }
+        for (uint32_t i = 1; i <= d->n; i++) {
+                const uint64_t *row = ls_dict_has(d, i) ? ls_dict_row(d, i) : NULL;
+
+                if (row && trace_function(p, COL(JITTRACE, PARENT)))
+                        p->jittraces[i].parent = w->trace_of[COL(JITTRACE, PARENT)];
+        }
+        return 0;
+}
+
 /* Whether there is something left of what maps may cost, which is taken from it. */
 static int afford(struct work *w, const struct ls_rec_jittrace *head)
 {
@@ -223,7 +224,6 @@ static int afford(struct work *w, const struct ls_rec_jittrace *head)
 static int make_map(struct work *w, uint32_t trace)
 {
         const struct ls_jittrace *t = &w->p->jittraces[trace];
-        struct ls_str names = ir_names(w, t->vm);
         struct ls_jit_input in;
         int e;
 
@@ -232,8 +232,8 @@ static int make_map(struct work *w, uint32_t trace)
                 return 0;
         e = ls_jit_input_parse(t->map, t->map_len, &in);
         if (!e && afford(w, in.head))
-                e = ls_jit_map_new(&in, names.s, names.len, t->parent ? w->maps[t->parent] : NULL,
-                                   &w->maps[trace]);
+                e = ls_jit_map_new(&in, t->irnames.s, t->irnames.len,
+                                   t->parent ? w->maps[t->parent] : NULL, &w->maps[trace]);
         return e == -ENOMEM ? e : 0;
 }
 

@@ -357,20 +357,21 @@ static int on_attempt(struct ls_translate *t, unsigned ring, const void *body, u
 {
         const struct ls_rec_attempt *rec = body;
         const struct ls_translate_ring *r = &t->rings[ring];
-        uint32_t start = ls_translate_function_id(r, rec->start_function), stop = ls_translate_function_id(r, rec->stop_function);
-        struct ls_attempt_kind kind = { .vm = ls_translate_vm(t, rec->vm_id), .first_line = rec->first_line,
-                                        .last_line = rec->last_line, .flags = rec->flags & LS_ATTEMPT_FLAGS,
-                                        .about = ls_translate_function_id(r, rec->about) };
+        struct ls_attempt_kind kind = {
+                .vm = ls_translate_vm(t, rec->vm_id),
+                .start = ls_translate_function_id(r, rec->start_function),
+                .first_line = rec->first_line, .last_line = rec->last_line,
+                .flags = rec->flags & LS_ATTEMPT_FLAGS,
+                .stop = ls_translate_function_id(r, rec->stop_function),
+                .about = ls_translate_function_id(r, rec->about),
+        };
 
         if (!fits(len, sizeof(*rec), rec->reason_len) || rec->reason_len > LS_ATTEMPT_REASON)
                 return -EINVAL;
-        if (start)
-                kind.start = ls_trace_location(t->cfg.writer, start, rec->start_line);
-        if (stop)
-                kind.stop = ls_trace_location(t->cfg.writer, stop, rec->stop_line);
-        if (rec->reason_len)
-                kind.reason = ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->reason_len);
-        return ls_attempts_add(&t->attempts, &kind, rec->ns, rec->bytecodes);
+        kind.start_line = kind.start ? rec->start_line : 0;
+        kind.stop_line = kind.stop ? rec->stop_line : 0;
+        return ls_attempts_add(&t->attempts, kind, (const char *)(rec + 1), rec->reason_len,
+                               rec->ns, rec->bytecodes);
 }
 
 static const struct {

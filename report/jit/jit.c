@@ -12,7 +12,7 @@
 
 static struct {
         char *input, *output, *trace, *min, *color, *by, *fail_on;
-        int tree, aborts, raw, full_path, no_pager;
+        int tree, aborts, json, raw, full_path, no_pager;
 } opt;
 
 #define FLAG(name, help) POPT_ARG_NONE, &opt.name, 0, help, NULL
@@ -21,10 +21,11 @@ static struct {
 static const struct poptOption options[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
         { "output", 'o', TEXT(output, "FILE", "write to FILE, which appears when it is whole") },
-        { "trace", 0, TEXT(trace, "N", "the JIT trace of this number: its lines, and where it is left") },
+        { "trace", 0, TEXT(trace, "N", "the JIT trace of this number: lines, exits, machine code") },
         { "tree", 0, FLAG(tree, "which trace leaves which, by what exit") },
         { "aborts", 0, FLAG(aborts, "what LuaJIT tried to compile and gave up") },
         { "by", 0, TEXT(by, "reason|line|function", "with --aborts: a row for each (where it stopped)") },
+        { "json", 0, FLAG(json, "states, reasons, attempts and traces as JSON") },
         { "min", 0, TEXT(min, "PERCENT", "hide what has less (1%)") },
         { "fail-on", 0, TEXT(fail_on, "REASON,...", "exit 1 when one has --min of the time") },
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
@@ -132,8 +133,8 @@ static int read_options(int argc, const char **argv, struct ls_report_options *o
         } else if (r == LS_GO_ON && opt.color && ls_parse_color(opt.color, &o->color)) {
                 ls_options_bad("--color", opt.color, "it is auto, always or never");
                 r = LS_EXIT_USAGE;
-        } else if (r == LS_GO_ON && opt.tree + opt.aborts + (opt.trace != NULL) > 1) {
-                ls_error("jit: --trace, --tree and --aborts are three views: give one of them");
+        } else if (r == LS_GO_ON && opt.tree + opt.aborts + opt.json + (opt.trace != NULL) > 1) {
+                ls_error("jit: --trace, --tree, --aborts and --json are four views: give one");
                 r = LS_EXIT_USAGE;
         } else if (r == LS_GO_ON && (read_by() || read_fail_on(&fail_on))) {
                 r = LS_EXIT_USAGE;
@@ -143,7 +144,7 @@ static int read_options(int argc, const char **argv, struct ls_report_options *o
         o->output = opt.output;
         o->raw = opt.raw;
         o->full_path = opt.full_path;
-        o->no_pager = opt.no_pager;
+        o->no_pager = opt.no_pager || opt.json;
         return r;
 }
 
@@ -183,6 +184,8 @@ static int sum(struct ls_jit *j)
 
 static int show(const struct ls_jit *j, uint32_t trace)
 {
+        if (opt.json)
+                return ls_jit_json(j);
         ls_header_text(&j->r);
         if (!j->r.aggregate->ticks) {
                 ls_say_no_samples(&j->r);

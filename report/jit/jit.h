@@ -28,6 +28,16 @@ int ls_jit_summary(const struct ls_jit *j);
 int ls_jit_trace(const struct ls_jit *j, uint32_t number);      /* all traces of this number;
                                                                  * -ENOENT: there is none */
 
+/* json.c: what the summary and --aborts show, and all traces. Returns 0 or -errno. */
+int ls_jit_json(const struct ls_jit *j);
+
+/* listing.c: a trace's source lines, LuaJIT's instructions and machine code, in the order of the
+ * code. Returns 0 or -errno. */
+int ls_jit_listing(const struct ls_jit *j, uint32_t trace);
+/* text.c, for the listing: the text of a line of source, cut to columns; nothing when it cannot be
+ * had. Returns 0 or -errno. */
+int ls_jit_source(const struct ls_jit *j, uint32_t source, uint32_t line, size_t columns);
+
 /* tree.c: root traces with those that leave them, by the exit. Returns 0 or -errno. */
 int ls_jit_tree(const struct ls_jit *j);
 

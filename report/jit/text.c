@@ -182,8 +182,7 @@ static int put_exits(const struct ls_jit *j, uint32_t trace)
         return error;
 }
 
-/* The text of a line of source, cut to columns; nothing when it cannot be had. */
-static int put_source(const struct ls_jit *j, uint32_t source, uint32_t line, size_t columns)
+int ls_jit_source(const struct ls_jit *j, uint32_t source, uint32_t line, size_t columns)
 {
         struct ls_source_text t;
         int error = source && line ? ls_source_read(j->r.profile, source, j->r.o, &t) : -ENODATA;
@@ -234,7 +233,7 @@ static int put_line_rows(const struct ls_jit *j, const struct ls_grouping *g, ui
                 fputs("  ", j->r.out);
                 ls_put_fit(j->r.out, ls_group_text(g, lines[i].group), 24, 1);
                 fputc(' ', j->r.out);
-                error = put_source(j, g->key->source(g, lines[i].group), g->key->line(g, lines[i].group), 44);
+                error = ls_jit_source(j, g->key->source(g, lines[i].group), g->key->line(g, lines[i].group), 44);
                 fputc('\n', j->r.out);
         }
         return error;
@@ -273,6 +272,8 @@ static int put_trace(const struct ls_jit *j, uint32_t trace)
                 fprintf(j->r.out, "\nLines in it, by share of its time (functions that it calls are part of it)\n");
                 error = put_lines(j, trace);
         }
+        if (!error)
+                error = ls_jit_listing(j, trace);
         free(name);
         free(start);
         free(link);

@@ -4,10 +4,12 @@
  * A parent was compiled before its child. A file may say otherwise: such a trace is shown as one
  * without a parent. */
 #include "report/jit/jit.h"
+#include "formats/escape.h"
 #include "report/view/view.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct tree {
         const struct ls_jit *j;
@@ -61,28 +63,39 @@ static int link_up(struct tree *t, uint32_t n)
         return 0;
 }
 
+/* "exit 3: trace 5 work:12, goes on to itself"; to be freed, NULL = no memory. */
+static char *node_text(const struct tree *t, uint32_t i)
+{
+        const struct ls_jittrace *trace = &t->j->r.profile->jittraces[i];
+        char *start = ls_jit_start(t->j, i), *link = ls_jit_link(t->j, i), *exit, *text = NULL;
+
+        exit = parent_of(t->j, i) ? ls_print("exit %u: ", trace->exit) : strdup("");
+        if (start && link && exit)
+                text = trace->number ? ls_print("%strace %u %s, goes on to %s", exit,
+                                                trace->number, start, link)
+                                     : ls_print("%snot recorded", exit);
+        free(start);
+        free(link);
+        free(exit);
+        return text;
+}
+
 static int put_node(const struct tree *t, uint32_t i)
 {
         const struct ls_report *r = &t->j->r;
-        const struct ls_jittrace *trace = &r->profile->jittraces[i];
-        char *start = ls_jit_start(t->j, i), *link = ls_jit_link(t->j, i);
-        int error = start && link ? 0 : -ENOMEM;
+        unsigned indent = t->depth[i] < 12 ? t->depth[i] * 2 : 24;
+        char *text = node_text(t, i);
 
-        if (!error) {
-                ls_put_number(r, t->total[i], r->aggregate->ticks);
-                fputc(' ', r->out);
-                ls_put_number(r, t->j->ticks[i], r->aggregate->ticks);
-                fprintf(r->out, "  %*s", (int)(t->depth[i] < 20 ? t->depth[i] * 2 : 40), "");
-                if (parent_of(t->j, i))
-                        fprintf(r->out, "exit %u: ", trace->exit);
-                if (trace->number)
-                        fprintf(r->out, "trace %u %s, goes on to %s\n", trace->number, start, link);
-                else
-                        fprintf(r->out, "not recorded\n");
-        }
-        free(start);
-        free(link);
-        return error;
+        if (!text)
+                return -ENOMEM;
+        ls_put_number(r, t->total[i], r->aggregate->ticks);
+        fputc(' ', r->out);
+        ls_put_number(r, t->j->ticks[i], r->aggregate->ticks);
+        fprintf(r->out, "  %*s", (int)indent, "");
+        ls_put_fit(r->out, text, 80 - 2 * ls_number_width(r) - 3 - indent, 0);
+        fputc('\n', r->out);
+        free(text);
+        return 0;
 }
 
 /* Without recursion: a file may nest any number. */

@@ -126,8 +126,57 @@ def add_to(suite):
         selfs = [int(m.group(1)) for m in re.finditer(r"^ *\d+ +(\d+)  .*trace \d+ ", out[("--tree",)], re.M)]
         check(sum(selfs) == sum(want.values()), "--tree has %d ticks, the traces %d" % (sum(selfs), sum(want.values())))
         one = s.run([s.luasample(), "jit", "-i", r.trace, "--trace", str(max(by, key=by.get))]).ok().out
-        wide = [l for l in (out[()] + one).splitlines() if len(l.rstrip()) > 80 and not l.startswith("#")]
+        wide = [l for l in (out[()] + out[("--tree",)] + one).splitlines()
+                if len(l.rstrip()) > 80 and not l.startswith("#")]
         check("Lines in it" in one and not wide, "wider than 80: %r; %s" % (wide, one))
+
+    @t("views.jit.json", "luasample jit --json has the ticks of the summary, reasons with their attempts, traces", True)
+    def jit_json():
+        r = s.record_lua("reasons.lua", "-q", args=("exit_aborted", "0.6")).ok()
+        j = json.loads(s.run([s.luasample(), "jit", "-i", r.trace, "--json"]).ok().out)
+        text = s.run([s.luasample(), "jit", "-i", r.trace, "--raw", "--min", "0"]).ok().out
+        parts = re.split(r"^== (?:Why|Traces).*\n", re.sub(r"^#.*\n", "", text, flags=re.M), flags=re.M)
+        rows = [[int(n) for n in re.findall(r"^ *(\d+) +\d+  \S", x.split("== Advice")[0], re.M)] for x in parts]
+        told = [[x["ticks"] for x in of] for of in (j["states"], j["uncompiled"]["reasons"], j["traces"])]
+        check(told == rows, "--json has %r, the text %r" % (told, rows))
+        check(sum(rows[1]) == j["uncompiled"]["ticks"] > 0, "uncompiled %r" % j["uncompiled"])
+        bears = [j["attempts"][x["attempt"]] for x in j["uncompiled"]["reasons"] if x["attempt"] is not None]
+        check(any(a["why"] == "NYI: bytecode FNEW" and a["count"] and not a["compiled"] for a in bears),
+              "no reason: %r" % bears)
+        bad = s.run([s.luasample(), "jit", "-i", r.trace, "--json", "--tree"])
+        check(bad.status == 129, "--json --tree: %d" % bad.status)
+
+    @t("views.jit.code", "luasample jit --trace has the instructions and exits that jit.dump "
+       "has of the same trace in the same run", True)
+    def jit_code():
+        log = s.tmpfile(".dump")
+        r = s.record([s.luajit().program, "-jdump=im," + log,
+                      os.path.join(s.TESTS, "bench", "programs", "richards.lua"), "20"], "-q").ok()
+        with open(log) as f:
+            parts = re.split(r"^---- TRACE (\d+) (IR|mcode.*)$", f.read(), flags=re.M)
+        ir, code = {}, {}
+        for number, what, text in zip(parts[1::3], parts[2::3], parts[3::3]):
+            if what == "IR":
+                ir[int(number)] = {(n, g.strip(), t, name) for n, g, t, name in re.findall(
+                    r"^(\d{4}) (.). (\S+) +(\w+)", text, re.M)}
+            else:
+                code[int(number)] = re.findall(r"^[0-9a-f]{8,}  (\w+)(?:.*->(\d+)$)?", text, re.M)
+        numbers = {w["trace"] for w in r.rows("--by", "trace") if w["trace"]}
+        checked = 0
+        for number in sorted(numbers):
+            out = s.run([s.luasample(), "jit", "-i", r.trace, "--trace", str(number)]).ok().out
+            part = out.split("Machine code in its order", 1)
+            check(len(part) == 2, "no code: " + out)
+            rows = re.findall(r"^  (?:(\d{4}) (.) (...) (.{6}) .{13}|.{31})(\S+)(?: exit (\d+)$)?",
+                              part[1], re.M)
+            mine = {tuple(x.strip() for x in row[:4]) for row in rows if row[0] and row[3] != "LOOP  "}
+            check(mine and mine <= ir[number], "trace %d: not in jit.dump's: %r; it has %r"
+                  % (number, mine - ir[number], ir[number]))
+            got, want = ([x[-1] if x[-2] != "jmp" else "" for x in of] for of in (rows, code[number]))
+            check(got == want, "trace %d: instructions' exits are %r, jit.dump's %r" % (
+                number, got, want))
+            checked += len(rows)
+        check(checked > 500, "only %d instructions" % checked)
 
     @t("views.tree", "call tree, root first and inverse", True)
     def tree():
