@@ -1,6 +1,6 @@
 /* Turns places in the machine code of a JIT trace into functions and lines. Used by the reader of
  * traces, which keeps the agent's JITTRACE records as they came and asks when samples are in one.
- * The method: DESIGN.md, "The leaf inside JIT code".
+ * The method: docs/jit.md.
  *
  * Only LuaJIT's x86-64 code is understood. What comes in is hostile: input.c checks every count
  * before it is used, and all work is bounded (trace.h); what is too large is interpolated and

@@ -114,7 +114,7 @@ enum ls_jit_flush { LS_JIT_FLUSH_TRACES, LS_JIT_FLUSH_CODE, LS_JIT_FLUSH_PROGRAM
 /* Line checks in compiled code: LuaJIT's modes l and f, or none. */
 enum ls_scope { LS_SCOPE_LINE, LS_SCOPE_FUNCTION, LS_SCOPE_NONE };
 
-/* How stacks are read: see DESIGN.md section 4. In files and options by these names, in this
+/* How stacks are read: see docs/capture.md. In files and options by these names, in this
  * order. */
 enum ls_engine_kind { LS_ENGINE_AUTO, LS_ENGINE_WALK, LS_ENGINE_HOOK };
 

@@ -4,7 +4,7 @@
  * 1 - exp(-size / interval), whatever was before. The function's data stays the host's, so that
  * one store puts the stub in and takes it out, at any moment.
  *
- * Called by interpose/ and vm/, in normal context. DESIGN.md, "Allocations". */
+ * Called by interpose/ and vm/, in normal context. docs/memory.md. */
 #ifndef LS_LIBSAMPLE_ALLOC_ALLOC_H
 #define LS_LIBSAMPLE_ALLOC_ALLOC_H
 

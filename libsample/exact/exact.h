@@ -2,7 +2,7 @@
  * shared memory by stubs in the VM's dispatch tables (stubs.c); compiled code by counters at a
  * trace's head, at its loop and at its exits (sites.c), from which and from the order in which its
  * bytecodes were recorded (traces.c) the rest follows (formats/exact/flow.c). What is written is in
- * formats/wire/exact.h. DESIGN.md, "Exact counts".
+ * formats/wire/exact.h. docs/exact.md.
  *
  * Called by vm/counting.c, and by tests/exact/truth.c, in the VM's own thread and normal context,
  * but for ls_exact_after_fork. */

@@ -1,6 +1,6 @@
 /* What LuaJIT tries to compile: see attempts.h. Each attempt that ends is a record in the ring, as
  * long as there are not too many: a program that loads code all the time makes tens of thousands a
- * second. The recorder adds up those that are alike (record/translate/attempts.c). */
+ * second. The recorder adds up those that are alike (record/translate/attempt_sums.c). */
 #include "libsample/jit/attempts.h"
 
 #include "libsample/agent.h"

@@ -1,6 +1,6 @@
 /* The JIT traces of a VM: watched through LuaJIT's own events "record" and "trace", so that a place
  * in machine code can be turned into functions and lines later, and found again by the tick
- * handler. The method is told in DESIGN.md ("The leaf inside JIT code"). probe.c finds the places
+ * handler. The method is told in docs/jit.md. probe.c finds the places
  * of what is read (in the throw-away VM), events.c watches a VM, handler/jit_locate.c looks a place
  * up. */
 #ifndef LS_LIBSAMPLE_JIT_JIT_H
