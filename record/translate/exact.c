@@ -12,8 +12,9 @@
 #include "formats/exact/lines.h"
 #include "record/translate/known.h"
 
-/* Most that one event can have counted per nanosecond of the recording: 256 threads, each with 64
- * instructions, which is more than compiled code leaves out. Each 2^32 of a count is a row. */
+/* Most that can be counted in a nanosecond: 64 instructions, of which compiled code leaves most
+ * out, in each of 256 threads. Without it a count that the program wrote itself would be a row for
+ * each 2^32. */
 #define MOST_PER_NS 16384
 
 struct sums {

@@ -331,17 +331,11 @@ def until_used(c, seconds):
     recorder, until = c.started.p.pid, time.monotonic() + 60
     while True:
         with open("/proc/%d/task/%d/children" % (recorder, recorder)) as f:
-            used = [cpu_of(int(pid)) for pid in f.read().split()]
+            used = [s.cpu_of(int(pid)) for pid in f.read().split()]
         if max(used, default=0) >= seconds:
             return
         check(time.monotonic() < until, "CPU time of the recorder's children: %s" % used)
         time.sleep(0.02)
-
-
-def cpu_of(pid):
-    with open("/proc/%d/stat" % pid) as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @suite.test("snapshot", "snapshot: the file so far, by a name or a number; native names are in it")
