@@ -565,6 +565,26 @@ def writes():
             check("setresuid(65534, 65534, 65534)" in before and "SECCOMP_SET_MODE_FILTER" in before, before[-500:])
 
 
+@suite.test("heap", "heap: a snapshot is opened, then all rights are given up, and only then it is read", True)
+def heap():
+    need_root()
+    with shared_dir() as where, burning(where) as (p, _):
+        snapshot, calls = s.tmpfile(".json"), s.tmpfile(".calls")
+        s.run([s.luasample(), "heap", "-p", str(p.pid), "-o", snapshot]).ok()
+        for cmd, name in (([snapshot], snapshot), ([snapshot, snapshot], snapshot), (["-p", str(p.pid)], "memfd:luasample")):
+            r = s.run([s.need("strace"), "-f", "-y", "-o", calls, "-e", "trace=setresuid,seccomp,read,pread64,mmap", s.luasample(),
+                       "heap", *cmd])
+            check(r.status == 0 and "KiB" in r.out, "%s: %s" % (cmd, r.err))
+            lines = whole_calls(calls)
+            shows = lines[0][0]                 # the process that was started
+            mine = [call for pid, call in lines if pid == shows]
+            reads = [i for i, call in enumerate(mine) if re.match(r"(read|pread64|mmap)\(", call) and name in call]
+            check(reads, "strace has not seen who reads %s" % name)
+            before = " ".join(mine[:reads[0]])
+            check("setresuid(65534, 65534, 65534)" in before and re.search(r"SECCOMP_SET_MODE_FILTER, 0, {len=\d+.* = 0", before),
+                  "%s is read before rights are given up: %s" % (name, before[-500:]))
+
+
 @suite.test("rings", "record, record -p: one process alone takes what is in the rings, and has given up all rights before it sees them", True)
 def rings():
     need_root()
