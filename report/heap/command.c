@@ -155,7 +155,9 @@ static int show(const struct wanted *w)
         a = read_one(files[0], raw.pid || raw.core ? "what was read" : w->files[0]);
         b = files[1] ? read_one(files[1], w->files[1]) : NULL;
         err = -EIO;
-        if (a && (b || w->n < 2) && !(err = ls_output_open(&out, NULL, LS_COLOR_NEVER, !raw.json && !ls_heap_drop))) {
+        if (a && (b || w->n < 2))
+                err = ls_output_open(&out, NULL, LS_COLOR_NEVER, !raw.json && !ls_heap_drop);
+        if (!err) {
                 err = b ? ls_heap_compare(out.file, a, b) : raw.why ? ls_heap_why(out.file, a, raw.why)
                                                                         : ls_heap_show(out.file, a, raw.json);
                 end = ls_output_close(&out, 0);
