@@ -86,7 +86,8 @@ static int wait_stop(const struct victim *v, int for_ever)
                 if (r < 0 && errno != EINTR)
                         return -errno;
                 ns = ls_clock_ns(CLOCK_MONOTONIC) - since_ns;
-                if (!for_ever && ns > STOP_NS && (ns > QUEUE_NS || !ls_thread_is_ready(v->in->pid, tid)))
+                if (!for_ever && ns > STOP_NS &&
+                    (ns > QUEUE_NS || !ls_thread_is_ready(v->in->pid, tid)))
                         return -EAGAIN;
                 sigtimedwait(&child, NULL, &moment);    /* no CPU time is taken from it */
         }

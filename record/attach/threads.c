@@ -98,8 +98,8 @@ int ls_thread_is_ready(pid_t pid, pid_t tid)
 {
         char text[512], *state;
 
-        return ls_proc_read(pid, tid, "stat", text, sizeof(text)) > 0 && (state = strrchr(text, ')')) &&
-               !strncmp(state, ") R", 3);
+        return ls_proc_read(pid, tid, "stat", text, sizeof(text)) > 0 &&
+               (state = strrchr(text, ')')) && !strncmp(state, ") R", 3);
 }
 
 int ls_thread_has_ended(pid_t pid, pid_t tid)
