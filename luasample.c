@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct ls_command *const ls_commands[] = {
         &ls_cmd_record,
@@ -65,6 +66,7 @@ int main(int argc, const char **argv)
 #endif
         if (argc > 0 && !strcmp(argv[0], LS_WORKER_ARGV0))
                 return argc > 1 && !strcmp(argv[1], LS_OUT_ROLE) ? ls_serve_main(argc, argv) : ls_worker_main(argc, argv);
+        ls_heap_drop = geteuid() ? NULL : ls_apart_drop;
         if (argc > 0 && !strcmp(argv[0], LS_APART_ARGV0))
                 return run_apart(argc, argv);
         return ls_main(argc, argv);

@@ -19,6 +19,7 @@
 #include "formats/wire/clock.h"
 #include "formats/wire/open_file.h"
 #include "record/attach/hold.h"
+#include "record/attach/threads.h"
 #include "record/process/descriptors.h"
 #include "record/process/proc.h"
 #include "record/process/thread_ids.h"
@@ -134,11 +135,11 @@ static int say(const struct ls_subject *t, int err, const char *what)
         return err;
 }
 
-/* Until the thread has made its files. */
+/* Until the thread has made its files; longer where it merely waits for a processor. */
 static int wait_for_files(struct ls_subject *t)
 {
         struct ls_attach *a = &t->inject.page;
-        uint64_t until = ls_clock_ns(CLOCK_MONOTONIC) + FILES_NS;
+        uint64_t since = ls_clock_ns(CLOCK_MONOTONIC), ns;
 
         do {
                 if (read_page(t, a) < 0)
@@ -151,7 +152,8 @@ static int wait_for_files(struct ls_subject *t)
                 if (a->created > 0)
                         return say(t, -a->created, "no thread can be made in it");
                 moment();
-        } while (ls_clock_ns(CLOCK_MONOTONIC) < until);
+                ns = ls_clock_ns(CLOCK_MONOTONIC) - since;
+        } while (ns < FILES_NS || (ns < LOAD_NS && ls_thread_is_ready(t->pid, t->inject.carrier)));
         return say(t, -ETIMEDOUT, "the thread made in it does not begin");
 }
 

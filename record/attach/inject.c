@@ -45,6 +45,7 @@
 #define TID_FROM 0x40u                  /* where its thread id is looked for */
 #define TID_TO 0x800u
 #define STOP_NS 1000000000ull           /* for a thread to stop */
+#define QUEUE_NS 20000000000ull         /* where all that while it waits for a processor */
 #define OTHERS_NS 1000000000ull         /* for another recorder to be through with the program */
 #define LEAVE_NS 200000000ull           /* for the first thread of ours to have gone */
 
@@ -65,10 +66,13 @@ struct victim {
         const struct ls_thread_data *data;
 };
 
-/* Waits until the thread stops. Returns the wait status, or -errno. */
-static int wait_stop(pid_t tid, uint64_t until_ns)
+/* Waits until the thread stops, or so long only; one that merely waits for a processor has not
+ * stayed in the kernel. Returns the wait status, or -errno. */
+static int wait_stop(const struct victim *v, int for_ever)
 {
         const struct timespec moment = { 0, 5000000 };
+        uint64_t since_ns = ls_clock_ns(CLOCK_MONOTONIC), ns;
+        pid_t tid = v->tid;
         sigset_t child;
         int status;
 
@@ -81,7 +85,9 @@ static int wait_stop(pid_t tid, uint64_t until_ns)
                         return WIFSTOPPED(status) ? status : -ESRCH;
                 if (r < 0 && errno != EINTR)
                         return -errno;
-                if (ls_clock_ns(CLOCK_MONOTONIC) > until_ns)
+                ns = ls_clock_ns(CLOCK_MONOTONIC) - since_ns;
+                if (!for_ever && ns > STOP_NS &&
+                    (ns > QUEUE_NS || !ls_thread_is_ready(v->in->pid, tid)))
                         return -EAGAIN;
                 sigtimedwait(&child, NULL, &moment);    /* no CPU time is taken from it */
         }
@@ -104,7 +110,7 @@ static int run_to_exit(struct victim *v, int64_t *ret)
                 if (ptrace(PTRACE_SYSCALL, v->tid, NULL, (void *)(intptr_t)signal) < 0)
                         return -errno;
                 /* However long it waits for a processor: with these registers it must not go on. */
-                status = wait_stop(v->tid, UINT64_MAX);
+                status = wait_stop(v, 1);
                 if (status < 0)
                         return status;
                 signal = 0;
@@ -400,7 +406,7 @@ static int stop_and_use(struct victim *v, int schedstat)
 
         v->inner_tid = ls_thread_inner_id(in->pid, v->tid);
         v->asleep_ns = ls_thread_asleep_ns(in->pid, v->tid);
-        status = ptrace(PTRACE_INTERRUPT, v->tid, NULL, NULL) < 0 ? -errno : wait_stop(v->tid, ls_clock_ns(CLOCK_MONOTONIC) + STOP_NS);
+        status = ptrace(PTRACE_INTERRUPT, v->tid, NULL, NULL) < 0 ? -errno : wait_stop(v, 0);
         start = ls_clock_ns(CLOCK_MONOTONIC);
         queued = queued_ns(schedstat);
         if (status < 0)

@@ -94,6 +94,14 @@ uint64_t ls_thread_asleep_ns(pid_t pid, pid_t tid)
         return since > 0 && now > since ? (uint64_t)((now - since) * 1e6) : 0;
 }
 
+int ls_thread_is_ready(pid_t pid, pid_t tid)
+{
+        char text[512], *state;
+
+        return ls_proc_read(pid, tid, "stat", text, sizeof(text)) > 0 &&
+               (state = strrchr(text, ')')) && !strncmp(state, ") R", 3);
+}
+
 int ls_thread_has_ended(pid_t pid, pid_t tid)
 {
         char text[512], *state;

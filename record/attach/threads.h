@@ -17,6 +17,8 @@ unsigned ls_threads_by_ease(pid_t pid, pid_t ret[LS_THREADS_TRIED]);
 /* 1 when the thread has ended, and is listed still: a first thread that did so (pthread_exit) stays
  * while others run. */
 int ls_thread_has_ended(pid_t pid, pid_t tid);
+/* 1 when it runs, or would if it had a processor. */
+int ls_thread_is_ready(pid_t pid, pid_t tid);
 /* A thread of the process that lives: the first, or else another. What /proc/PID says of memory,
  * files and program holds for the first thread only, so it is read as /proc/THREAD. 0 = all have
  * ended. */

@@ -103,11 +103,36 @@ static int keep(int fd)
         return err ? LS_EXIT_FAIL : 0;
 }
 
-static struct ls_heap *open_one(const char *path, const char *called)
+int (*ls_heap_drop)(void);
+
+static int open_files(const struct wanted *w, FILE *ret[2])
+{
+        int err = 0;
+
+        for (unsigned i = 0; i < w->n && !err; i++) {
+                ret[i] = fopen(w->files[i], "re");
+                if (!ret[i]) {
+                        err = -errno;
+                        ls_error("heap: %s: %s", w->files[i], strerror(-err));
+                }
+        }
+        if (!err && ls_heap_drop) {
+                err = ls_heap_drop();
+                if (err)
+                        ls_error("heap: rights cannot be given up: %s", strerror(-err));
+        }
+        for (unsigned i = 0; i < 2 && err; i++)
+                if (ret[i])
+                        fclose(ret[i]);
+        return err;
+}
+
+/* Takes f. */
+static struct ls_heap *read_one(FILE *f, const char *called)
 {
         struct ls_heap *h = NULL;
         const char *why;
-        int err = ls_heap_open(path, &h, &why);
+        int err = ls_heap_open(f, &h, &why);
 
         if (!err)
                 err = ls_heap_dominate(h);
@@ -117,14 +142,23 @@ static struct ls_heap *open_one(const char *path, const char *called)
         return NULL;
 }
 
-static int show(const char *first, const char *second)
+/* A process without rights starts no pager. */
+static int show(const struct wanted *w)
 {
-        struct ls_heap *a = open_one(first, raw.pid || raw.core ? "what was read" : first), *b = a && second ? open_one(second, second) : NULL;
+        FILE *files[2] = { NULL };
+        struct ls_heap *a, *b;
         struct ls_output out;
-        int err = -EIO, end;
+        int err = open_files(w, files), end;
 
-        if (a && (b || !second) && !(err = ls_output_open(&out, NULL, LS_COLOR_NEVER, !raw.json))) {
-                err = second ? ls_heap_compare(out.file, a, b) : raw.why ? ls_heap_why(out.file, a, raw.why)
+        if (err)
+                return LS_EXIT_FAIL;
+        a = read_one(files[0], raw.pid || raw.core ? "what was read" : w->files[0]);
+        b = files[1] ? read_one(files[1], w->files[1]) : NULL;
+        err = -EIO;
+        if (a && (b || w->n < 2))
+                err = ls_output_open(&out, NULL, LS_COLOR_NEVER, !raw.json && !ls_heap_drop);
+        if (!err) {
+                err = b ? ls_heap_compare(out.file, a, b) : raw.why ? ls_heap_why(out.file, a, raw.why)
                                                                         : ls_heap_show(out.file, a, raw.json);
                 end = ls_output_close(&out, 0);
                 if (err == -ENOENT)
@@ -142,20 +176,20 @@ static int heap_run(int argc, const char **argv)
 {
         static struct wanted wanted;
         int status = read_line(argc, argv, &wanted), fd;
-        char path[64];
 
         if (status != LS_GO_ON)
                 return status;
         if (wanted.n)
-                return show(wanted.files[0], wanted.n == 2 ? wanted.files[1] : NULL);
+                return show(&wanted);
         fd = memfd_create("luasample", 0);
         if (fd < 0)
                 return LS_EXIT_FAIL;
         status = take(fd);
         if (status)
                 return status;
-        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        return raw.output ? keep(fd) : show(path, NULL);
+        snprintf(wanted.files[0], sizeof(wanted.files[0]), "/proc/self/fd/%d", fd);
+        wanted.n = 1;
+        return raw.output ? keep(fd) : show(&wanted);
 }
 
 const struct ls_command ls_cmd_heap = {

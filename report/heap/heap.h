@@ -47,8 +47,13 @@ struct ls_heap {                        /* object 0 is the root of all */
         uint64_t *retained;             /* bytes that would go with it */
 };
 
-/* read.c: returns 0, -EINVAL (ret_why says more), or -errno. */
-int ls_heap_open(const char *path, struct ls_heap **ret, const char **ret_why);
+/* Gives up what rights this process has, once the snapshots are open and before the first is read:
+ * they are the word of the program that was looked at. Returns 0 or -errno. Set by main(), where
+ * this is root; NULL = there is nothing to give up. */
+extern int (*ls_heap_drop)(void);
+
+/* read.c: takes f. Returns 0, -EINVAL (ret_why says more), or -errno. */
+int ls_heap_open(FILE *f, struct ls_heap **ret, const char **ret_why);
 void ls_heap_close(struct ls_heap *h);  /* takes NULL */
 
 /* graph.c: parent, dominator and retained. Returns 0 or -ENOMEM. */

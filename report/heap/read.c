@@ -311,21 +311,20 @@ static void check_edges(struct ls_heap *h)
         }
 }
 
-int ls_heap_open(const char *path, struct ls_heap **ret, const char **ret_why)
+int ls_heap_open(FILE *f, struct ls_heap **ret, const char **ret_why)
 {
-        struct reader r = { .f = fopen(path, "re"), .h = calloc(1, sizeof(*r.h)) };
+        struct reader r = { .f = f, .h = calloc(1, sizeof(*r.h)) };
 
         *ret_why = NULL;
-        if (!r.f || !r.h) {
-                r.error = r.f ? -ENOMEM : -errno;
+        if (!r.h) {
+                r.error = -ENOMEM;
         } else if (add_object(&r)) {
                 next(&r);
                 read_all(&r);
         }
         if (!r.error)
                 check_edges(r.h);
-        if (r.f)
-                fclose(r.f);
+        fclose(r.f);
         if (r.error == -EINVAL)
                 *ret_why = "it is no snapshot of luasample heap, or not whole";
         if (r.error)

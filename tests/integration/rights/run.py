@@ -506,6 +506,11 @@ def whole_calls(path):
     return found
 
 
+def is_filtered(calls):
+    """A filter has been set: libseccomp asks before, without one, what the kernel can do."""
+    return re.search(r"SECCOMP_SET_MODE_FILTER, \w+, \{len=\d+[^)]*\) = 0", calls)
+
+
 def touched(calls, by_workers):
     """Files that were opened, not merely seen by O_PATH, and those of which was read, as strace -f -y wrote it down: by our
     workers, or by all others of ours."""
@@ -562,7 +567,27 @@ def writes():
             mine = [call for pid, call in lines if pid in wrote]
             first = next(i for i, call in enumerate(mine) if "<%s>" % trace in call)
             before = " ".join(mine[:first])
-            check("setresuid(65534, 65534, 65534)" in before and "SECCOMP_SET_MODE_FILTER" in before, before[-500:])
+            check("setresuid(65534, 65534, 65534)" in before and is_filtered(before), before[-500:])
+
+
+@suite.test("heap", "heap: a snapshot is opened, then all rights are given up, and only then it is read", True)
+def heap():
+    need_root()
+    with shared_dir() as where, burning(where) as (p, _):
+        snapshot, calls = s.tmpfile(".json"), s.tmpfile(".calls")
+        s.run([s.luasample(), "heap", "-p", str(p.pid), "-o", snapshot]).ok()
+        for cmd, name in (([snapshot], snapshot), ([snapshot, snapshot], snapshot), (["-p", str(p.pid)], "memfd:luasample")):
+            r = s.run([s.need("strace"), "-f", "-y", "-o", calls, "-e", "trace=setresuid,seccomp,read,pread64,mmap", s.luasample(),
+                       "heap", *cmd])
+            check(r.status == 0 and "KiB" in r.out, "%s: %s" % (cmd, r.err))
+            lines = whole_calls(calls)
+            shows = lines[0][0]                 # the process that was started
+            mine = [call for pid, call in lines if pid == shows]
+            reads = [i for i, call in enumerate(mine) if re.match(r"(read|pread64|mmap)\(", call) and name in call]
+            check(reads, "strace has not seen who reads %s" % name)
+            before = " ".join(mine[:reads[0]])
+            check("setresuid(65534, 65534, 65534)" in before and is_filtered(before),
+                  "%s is read before rights are given up: %s" % (name, before[-500:]))
 
 
 @suite.test("rings", "record, record -p: one process alone takes what is in the rings, and has given up all rights before it sees them", True)
@@ -594,7 +619,7 @@ def rings():
             first = next(i for i, call in enumerate(mine) if call.startswith("mmap(") and "memfd:luasample" in call and "SECCOMP" in
                          " ".join(mine[:i]))
             before = " ".join(mine[:first])
-            check("setresuid(65534, 65534, 65534)" in before and "SECCOMP_SET_MODE_FILTER" in before, before[-500:])
+            check("setresuid(65534, 65534, 65534)" in before and is_filtered(before), before[-500:])
             check(sum("memfd:luasample" in call for call in mine[:first] if call.startswith("mmap(")) == 1,
                   "it has mapped more than the page of figures before: %s" % before[-500:])
 
