@@ -177,7 +177,8 @@ __attribute__((format(printf, 2, 3))) static void say(struct ls_translate *t, co
                 t->cfg.notice(t->cfg.notice_ctx, text);
 }
 
-static void say_sums(struct ls_translate *t, const struct ls_flow *flow, const struct sums *sums, uint64_t impossible)
+static void say_sums(struct ls_translate *t, const struct ls_flow *flow, const struct sums *sums,
+                     uint64_t impossible)
 {
         t->counted = sums->instructions;
         t->counted_compiled = flow->compiled;
@@ -193,8 +194,8 @@ static void say_sums(struct ls_translate *t, const struct ls_flow *flow, const s
                 say(t, "%" PRIu64 " compiled loops were not left as often as entered: the program goes on in them, was ended there, or "
                     "their counts are wrong", flow->unbalanced);
         if (impossible)
-                say(t, "%" PRIu64 " counts were cut: the recording is too short for them, so the memory that holds them was changed",
-                    impossible);
+                say(t, "%" PRIu64 " counts were cut: the recording is too short for them, so the "
+                    "memory that holds them was changed", impossible);
         if (flow->damaged)
                 say(t, "counts may be wrong: %" PRIu64 " records make no sense", flow->damaged);
 }
