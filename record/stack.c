@@ -149,6 +149,10 @@ static int say(const struct stack *s, int err)
                 ls_error("%s: what is in the memory of process %d (%s) takes longer to read than a process may be stopped: try "
                          "again", me(), pid, s->name);
                 break;
+        case -E2BIG:
+                ls_error("%s: process %d (%s) has more than 2 GiB of writable memory of its own, stacks of threads "
+                         "included, which is more than is copied", me(), pid, s->name);
+                break;
         case -EPIPE:
                 ls_error("%s: what is in the memory of process %d (%s) makes no sense", me(), pid, s->name);
                 break;
@@ -401,6 +405,9 @@ static int take_objects(struct stack *s)
                 err = copy_once(s, most_ns);
         }
         setpriority(PRIO_PROCESS, 0, nice);
+        if (s->pid && s->stop.n == LS_STOP_MOST && s->stop.more)
+                ls_warning("%u threads ran on while the memory was copied, since at most %u are stopped: "
+                           "objects that they changed may be missing", s->stop.more, LS_STOP_MOST);
         if (err)
                 return say(s, err == -EAGAIN ? -ETIME : err);
         write_head(s);

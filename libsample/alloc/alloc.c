@@ -486,6 +486,21 @@ void ls_alloc_leave(void)
         ls_unlock(&closing_lock, &mask);
 }
 
+void ls_alloc_process_ends(struct ls_thread *t)
+{
+        if (t->busy)
+                return;
+        ls_thread_enter(t);
+        for (uint32_t i = 0, n = atomic_load(&slots_used); i < n; i++) {
+                const struct ls_vm *vm = atomic_load(&slots[i].vm);
+
+                if (vm && slots[i].follows && atomic_load(&vm->runner) == t->thread_id &&
+                    tell(t, slots[i].blocks, 0))
+                        ls_lose(LS_LOSS_ALLOC_LOST, slots[i].blocks->n_freed);
+        }
+        ls_thread_leave(t);
+}
+
 /* No thread is in slow() for a VM any more, and none will be; in live() one may be still, which
  * finds no bits. */
 void ls_alloc_left(void)

@@ -18,6 +18,8 @@ const char *ls_alloc_open(struct ls_vm *vm, const char *global);
 void ls_alloc_runs(struct ls_vm *vm, const char *global);
 /* Why that could not be since it was asked last, NULL = it could. */
 const char *ls_alloc_why_not(void);
+/* The process ends, on thread t: what was freed of the VMs that it ran last is told. */
+void ls_alloc_process_ends(struct ls_thread *t);
 /* The end of an attachment: takes all stubs out. After that, when no call of the program is at
  * work in the agent: forgets the blocks. */
 void ls_alloc_leave(void);

@@ -224,6 +224,7 @@ void ls_engine_process_end(void)
         for (uint32_t i = 0; i < atomic_load(&ls_vms_used); i++)
                 if (atomic_load(&ls_vms[i].global) && t->sampler->last_vm == &ls_vms[i])
                         last_words(t, &ls_vms[i], is_at_rest(&ls_vms[i]));
+        ls_alloc_process_ends(t);
         ls_threads_stop();
         ls_runtime_set_state(LS_AGENT_DONE);
 }

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 
+import alloc
 import costs
 import daemon
 import exact
@@ -20,7 +21,7 @@ import support as s
 
 PARTS = {"run": ratios.part_run, "deep": costs.part_deep, "start": costs.part_start, "worker": costs.part_worker, "size": costs.part_size,
          "traces": ratios.part_traces, "report": costs.part_report,
-         "exact": exact.part_exact, "export": exports.part_export, "page": page.part_page,
+         "exact": exact.part_exact, "alloc": alloc.part_alloc, "export": exports.part_export, "page": page.part_page,
          "nginx": nginx_load.part_nginx, "daemon": daemon.part_daemon}
 # Values of the options that --quick makes small: full, quick.
 AMOUNTS = {"rounds": (7, 2), "seconds": (0.4, 0.2), "long": (10, 2), "runs": (5, 2)}

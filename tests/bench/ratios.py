@@ -1,5 +1,6 @@
 """Parts of the bench that run the benchmark programs in paired rounds under each config of measure.py: what profiling
 costs, and whether it changes what the JIT compiler does. Used by bench.py."""
+import math
 import os
 import re
 import statistics
@@ -22,6 +23,29 @@ def rounds_of(luajit, name, configs, rounds, seconds):
 
 def ratios(got, name, base):
     return [p.cpu / q.cpu for p, q in zip(got[name], got[base])]
+
+
+def geometric(values):
+    return math.exp(statistics.mean(math.log(v) for v in values))
+
+
+def print_means(luajit, a, programs, configs):
+    """A line a program, and the mean of them, with the target where TARGETS has one of the config's name."""
+    print("CPU of the program, %d paired rounds of %g s: ratio to the unprofiled run; median (lowest-highest)" % (a.rounds, a.seconds))
+    medians = {c.name: [] for c in configs[1:]}
+    for name in programs:
+        got = rounds_of(luajit, name, configs, a.rounds, a.seconds)
+        line = "  %-10s" % name
+        for c in configs[1:]:
+            ratio = ratios(got, c.name, "unprofiled")
+            medians[c.name].append((statistics.median(ratio), name))
+            line += " %s %-22s" % (c.name, m.spread(ratio))
+        print(line, flush=True)
+    for c in configs[1:]:
+        mean = geometric(v for v, _ in medians[c.name])
+        print("  %-12s geometric mean %.3f %s, dearest %.3f %s" % (c.name, mean, m.verdict(mean, c.name) if c.name in m.TARGETS else "",
+                                                                *max(medians[c.name])))
+    print()
 
 
 def tick_costs(got, config):

@@ -118,6 +118,13 @@ def live():
     s.check(made[11] > 50 * by_line(r.trace, "live", "leak.lua")[11], "what was freed is live")
 
 
+@suite.test("exits", "what was freed is not live in a program that exits")
+def exits():
+    r = record("exits.lua", event="live,alloc")
+    s.check(total(r.trace) > 2e7, "the program made only %d bytes" % total(r.trace))
+    s.check(total(r.trace, "live") < 2e6, "%d bytes are live" % total(r.trace, "live"))
+
+
 @suite.test("growth", "a leak at one part in a hundred of what is allocated is found by diff")
 def growth():
     (a, _), (b, _) = leak(500000), leak(2000000)

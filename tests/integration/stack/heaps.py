@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import time
 import support as s
 from support import check
 
@@ -126,6 +127,22 @@ def add_to(suite, running):
             r = snapshot(["-p", str(p.p.pid), "--json"]).ok()
             check(json.loads(r.out)["types"]["thread"]["objects"] >= 100, r.out[:300])
             check(json.loads(r.out)["types"]["string"]["bytes"] < 10 << 20, "lies were counted")
+
+    @suite.test("heap.threads", "of more threads than are stopped it is said how many ran on; too much memory is refused")
+    def threads():
+        def taken(stack, n):
+            p = s.Started(["prlimit", "--stack=%d" % stack, s.host("workers"), "1", "1", "2000000", str(n)])
+            deadline = time.monotonic() + 60
+            while len(os.listdir("/proc/%d/task" % p.p.pid)) < n + 2 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            r = snapshot(["-p", str(p.p.pid), "-o", os.devnull], "--max-stop", "60s")
+            p.p.kill()
+            p.p.wait()
+            return r
+        r = taken(16 << 20, 200)
+        check(r.status == 1 and "more than 2 GiB" in r.err and len(r.err.splitlines()) == 1, r.err)
+        r = taken(256 << 10, 1100)
+        check(re.search(r"7[78] threads ran on while the memory was copied", r.err), "%d: %s" % (r.status, r.err))
 
     @suite.test("heap.unchanged", "twenty snapshots: a program of several threads prints and ends as without; --max-stop", True)
     def unchanged():
