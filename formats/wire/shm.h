@@ -90,7 +90,7 @@ struct ls_shm {
         _Atomic uint32_t root_pid;      /* the process to record; 0 = any that takes it from the
                                          * registry, and puts itself here when all that it says
                                          * below is there */
-        uint32_t recorder_pid;
+        uint32_t recorder_pid;          /* 0 = of another pid namespace */
         int32_t registry_fd;            /* the recorder's descriptor of the registry, -1 = children
                                          * are not followed */
         uint64_t registry_generation;

@@ -12,7 +12,8 @@
 
 #define START_FIELD 20                  /* of /proc/PID/stat, counted from the state */
 
-static char began[24];                  /* "" = it cannot be seen */
+static char began[24];                  /* "" = it was not seen */
+static int may_be_seen;                 /* 0 = it may live without being seen */
 
 static char *decimal(char *p, unsigned n)
 {
@@ -27,15 +28,15 @@ static char *decimal(char *p, unsigned n)
         return p;
 }
 
-/* Returns its state's letter, 0 = there is no such process, and when it began. */
-static char look(char ret_began[24])
+/* Returns the state's letter, 0 = no such process is seen, and when it began. */
+static char look(uint32_t pid, char ret_began[24])
 {
         char path[32] = "/proc/", buf[1024], *p;
         ssize_t n = -1;
         int fd;
 
         ret_began[0] = 0;
-        memcpy(decimal(path + 6, ls_agent.shm->recorder_pid), "/stat", 6);
+        memcpy(decimal(path + 6, pid), "/stat", 6);
         fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd >= 0) {
                 n = read(fd, buf, sizeof buf - 1);
@@ -59,17 +60,22 @@ static char look(char ret_began[24])
         return state;
 }
 
+/* The first process is seen wherever those of others are: not with hidepid=2. */
 void ls_recorder_remember(void)
 {
-        look(began);
+        char first[24];
+        uint32_t pid = ls_agent.shm->recorder_pid;
+
+        began[0] = 0;
+        may_be_seen = pid && (look(pid, began) || look(1, first));
 }
 
 enum ls_recorder_state ls_recorder_state(void)
 {
         char now[24], state;
 
-        if (!began[0])
+        if (!may_be_seen)
                 return LS_RECORDER_THERE;
-        state = look(now);
+        state = look(ls_agent.shm->recorder_pid, now);
         return !state || state == 'Z' || state == 'X' || strcmp(now, began) ? LS_RECORDER_GONE : LS_RECORDER_THERE;
 }

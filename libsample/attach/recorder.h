@@ -5,7 +5,7 @@
 
 enum ls_recorder_state { LS_RECORDER_THERE, LS_RECORDER_GONE };
 
-/* The recorder that is at work now is the one to ask for later. */
+/* The recorder of this recording is the one to ask for later; it may have ended already. */
 void ls_recorder_remember(void);
 /* GONE: it has ended, and with it all that it had open. In another pid namespace it cannot be seen:
  * then THERE. */

@@ -363,6 +363,8 @@ static int hand_over(struct ls_subject *t, const char *agent_path, struct ls_mem
         if (err < 0)
                 return say(t, err, "memory cannot be shared with it");
         m->shm->root_pid = (uint32_t)t->inner_pid;
+        if (!ls_proc_shares(t->living, "ns/pid"))
+                m->shm->recorder_pid = 0;
         atomic_store(&m->shm->recording, 1);
         atomic_store(&m->shm->heartbeat_ns, ls_clock_ns(CLOCK_MONOTONIC));
         a->generation = m->shm->generation;

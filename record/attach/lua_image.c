@@ -141,14 +141,6 @@ int ls_lua_image_find(struct ls_workers *workers, pid_t pid, FILE *maps, struct 
         return err;
 }
 
-static int same_namespace(pid_t pid)
-{
-        struct stat a, b;
-        char path[LS_PROC_PATH];
-
-        return stat(ls_proc_path(path, pid, 0, "ns/mnt"), &a) == 0 && stat("/proc/self/ns/mnt", &b) == 0 && a.st_ino == b.st_ino;
-}
-
 /* Waits for a child for at most so long. */
 static int wait_for(pid_t child)
 {
@@ -188,7 +180,7 @@ static int choose_rights(const struct ls_lua_image *image, pid_t pid, int trust,
                 return err;
         if (ret->is_own && ret->uid != geteuid())
                 return -EKEYREJECTED;
-        return ret->uid == 0 && geteuid() == 0 && !same_namespace(pid) ? -EXDEV : 0;
+        return ret->uid == 0 && geteuid() == 0 && !ls_proc_shares(pid, "ns/mnt") ? -EXDEV : 0;
 }
 
 /* A program needs the loader and the libraries that are in its own root; to go there its /proc is

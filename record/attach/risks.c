@@ -71,12 +71,7 @@ static uint64_t limit_of(const struct ls_subject *t, const char *name)
  * are none. */
 static int is_capable(const struct risk *r, unsigned bit)
 {
-        struct stat its, own;
-        char path[LS_PROC_PATH];
-
-        return field(r->status, "\nCapEff:\t", 16) >> bit & 1 &&
-               stat(ls_proc_path(path, r->t->living, 0, "ns/user"), &its) == 0 &&
-               stat("/proc/self/ns/user", &own) == 0 && its.st_ino == own.st_ino;
+        return field(r->status, "\nCapEff:\t", 16) >> bit & 1 && ls_proc_shares(r->t->living, "ns/user");
 }
 
 /* Of all threads: 0 = none has any, 2 = one has a filter, 1 = one is strict. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct ls_proc_door *door;
@@ -98,4 +99,14 @@ int ls_proc_has_task(pid_t pid, pid_t tid)
         char path[LS_PROC_PATH];
 
         return access(ls_proc_path(path, pid, tid, ""), F_OK) == 0;
+}
+
+int ls_proc_shares(pid_t pid, const char *ns)
+{
+        struct stat its, own;
+        char path[LS_PROC_PATH], mine[LS_PROC_PATH];
+
+        snprintf(mine, sizeof(mine), "/proc/self/%s", ns);
+        return stat(ls_proc_path(path, pid, 0, ns), &its) == 0 && stat(mine, &own) == 0 &&
+               its.st_dev == own.st_dev && its.st_ino == own.st_ino;
 }

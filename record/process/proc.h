@@ -40,5 +40,8 @@ DIR *ls_proc_tasks(pid_t pid);
 pid_t ls_proc_next(DIR *tasks);
 /* Whether the process has this thread. */
 int ls_proc_has_task(pid_t pid, pid_t tid);
+/* Whether it has the caller's namespace of this name in /proc/PID ("ns/pid"); 0 also when that
+ * cannot be seen. */
+int ls_proc_shares(pid_t pid, const char *ns);
 
 #endif

@@ -12,6 +12,10 @@
 #include "formats/exact/lines.h"
 #include "record/translate/known.h"
 
+/* Most that one event can have counted per nanosecond of the recording: 256 threads, each with 64
+ * instructions, which is more than compiled code leaves out. Each 2^32 of a count is a row. */
+#define MOST_PER_NS 16384
+
 struct sums {
         uint64_t at_least, instructions;
 };
@@ -25,6 +29,8 @@ struct writing {
         size_t room;                    /* a power of two */
         uint32_t n;
         uint32_t *functions;            /* of the trace, by prototype */
+        uint64_t left[LS_EVENT_NEXT];   /* that can be, by event: what is more is left out */
+        uint64_t impossible;            /* rows of which something was left out */
 };
 
 /* The source's id in w->sources, which is defined at its first use. 0 = it cannot be. */
@@ -67,7 +73,9 @@ static void write_row(struct writing *w, enum ls_event_kind event, uint32_t call
                 return;
         w->row.event = (uint8_t)event;
         w->row.stack = ls_trace_stack(writer, caller, ls_trace_location(writer, function, line));
-        w->row.weight = weight;
+        w->row.weight = weight < w->left[event] ? weight : w->left[event];
+        w->impossible += w->row.weight < weight;
+        w->left[event] -= w->row.weight;
         ls_trace_sample(writer, &w->row);
 }
 
@@ -169,7 +177,8 @@ __attribute__((format(printf, 2, 3))) static void say(struct ls_translate *t, co
                 t->cfg.notice(t->cfg.notice_ctx, text);
 }
 
-static void say_sums(struct ls_translate *t, const struct ls_flow *flow, const struct sums *sums)
+static void say_sums(struct ls_translate *t, const struct ls_flow *flow, const struct sums *sums,
+                     uint64_t impossible)
 {
         t->counted = sums->instructions;
         t->counted_compiled = flow->compiled;
@@ -184,6 +193,9 @@ static void say_sums(struct ls_translate *t, const struct ls_flow *flow, const s
         if (flow->unbalanced)
                 say(t, "%" PRIu64 " compiled loops were not left as often as entered: the program goes on in them, was ended there, or "
                     "their counts are wrong", flow->unbalanced);
+        if (impossible)
+                say(t, "%" PRIu64 " counts were cut: the recording is too short for them, so the "
+                    "memory that holds them was changed", impossible);
         if (flow->damaged)
                 say(t, "counts may be wrong: %" PRIu64 " records make no sense", flow->damaged);
 }
@@ -193,14 +205,17 @@ void ls_exact_finish(struct ls_translate *t, int fd, uint32_t events)
         struct writing w = { .t = t, .events = events };
         struct sums sums = { 0 };
         struct ls_flow flow;
+        uint64_t ns = t->now_ns - t->cfg.start_ns + 1000000000;
         int r;
 
         if (!events)
                 return;
+        for (size_t i = 0; i < sizeof(w.left) / sizeof(*w.left); i++)
+                w.left[i] = ns < UINT64_MAX / MOST_PER_NS ? ns * MOST_PER_NS : UINT64_MAX;
         r = fd < 0 ? -EFBIG : ls_flow_read(fd, &flow);
         if (r == 0) {
                 r = write_all(&w, &flow, &sums);
-                say_sums(t, &flow, &sums);
+                say_sums(t, &flow, &sums, w.impossible);
                 ls_flow_free(&flow);
         }
         if (r == -ENODATA)
