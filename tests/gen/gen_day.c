@@ -2,9 +2,10 @@
  *
  *     gen_day FOLDER NAME PID BEGIN MINUTES TICKS STACKS
  *
- * FOLDER: of the service in a store; NAME: of its process; BEGIN: seconds of wall time, a full minute; TICKS: samples of a
- * minute, 6000 = a busy processor; STACKS: different ones, the first of which are met most. Prints each function with its own
- * ticks, and those of all functions in the first half of the time. */
+ * FOLDER: of the service in a store; NAME: of its process; BEGIN: seconds of wall time, a full
+ * minute; TICKS: samples of a minute, 6000 = a busy processor; STACKS: different ones, the first of
+ * which are met most. Prints each function with its own ticks, and those of all functions in the
+ * first half of the time. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -33,7 +34,8 @@ static uint32_t draw(uint32_t below)
 
 /* Stack number i: depth and frames follow from the number alone. *ret_leaf: its innermost
  * function. */
-static uint32_t stack_of(struct ls_trace_writer *w, const uint32_t *functions, uint32_t i, uint32_t *ret_leaf)
+static uint32_t stack_of(struct ls_trace_writer *w, const uint32_t *functions, uint32_t i,
+                         uint32_t *ret_leaf)
 {
         uint32_t stack = 0, at = i * 2654435761u;
 
@@ -57,7 +59,8 @@ static void add_functions(struct ls_trace_writer *w, uint32_t *functions)
                 int n = snprintf(name, sizeof(name), "f%" PRIu32, i);
 
                 functions[i] = ls_trace_function(w, &(struct ls_function_def){ .kind = LS_FUNC_LUA,
-                        .source = source, .first_line = i * 10 + 1, .last_line = i * 10 + 9, .hash = i + 1 });
+                        .source = source, .first_line = i * 10 + 1, .last_line = i * 10 + 9,
+                        .hash = i + 1 });
                 ls_trace_name(w, functions[i], LS_NAME_GLOBAL, ls_trace_string(w, name, (size_t)n));
         }
 }
@@ -73,7 +76,8 @@ static void add_samples(struct ls_trace_writer *w, uint64_t start_ns, uint32_t t
 
                 ls_trace_sample(w, &(struct ls_sample_row){
                         .event = LS_EVENT_CPU, .thread = thread, .vm = vm, .stack = stack,
-                        .vmstate = (uint8_t)draw(2), .time_ns = start_ns + MINUTE_NS / ticks * (i + 1), .weight = 1 });
+                        .vmstate = (uint8_t)draw(2), .weight = 1,
+                        .time_ns = start_ns + MINUTE_NS / ticks * (i + 1) });
                 ticks_of[leaf]++;
                 first_half += (uint64_t)is_first;
         }
