@@ -68,7 +68,7 @@ static int write_trace(const struct ls_merge_input *in, unsigned n, uint64_t int
         }
         if (out.tmp)
                 fchmod(fileno(out.file), 0600); /* as record: it may hold private text */
-        r = ls_merge_write(fileno(out.file), in, n, interval_ns);
+        r = ls_merge_write(fileno(out.file), in, n, interval_ns, NULL);
         end = ls_output_close(&out, r != 0);
         if (r || end)
                 ls_error("merge: cannot write %s: %s", opt.output, strerror(r ? -r : -end));

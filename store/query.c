@@ -273,6 +273,7 @@ static int merge_some(struct merging *m, const struct piece *v, size_t n, struct
 {
         unsigned a, b;
         uint64_t interval;
+        const struct ls_merge_pieces pieces = { .brief = 1 };
         int fd = -1, r;
 
         open_inputs(m, v, n);
@@ -284,7 +285,7 @@ static int merge_some(struct merging *m, const struct piece *v, size_t n, struct
                 m->boots += m->in[i].boot != m->in[0].boot;
         if (!r && m->n) {
                 fd = make_file();
-                r = fd < 0 ? fd : ls_merge_write(fd, m->in, m->n, interval);
+                r = fd < 0 ? fd : ls_merge_write(fd, m->in, m->n, interval, &pieces);
                 if (!r)
                         r = add_piece(to, fd, strdup("merged"));
                 else if (fd >= 0)

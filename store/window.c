@@ -42,8 +42,12 @@ static int open_input(int fd, const struct ls_chunk *c, struct ls_merge_input *i
         return r;
 }
 
-static int merge_to(int fd, struct ls_merge_input *in, unsigned n)
+/* Of the level's chunks: what is older is asked for by longer times. */
+static const uint64_t bucket_ns[] = { [1] = 1000000000, [2] = 10000000000 };
+
+static int merge_to(int fd, uint32_t level, struct ls_merge_input *in, unsigned n)
 {
+        const struct ls_merge_pieces pieces = { .bucket_ns = bucket_ns[level] };
         uint64_t interval = 0;
         unsigned a, b;
         int r = ls_merge_plan(in, n, &interval, &a, &b);
@@ -52,7 +56,7 @@ static int merge_to(int fd, struct ls_merge_input *in, unsigned n)
                 if (in[i].boot != in[0].boot)   /* its times would be moved */
                         r = -EXDEV;
         if (!r)
-                r = ls_merge_write(fd, in, n, interval);
+                r = ls_merge_write(fd, in, n, interval, &pieces);
         return !r && fsync(fd) < 0 ? -errno : r;
 }
 
@@ -84,7 +88,7 @@ static int open_output(const struct ls_store *s)
 }
 
 /* Everything is open: rights are given up before a byte of a trace is read. Takes the fds. */
-static int merge_open(const struct ls_chunks *all, int *fds, int out)
+static int merge_open(uint32_t level, const struct ls_chunks *all, int *fds, int out)
 {
         struct ls_merge_input *in = calloc(all->n + 1, sizeof(*in));
         unsigned n = 0;
@@ -100,7 +104,7 @@ static int merge_open(const struct ls_chunks *all, int *fds, int out)
                 n += !r;
         }
         if (!r)
-                r = merge_to(out, in, n);
+                r = merge_to(out, level, in, n);
         if (in)
                 close_inputs(in, n);
         return r;
@@ -110,8 +114,10 @@ int ls_window_merge(const struct ls_store *s, const struct ls_window *w)
 {
         struct ls_chunks all;
         unsigned n = 0;
-        int r = ls_store_list(s, w->service, 0, UINT64_MAX, &all), out = -1, *fds;
+        int r = w->level < 1 || w->level > 2 ? -EINVAL : 0, out = -1, *fds;
 
+        if (!r)
+                r = ls_store_list(s, w->service, 0, UINT64_MAX, &all);
         if (r)
                 return r;
         ls_store_allow_files();
@@ -126,7 +132,7 @@ int ls_window_merge(const struct ls_store *s, const struct ls_window *w)
                 r = out < 0 ? out : 0;
         }
         if (!r)
-                r = merge_open(&all, fds, out);
+                r = merge_open(w->level, &all, fds, out);
         if (out >= 0)
                 close(out);
         free(fds);

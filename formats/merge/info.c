@@ -138,6 +138,10 @@ static void add_own(struct ls_merge *m, const struct ls_merge_input *in, unsigne
         ls_trace_info_u64(m->w, ls_info_key(LS_INFO_SAMPLES), samples);
         ls_trace_info_u64(m->w, ls_info_key(LS_INFO_TICKS), ticks);
         ls_trace_info_u64(m->w, ls_info_key(LS_INFO_COMPLETE), complete);
+        if (!m->pieces)
+                return;
+        ls_trace_info_u64(m->w, ls_info_key(LS_INFO_THREADS), m->known[LS_REC_THREAD].n);
+        ls_trace_info_u64(m->w, ls_info_key(LS_INFO_VMS), m->known[LS_REC_VM].n);
 }
 
 /* Takes text; NULL = no memory. */
@@ -153,7 +157,7 @@ static void put_notice(struct ls_merge *m, char *text)
 /* What readers of the merged trace cannot see of its inputs. */
 static void add_notices(struct ls_merge *m, const struct ls_merge_input *in, unsigned n)
 {
-        if (n > 1)
+        if (n > 1 && !m->pieces)
                 notice(m, "merged from %u recordings", n);
         for (unsigned i = 0; i < n; i++) {
                 uint64_t ticks = 0;

@@ -3,6 +3,7 @@
  * chunks as they were. */
 #include "formats/merge/merge.h"
 
+#include "formats/merge/fold.h"
 #include "formats/merge/info.h"
 #include "formats/merge/tables.h"
 #include "formats/trace/reader.h"
@@ -46,7 +47,10 @@ static int find_span(struct ls_merge_input *in)
 
         in->start_ns = UINT64_MAX;
         in->end_ns = 0;
-        r = ls_profile_samples(in->profile, LS_COL_TIME, widen, in);
+        /* One that has its end says when it was; to look for more in others costs as much as to
+         * copy them. */
+        r = p->complete && start && elapsed ? 0 :
+            ls_profile_samples(in->profile, LS_COL_TIME, widen, in);
         widen_by(in, start);
         if (start && elapsed < UINT64_MAX - start)
                 widen_by(in, start + elapsed);
@@ -167,9 +171,12 @@ static int copy_block(void *ctx, const struct ls_sample_block *b)
                 row.coroutine = ls_merge_id(ids->coroutines, ids->p->n_coroutines, row.coroutine);
                 row.zone = ids->zones[row.zone];
                 row.label = ids->labels[row.label];
-                ls_trace_sample(w, &row);
+                if (!ids->m->fold)
+                        ls_trace_sample(w, &row);
+                else if (ls_fold_sample(ids->m->fold, w, &row))
+                        return -ENOMEM;
         }
-        return ls_trace_flush(w, 0, 1);
+        return ids->m->fold ? 0 : ls_trace_flush(w, 0, 1);
 }
 
 static int add_input(struct ls_merge *m, const struct ls_merge_input *in)
@@ -182,24 +189,47 @@ static int add_input(struct ls_merge *m, const struct ls_merge_input *in)
         if (!r)
                 r = ls_profile_samples(in->profile, LS_COL_TIME | LS_COL_PLACE, copy_block, &ids);
         ls_merge_ids_done(&ids);
+        if (!r && m->fold)
+                ls_fold_flush(m->fold, m->w);
         return r;
 }
 
 static void merge_done(struct ls_merge *m)
 {
         ls_dict_done(&m->mappings);
+        for (unsigned k = 0; k < LS_KINDS; k++)
+                ls_dict_done(&m->known[k]);
+        ls_merge_traces_done(m);
+        ls_fold_free(m->fold);
         free(m->mapping_ids);
         free(m->has_text);
 }
 
-int ls_merge_write(int fd, const struct ls_merge_input *inputs, unsigned n, uint64_t interval_ns)
+static int merge_init(struct ls_merge *m, const struct ls_merge_pieces *pieces)
+{
+        ls_dict_init(&m->mappings, LS_REC_MAPPING);
+        if (!pieces)
+                return 0;
+        m->pieces = 1;
+        for (unsigned k = 0; k < LS_KINDS; k++)
+                ls_dict_init(&m->known[k], k);
+        if (pieces->brief)
+                ls_trace_writer_brief(m->w);
+        if (!pieces->bucket_ns)
+                return 0;
+        m->fold = ls_fold_new(pieces->bucket_ns);
+        return m->fold ? 0 : -ENOMEM;
+}
+
+int ls_merge_write(int fd, const struct ls_merge_input *inputs, unsigned n, uint64_t interval_ns,
+                   const struct ls_merge_pieces *pieces)
 {
         struct ls_merge m = { .interval_ns = interval_ns };
         int r = ls_trace_writer_open(fd, interval_ns, &m.w), end;
 
         if (r)
                 return r;
-        ls_dict_init(&m.mappings, LS_REC_MAPPING);
+        r = merge_init(&m, pieces);
         for (unsigned i = 0; !r && i < n; i++)
                 r = add_input(&m, &inputs[i]);
         if (!r)

@@ -1,4 +1,5 @@
-/* Joins several recordings in one trace. Called by report/merge.c. */
+/* Joins several recordings in one trace. Called by report/merge.c, report/diff/html.c, and by
+ * store/ for chunks. */
 #ifndef LS_FORMATS_MERGE_MERGE_H
 #define LS_FORMATS_MERGE_MERGE_H
 
@@ -11,7 +12,19 @@
 int ls_merge_plan(struct ls_merge_input *inputs, unsigned n, uint64_t *ret_interval_ns,
                   unsigned *ret_a, unsigned *ret_b);
 
-/* Writes the trace to fd, which the caller closes. Returns 0 or -errno. */
-int ls_merge_write(int fd, const struct ls_merge_input *inputs, unsigned n, uint64_t interval_ns);
+/* Pieces of one service: a process that is in several is one, by number and name, and so are its
+ * threads, VMs and traces of the JIT compiler, each of which is written once. */
+struct ls_merge_pieces {
+        uint64_t bucket_ns;             /* samples that differ in their time only become one when
+                                         * they are of one such time: that of its last. 0 = they
+                                         * stay as they are */
+        int brief;                      /* it is read once, at once: written fast rather than
+                                         * small */
+};
+
+/* Writes the trace to fd, which the caller closes. pieces = NULL: each input is a recording of its
+ * own. Returns 0 or -errno. */
+int ls_merge_write(int fd, const struct ls_merge_input *inputs, unsigned n, uint64_t interval_ns,
+                   const struct ls_merge_pieces *pieces);
 
 #endif

@@ -4,6 +4,7 @@
  * merge.c. */
 #include "formats/merge/tables.h"
 
+#include "formats/trace/chunk.h"
 #include "formats/trace/schema.h"
 #include "formats/trace/writer.h"
 #include "formats/wire/ring.h"
@@ -57,6 +58,17 @@ void ls_merge_ids_done(struct ls_merge_ids *ids)
         free(ids->mappings);
         free(ids->labels);
         free(ids->counters);
+        free(ids->has_trace);
+}
+
+void ls_merge_traces_done(struct ls_merge *m)
+{
+        struct ls_merge_trace *t, *next;
+
+        HASH_ITER(hh, m->traces, t, next) {
+                HASH_DEL(m->traces, t);
+                free(t);
+        }
 }
 
 static uint32_t str(const struct ls_merge_ids *ids, struct ls_str s)
@@ -143,7 +155,9 @@ static int add_function(struct ls_merge_ids *ids, uint32_t i)
                 def.identity_name = str(ids, f->name);
         else if (COL(FUNCTION, NAME))
                 def.identity_name = str(ids, ls_profile_string(ids->p, COL(FUNCTION, NAME)));
-        if (f->kind == LS_FUNC_TRACE) {
+        if (f->kind == LS_FUNC_TRACE && ids->m->pieces) {
+                def.offset = ++ids->m->jit_base;
+        } else if (f->kind == LS_FUNC_TRACE) {
                 def.offset += ids->m->jit_base;
                 ids->jit_most = f->offset > ids->jit_most ? f->offset : ids->jit_most;
         }
@@ -188,11 +202,22 @@ static int add_zone(struct ls_merge_ids *ids, uint32_t i)
         return 0;
 }
 
+/* Pieces have such a row once. */
+static uint32_t add_row(struct ls_merge_ids *ids, unsigned kind, const uint64_t *row)
+{
+        int is_new = 1;
+        uint32_t id = ids->m->pieces ? ls_dict_intern(&ids->m->known[kind], row, &is_new) : 0;
+
+        if (ids->m->pieces && !is_new)
+                return id;
+        return ls_trace_row(ids->m->w, kind, row);
+}
+
 static int add_process(struct ls_merge_ids *ids, uint32_t i)
 {
         const struct ls_process *p = &ids->p->processes[i];
 
-        ids->processes[i] = ls_trace_row(ids->m->w, LS_REC_PROCESS, ROW(p->pid, str(ids, p->name)));
+        ids->processes[i] = add_row(ids, LS_REC_PROCESS, ROW(p->pid, str(ids, p->name)));
         return 0;
 }
 
@@ -200,8 +225,8 @@ static int add_thread(struct ls_merge_ids *ids, uint32_t i)
 {
         const struct ls_thread *t = &ids->p->threads[i];
 
-        ids->threads[i] = ls_trace_row(ids->m->w, LS_REC_THREAD,
-                                       ROW(ids->processes[t->process], t->tid, str(ids, t->name)));
+        ids->threads[i] = add_row(ids, LS_REC_THREAD,
+                                  ROW(ids->processes[t->process], t->tid, str(ids, t->name)));
         return 0;
 }
 
@@ -209,9 +234,8 @@ static int add_vm(struct ls_merge_ids *ids, uint32_t i)
 {
         const struct ls_vm *vm = &ids->p->vms[i];
 
-        ids->vms[i] =
-                ls_trace_row(ids->m->w, LS_REC_VM,
-                             ROW(ids->processes[vm->process], vm->number, str(ids, vm->runtime)));
+        ids->vms[i] = add_row(ids, LS_REC_VM,
+                              ROW(ids->processes[vm->process], vm->number, str(ids, vm->runtime)));
         return 0;
 }
 
@@ -245,22 +269,90 @@ static int add_counter(struct ls_merge_ids *ids, uint32_t i)
         return 0;
 }
 
+static uint32_t function_of(const struct ls_merge_ids *ids, uint64_t id)
+{
+        return ls_merge_id(ids->functions, ids->p->n_functions, id);
+}
+
+/* Those that the trace's map names, which are of Lua. Returns 0 or -ENOMEM. */
+static int add_map_functions(struct ls_merge_ids *ids, const struct ls_jittrace *t)
+{
+        const struct ls_rec_jittrace *rec = t->map;
+        const uint32_t *functions = (const uint32_t *)(rec + 1);
+        int r = 0;
+
+        if (!rec || t->map_len < sizeof(*rec) ||
+            rec->nfunctions > (t->map_len - sizeof(*rec)) / sizeof(*functions))
+                return 0;
+        for (uint32_t i = 0; !r && i < rec->nfunctions; i++)
+                if (functions[i] < ids->p->n_functions &&
+                    ids->p->functions[functions[i]].kind == LS_FUNC_LUA)
+                        r = add_function(ids, functions[i]);
+        return r;
+}
+
+/* What a trace is: two pieces have the same one when all of this is equal. The functions of its map
+ * are what bytecode they have, whatever their ids. */
+static uint64_t identity_of(const struct ls_merge_ids *ids, const struct ls_jittrace *t)
+{
+        const struct ls_jittrace *parent = &ids->p->jittraces[t->parent];
+        const struct ls_rec_jittrace *rec = t->map;
+        size_t head = sizeof(*rec) + (t->map_len >= sizeof(*rec) ? rec->nfunctions * sizeof(uint32_t)
+                                                                 : 0);
+        uint64_t parts[] = { ids->vms[t->vm], t->number, t->root, parent->number, parent->address,
+                             t->exit, t->address, t->size, t->link, ls_hash(t->link_kind.s, t->link_kind.len), t->map_len, 0, 0 };
+        const uint32_t *functions = (const uint32_t *)(rec + 1);
+
+        if (!rec || t->map_len < head)
+                return ls_hash(parts, sizeof(parts));
+        parts[11] = ls_hash((const uint8_t *)rec + head, t->map_len - head);
+        for (uint32_t i = 0; i < rec->nfunctions; i++)
+                parts[12] = parts[12] * 31 + function_of(ids, functions[i]);
+        return ls_hash(parts, sizeof(parts));
+}
+
+/* Returns 0 or -ENOMEM. */
+static int find_trace(struct ls_merge_ids *ids, uint32_t i)
+{
+        const struct ls_jittrace *t = &ids->p->jittraces[i];
+        struct ls_merge_trace *known;
+        uint64_t identity;
+
+        if (!ids->m->pieces || !t->number)
+                return 0;
+        if (!ids->has_trace && !(ids->has_trace = calloc((size_t)ids->p->n_jittraces + 1, 1)))
+                return -ENOMEM;
+        if (add_map_functions(ids, t))
+                return -ENOMEM;
+        identity = identity_of(ids, t);
+        HASH_FIND(hh, ids->m->traces, &identity, sizeof(identity), known);
+        if (known && !ids->functions[t->function]) {
+                ids->functions[t->function] = known->function;
+                ids->has_trace[i] = 1;
+                return 0;
+        }
+        if (add_function(ids, t->function))
+                return -ENOMEM;
+        known = known ? NULL : calloc(1, sizeof(*known));
+        if (!known)
+                return 0;               /* it is written again in a later piece, no more */
+        known->identity = identity;
+        known->function = ids->functions[t->function];
+        HASH_ADD(hh, ids->m->traces, identity, sizeof(identity), known);
+        return 0;
+}
+
 /* Tables by id, in the order in which they refer to each other. */
 static const struct {
         unsigned kind;
         int (*add)(struct ls_merge_ids *ids, uint32_t i);
 } tables[] = {
         { LS_REC_PROCESS, add_process }, { LS_REC_THREAD, add_thread }, { LS_REC_VM, add_vm },
-        { LS_REC_MAPPING, add_mapping },
+        { LS_REC_MAPPING, add_mapping }, { LS_REC_JITTRACE, find_trace },
         { LS_REC_SOURCE, add_source }, { LS_REC_FUNCTION, add_function }, { LS_REC_LOCATION, add_location },
         { LS_REC_STACK, add_stack }, { LS_REC_ZONE, add_zone }, { LS_REC_COROUTINE, add_coroutine },
         { LS_REC_LABEL, add_label }, { LS_REC_COUNTER, add_counter },
 };
-
-static uint32_t function_of(const struct ls_merge_ids *ids, uint64_t id)
-{
-        return ls_merge_id(ids->functions, ids->p->n_functions, id);
-}
 
 /* The record that a map is made from, with the ids of the merged trace. One that makes no sense is
  * left out: it would give no map there either. */
@@ -297,7 +389,8 @@ static int add_jittraces(struct ls_merge_ids *ids)
                 const struct ls_jittrace *t = &ids->p->jittraces[i];
                 uint64_t row[LS_COLUMNS_MAX];
 
-                if (!ls_profile_row(ids->p, LS_REC_JITTRACE, i, row))
+                if (!ls_profile_row(ids->p, LS_REC_JITTRACE, i, row) ||
+                    (ids->has_trace && ids->has_trace[i]))
                         continue;
                 COL(JITTRACE, VM) = ids->vms[t->vm];
                 COL(JITTRACE, PARENT) = ids->functions[ids->p->jittraces[t->parent].function];
@@ -381,6 +474,26 @@ static uint64_t change(const struct ls_merge_ids *ids, enum how how, uint64_t v)
         return v;
 }
 
+/* Of a process that is in several pieces: each has its own. */
+static void add_totals(struct ls_merge_ids *ids, const uint64_t *row)
+{
+        struct ls_dict *d = &ids->m->known[LS_REC_PROCTOTALS];
+        uint64_t from = COL(PROCTOTALS, FROM), to = COL(PROCTOTALS, TO);
+        int is_new;
+        uint32_t id = ls_dict_intern(d, row, &is_new);
+        uint64_t *all = id ? ls_dict_row(d, id) : NULL;
+
+        if (!all)
+                return;
+        for (unsigned c = LS_C_PROCTOTALS_TICKS; !is_new && c < LS_C_PROCTOTALS_FROM; c++)
+                all[c] += row[c];
+        if (from && (!all[LS_C_PROCTOTALS_FROM] || from < all[LS_C_PROCTOTALS_FROM]))
+                all[LS_C_PROCTOTALS_FROM] = from;
+        if (to > all[LS_C_PROCTOTALS_TO])
+                all[LS_C_PROCTOTALS_TO] = to;
+        ls_trace_keyed(ids->m->w, LS_REC_PROCTOTALS, all);
+}
+
 static void copy_rows(struct ls_merge_ids *ids, unsigned kind)
 {
         const uint32_t n = ls_profile_rows(ids->p, kind);
@@ -394,8 +507,12 @@ static void copy_rows(struct ls_merge_ids *ids, unsigned kind)
                         if (changes[c].kind == kind)
                                 row[changes[c].column] =
                                         change(ids, changes[c].how, row[changes[c].column]);
-                if (ls_schemas[kind].rows == LS_ROWS_KEYED)
+                if (kind == LS_REC_PROCTOTALS && ids->m->pieces)
+                        add_totals(ids, row);
+                else if (ls_schemas[kind].rows == LS_ROWS_KEYED)
                         ls_trace_keyed(ids->m->w, kind, row);
+                else if (kind == LS_REC_NOTICE || kind == LS_REC_CLOCKS)
+                        add_row(ids, kind, row);
                 else
                         ls_trace_row(ids->m->w, kind, row);
         }

@@ -56,8 +56,11 @@ static void put_column(struct ls_trace_writer *w, unsigned column)
         const uint64_t *values = w->columns[column],
                        *context = w->columns[ls_coded_context(column)];
         size_t len, start = w->body.len;
-        unsigned encoding = best_encoding(w, column, values, &len);
+        unsigned encoding = ls_columns[LS_REC_SAMPLE][column].encoding;
 
+        len = 0;
+        if (!w->brief)
+                encoding = best_encoding(w, column, values, &len);
         if (len && w->nrows <= LS_CODED_ROWS &&
             !ls_coded_put(&w->body, column, values, context, w->nrows)) {
                 if (w->body.len - start <= len)

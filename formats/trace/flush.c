@@ -62,7 +62,7 @@ int ls_writer_put_chunk(struct ls_trace_writer *w, uint8_t type, uint8_t flags, 
 
         /* Definitions are small beside samples, and a higher level saves a fourteenth of many
          * stacks. */
-        ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel,
+        ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, w->brief ? LS_ZSTD_BRIEF :
                                type == LS_CHUNK_SAMPLES ? LS_ZSTD_SAMPLES : LS_ZSTD_DEFINITIONS);
         r = ls_chunk_make(&w->out, w->zstd, &h, &w->extra, &w->raw, w->cut);
         ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, LS_ZSTD_SAMPLES);

@@ -86,6 +86,7 @@ enum ls_encoding {
 #define LS_CHECKPOINT_CHUNKS 64u
 #define LS_ZSTD_SAMPLES 3
 #define LS_ZSTD_DEFINITIONS 12
+#define LS_ZSTD_BRIEF 1
 #define LS_MANY_STACKS 2000u            /* so many since a checkpoint are not repeated by the next */
 
 #define LS_KINDS        37u             /* record kinds are less than this */

@@ -106,6 +106,11 @@ int ls_trace_writer_open(int fd, uint64_t interval_ns, struct ls_trace_writer **
         return 0;
 }
 
+void ls_trace_writer_brief(struct ls_trace_writer *w)
+{
+        w->brief = 1;
+}
+
 /* Definitions that wait are written before they outgrow a chunk. */
 static void pending(struct ls_trace_writer *w, size_t bytes)
 {

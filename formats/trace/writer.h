@@ -66,6 +66,9 @@ static inline struct ls_sample_row ls_sample_row_of(const struct ls_sample_block
  * SIGXFSZ: both are errors here. Returns 0 or -errno. */
 int ls_trace_writer_open(int fd, uint64_t interval_ns, struct ls_trace_writer **ret_writer);
 
+/* The file is read once, at once: it is written fast rather than small. */
+void ls_trace_writer_brief(struct ls_trace_writer *w);
+
 uint32_t ls_trace_string(struct ls_trace_writer *w, const char *bytes, size_t len);
 uint32_t ls_trace_source(struct ls_trace_writer *w, const struct ls_source_def *def);
 /* Text of a source that is in no file; the caller keeps to its limits. May come in any order, once

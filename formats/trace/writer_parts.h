@@ -26,6 +26,7 @@ struct ls_writer_kept { struct ls_buf rows, bytes; };      /* as texts and maps,
 struct ls_trace_writer {
         int fd;
         int seekable;                   /* a regular file: a partial chunk can be cut off */
+        int brief;                      /* written fast rather than small */
         int error;                      /* the first -errno, 0 = none */
         uint64_t interval_ns;
         uint64_t size;                  /* bytes of whole chunks in the file */

@@ -31,7 +31,7 @@ static int open_merged(const struct ls_diff *d, int side, struct ls_profile **re
                 ls_error("diff: %s and %s have ticks of different length: give one recording of each side with --html",
                          in[a].name, in[b].name);
         if (!r)
-                r = ls_merge_write(fd, in, n, interval_ns);
+                r = ls_merge_write(fd, in, n, interval_ns, NULL);
         if (!r)
                 r = ls_profile_open_fd(fd, ret, &why);
         if (fd >= 0)

@@ -5,6 +5,8 @@ import time
 
 from shared import Daemon, Service, check, rule, s, suite, ticks_of, until
 
+MIDNIGHT = 1767312000                   # of 2026-01-02, UTC
+
 
 def store(*words, at):
     return s.run([s.luasample(), "store", "--store", at, *words])
@@ -163,6 +165,60 @@ def merge():
     r = store("verify", at=at)
     check(r.status == 1 and "13 chunks, 1 damaged" in r.out, "%s %s" % (r.out, names))
     check(s.run([s.luasample(), "store", "--store", at, "merge"]).status == 129, "merge is for users")
+
+
+def day_of(folder, name, pid, ticks):
+    """What gen_day says: the own ticks of each function; all of the first half."""
+    os.makedirs(folder, mode=0o700)
+    gen = os.path.join(s.build_dir(), "tests", "gen", "gen_day")
+    out = s.run([gen, folder, name, str(pid), str(MIDNIGHT), "1440", str(ticks), "200"]).ok().out
+    said = {l.split()[0]: int(l.split()[1]) for l in out.splitlines()}
+    return {k: v for k, v in said.items() if v and k != "first-half"}, said["first-half"]
+
+
+def sizes(folder):
+    return sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder))
+
+
+def own(at, *words):
+    """The own ticks of each function."""
+    r = report(at, *words, "--min", "0").ok()
+    return {row["function"]: row["self_ticks"] for row in s.json.loads(r.out)["rows"] if row["self_ticks"]}
+
+
+@suite.test("day", "a day of three services, merged: sums are equal to the last tick, a process is there once")
+def day():
+    at, ticks_a_minute = s.tmpfile("-store"), {"busy": 600, "half": 300, "idle": 30}
+    os.makedirs(at + "/incoming", mode=0o700)
+    with open(at + "/version", "w") as f:
+        f.write("luasample store 1\n")
+    os.chmod(at, 0o700)
+    said = {n: day_of("%s/services/%s" % (at, n), n, 70 + k, t) for k, (n, t) in enumerate(ticks_a_minute.items())}
+    folder = {n: "%s/services/%s/2026-01-02" % (at, n) for n in said}
+    before = {n: sizes(folder[n]) for n in said}
+    check(own(at, "--service", "half") == said["half"][0], "before it is merged")
+    d = Daemon(start=False, store="max-age = 3650d\nmerge = 1h\nmerge-old = 4h")
+    d.head = d.head.replace(d.store, at)
+    d.write("")
+    d.store = at
+    d.start()
+    until("all is merged", lambda: all(counts(folder[n]) == [0, 0, 6] for n in said), 300)
+    d.stop()
+    noon = "@%d" % (MIDNIGHT + 43200)
+    for n, (functions, first) in said.items():
+        got = own(at, "--service", n)
+        whole = sum(functions.values())
+        check(got == functions, "%s: %d ticks of %d" % (n, sum(got.values()), whole))
+        halves = [sum(own(at, "--service", n, *w, noon).values()) for w in (["--until"], ["--since"])]
+        check(halves == [first, whole - first], "%s: %s, not %d first" % (n, halves, first))
+        chunk = os.path.join(folder[n], sorted(os.listdir(folder[n]))[0])
+        check(s.info(chunk).get("threads") == 1, "of the chunk: %s" % s.info(chunk))
+        after = sizes(folder[n])
+        check(after < before[n] / 8, "%s: %d bytes of %d" % (n, after, before[n]))
+    size = os.stat(os.path.join(folder["idle"], sorted(os.listdir(folder["idle"]))[0])).st_blocks * 512
+    store("prune", "--max-size", str(3 * size), at=at).ok()
+    left = sum(own(at, "--service", "idle").values())
+    check(0 < left < sum(said["idle"][0].values()), "%d ticks are left" % left)
 
 
 @suite.test("full", "a disk with too little room: the oldest is removed, then nothing is recorded; it is said, counted, and ends")
