@@ -406,8 +406,8 @@ static int take_objects(struct stack *s)
         }
         setpriority(PRIO_PROCESS, 0, nice);
         if (s->pid && s->stop.n == LS_STOP_MOST && s->stop.more)
-                ls_warning("%u threads ran on while the memory was copied, since at most %u are stopped: "
-                           "objects that they changed may be missing", s->stop.more, LS_STOP_MOST);
+                ls_warning("%u threads ran on while the memory was copied, "
+                           "since at most %u are stopped: objects that they changed may be missing", s->stop.more, LS_STOP_MOST);
         if (err)
                 return say(s, err == -EAGAIN ? -ETIME : err);
         write_head(s);
