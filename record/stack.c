@@ -150,8 +150,9 @@ static int say(const struct stack *s, int err)
                          "again", me(), pid, s->name);
                 break;
         case -E2BIG:
-                ls_error("%s: process %d (%s) has more than 2 GiB of writable memory of its own, stacks of threads "
-                         "included, which is more than is copied", me(), pid, s->name);
+                ls_error("%s: process %d (%s) has more than 2 GiB of writable memory of its own, "
+                         "stacks of threads included, which is more than is copied",
+                         me(), pid, s->name);
                 break;
         case -EPIPE:
                 ls_error("%s: what is in the memory of process %d (%s) makes no sense", me(), pid, s->name);
