@@ -297,10 +297,11 @@ static uint64_t identity_of(const struct ls_merge_ids *ids, const struct ls_jitt
 {
         const struct ls_jittrace *parent = &ids->p->jittraces[t->parent];
         const struct ls_rec_jittrace *rec = t->map;
-        size_t head = sizeof(*rec) + (t->map_len >= sizeof(*rec) ? rec->nfunctions * sizeof(uint32_t)
-                                                                 : 0);
+        size_t n = t->map_len >= sizeof(*rec) ? rec->nfunctions : 0;
+        size_t head = sizeof(*rec) + n * sizeof(uint32_t);
+        uint64_t kind = ls_hash(t->link_kind.s, t->link_kind.len);
         uint64_t parts[] = { ids->vms[t->vm], t->number, t->root, parent->number, parent->address,
-                             t->exit, t->address, t->size, t->link, ls_hash(t->link_kind.s, t->link_kind.len), t->map_len, 0, 0 };
+                             t->exit, t->address, t->size, t->link, kind, t->map_len, 0, 0 };
         const uint32_t *functions = (const uint32_t *)(rec + 1);
 
         if (!rec || t->map_len < head)
