@@ -11,7 +11,7 @@
 
 #include "daemon/config.h"
 #include "daemon/bounds.h"
-#include "daemon/program.h"
+#include "daemon/host/program.h"
 #include "store/store.h"
 
 enum ls_watch_state {

@@ -1,5 +1,5 @@
 /* What is known of a program: see program.h. */
-#include "daemon/program.h"
+#include "daemon/host/program.h"
 
 #include <errno.h>
 #include <stdio.h>

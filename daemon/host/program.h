@@ -1,8 +1,8 @@
 /* What /proc says of a process, as the daemon needs it; record/process/proc.h opens the files.
  * Called by the scan. All of it may be chosen by the process: it is compared and shown with
  * escapes, never opened or run. */
-#ifndef LS_DAEMON_PROGRAM_H
-#define LS_DAEMON_PROGRAM_H
+#ifndef LS_DAEMON_HOST_PROGRAM_H
+#define LS_DAEMON_HOST_PROGRAM_H
 
 #include <limits.h>
 #include <stdint.h>
