@@ -31,6 +31,8 @@ struct ls_service {
 struct ls_when {                        /* [rule NAME] */
         char name[LS_SERVICE_NAME], service[LS_SERVICE_NAME];   /* service: empty = all */
         uint64_t cpu, rss, exit, for_ns;        /* cpu: percent of a processor; 0 = not asked */
+        uint64_t stall_ns;                      /* 0 = not asked */
+        struct ls_patterns mark, counter;       /* counter: "PATTERN>N" */
         uint64_t burst, keep, stack, at_most, per_ns;
         char *run;                              /* NULL = nothing */
         uint64_t seen;
@@ -71,6 +73,8 @@ void ls_config_done(struct ls_config *c);
 
 /* One service with the defaults of the table, without a rule. */
 void ls_service_init(struct ls_service *s, const char *name);
+/* Whether a rule is for that service. */
+int ls_rule_is_for(const struct ls_when *r, const char *service);
 /* Whether a service may have that name: it is a directory of the store. */
 int ls_service_name_ok(const char *name);
 /* For check_man.py: a line for each key. */

@@ -60,6 +60,9 @@ struct ls_watched {                     /* a process that a rule names */
         uint64_t true_ns[LS_RULES_MOST];                /* since when a rule is true; 0 = it is
                                                          * not */
         char acted[LS_RULES_MOST];
+        uint32_t told;                  /* tells.c: bits of counters that are over their number */
+        uint64_t stall_switches, stall_ns;      /* triggers.c: its main thread neither waits nor
+                                                 * sleeps since then; 0 = it does */
         unsigned refusals, commits;
         uint64_t retry_ns, since_ns;    /* since: of the state */
         pid_t recorder;                 /* 0 = none */
@@ -89,7 +92,7 @@ struct ls_firing {                      /* a rule while the daemon runs; kept ac
         char name[LS_SERVICE_NAME];
         uint64_t since_ns;              /* of the time that is counted in */
         unsigned n, fired, held_back, failed;   /* failed: its command */
-        char last[160];
+        char last[LS_SERVICE_NAME + 352];
 };
 
 struct ls_operation {
@@ -240,22 +243,35 @@ void ls_decide_ended(struct ls_daemon *d, struct ls_watched *w, int status);
 /* recorder.c */
 int ls_recorder_start(struct ls_daemon *d, struct ls_watched *w);
 void ls_recorder_end(struct ls_watched *w, const char *reason);
-void ls_recorder_listen(struct ls_watched *w);
+void ls_recorder_listen(struct ls_daemon *d, struct ls_watched *w);
 /* The interval of its samples now. */
 uint64_t ls_recorder_interval(const struct ls_watched *w, const struct ls_service *s);
 /* Says a line to its recorder. Returns the connection, where the answer comes, or -errno. */
 int ls_recorder_ask(const struct ls_watched *w, const char *line);
 void ls_recorder_flush(struct ls_watched *w);
 /* Closes what is left of one that was reaped. */
-void ls_recorder_done(struct ls_watched *w);
+void ls_recorder_done(struct ls_daemon *d, struct ls_watched *w);
 
 /* cost.c: asks what the recordings cost, and changes their intervals. */
 void ls_cost(struct ls_daemon *d);
 /* Its recorder has ended. */
 void ls_cost_forget(struct ls_watched *w);
 
+/* tells.c: marks and counters of rules. The n-th (from 0) of a service as a word for its recorder,
+ * NULL = there is none. */
+char *ls_tells_word(const struct ls_config *c, const char *service, unsigned n);
+int ls_tells_same(const struct ls_config *x, const struct ls_config *y, const char *service);
+/* A line of a recorder, behind "[ luasample: tell ". */
+void ls_tells_line(struct ls_daemon *d, struct ls_watched *w, const char *text);
+/* The counter of a rule (its index) that is over its number, or NULL. */
+const char *ls_tells_hold(const struct ls_config *c, const struct ls_watched *w, unsigned rule);
+
 /* triggers.c: [rule NAME]. */
 void ls_triggers(struct ls_daemon *d);
+/* It has come true. why: at most LS_WHY bytes of words for people. */
+#define LS_WHY 288u
+void ls_triggers_fire(struct ls_daemon *d, const struct ls_when *r, struct ls_watched *w,
+                      const char *why);
 /* A process that a rule may be for has ended; status as waitpid has it. */
 void ls_triggers_exit(struct ls_daemon *d, struct ls_watched *w, int status);
 /* Returns 1 when it was a command of a rule. */

@@ -1,6 +1,6 @@
-/* [rule NAME]: when a process uses much, or ends with an error, the last minute is kept, it is
- * recorded closely, a command runs: see daemon.h. A rule acts once each time that it comes true,
- * and so often in a time as it says. */
+/* [rule NAME]: when a process uses much, stalls, says so itself (tells.c), or ends with an error,
+ * the last minute is kept, it is recorded closely, a command runs: see daemon.h. A rule acts once
+ * each time that it comes true, and so often in a time as it says. */
 #include "daemon/daemon.h"
 
 #include <errno.h>
@@ -34,11 +34,6 @@ struct ls_firing *ls_firing(struct ls_daemon *d, const char *name)
         memset(&d->firings[d->n_firings], 0, sizeof(*d->firings));
         strcpy(d->firings[d->n_firings].name, name);
         return &d->firings[d->n_firings++];
-}
-
-static int is_for(const struct ls_when *r, const struct ls_watched *w)
-{
-        return !*r->service || !strcmp(r->service, w->service);
 }
 
 /* What the operator has written, with the daemon's rights: nobody else's file, and nothing of the
@@ -193,8 +188,10 @@ static void keep_stack(struct ls_daemon *d, const struct ls_when *r, const char 
         close(fd);
 }
 
-static void fire(struct ls_daemon *d, const struct ls_when *r, struct ls_watched *w, const char *why, uint64_t now)
+void ls_triggers_fire(struct ls_daemon *d, const struct ls_when *r, struct ls_watched *w,
+                      const char *why)
 {
+        const uint64_t now = ls_daemon_now();
         struct ls_firing *f = ls_firing(d, r->name);
         char name[sizeof(d->keeping->name)];
 
@@ -223,33 +220,69 @@ static void fire(struct ls_daemon *d, const struct ls_when *r, struct ls_watched
                 run_command(d, r, w, why, -1);
 }
 
-static int is_true(const struct ls_when *r, const struct ls_watched *w, const char **why)
+/* Puts down why, and how long it must hold. */
+static int is_true(const struct ls_daemon *d, unsigned rule, const struct ls_watched *w,
+                   char why[LS_WHY], uint64_t *ret_for_ns)
 {
-        if (r->cpu && w->usage_known && w->cpu_percent > r->cpu)
-                *why = "cpu";
-        else if (r->rss && w->rss > r->rss)
-                *why = "rss";
-        else
+        const struct ls_when *r = &d->config.rules[rule];
+        const char *counter = r->counter.n ? ls_tells_hold(&d->config, w, rule) : NULL;
+
+        *ret_for_ns = r->for_ns;
+        if (r->cpu && w->usage_known && w->cpu_percent > r->cpu) {
+                strcpy(why, "cpu");
+        } else if (r->rss && w->rss > r->rss) {
+                strcpy(why, "rss");
+        } else if (counter) {
+                snprintf(why, LS_WHY, "counter %s", counter);
+        } else if (r->stall_ns && w->stall_ns && w->usage_ns - w->stall_ns >= r->stall_ns) {
+                strcpy(why, "stall");
+                *ret_for_ns = 0;
+        } else {
                 return 0;
+        }
         return 1;
 }
 
 static void look_at_rule(struct ls_daemon *d, unsigned i, struct ls_watched *w, uint64_t now)
 {
         const struct ls_when *r = &d->config.rules[i];
-        const char *why;
+        char why[LS_WHY];
+        uint64_t for_ns;
 
-        if (!is_for(r, w) || w->off || !is_true(r, w, &why)) {
+        if (!ls_rule_is_for(r, w->service) || w->off || !is_true(d, i, w, why, &for_ns)) {
                 w->true_ns[i] = 0;
                 w->acted[i] = 0;
                 return;
         }
         if (!w->true_ns[i])
                 w->true_ns[i] = now;
-        if (w->acted[i] || now - w->true_ns[i] < r->for_ns)
+        if (w->acted[i] || now - w->true_ns[i] < for_ns)
                 return;
         w->acted[i] = 1;
-        fire(d, r, w, why, now);
+        ls_triggers_fire(d, r, w, why);
+}
+
+static int wants_stalls(const struct ls_daemon *d, const struct ls_watched *w)
+{
+        for (unsigned i = 0; i < d->config.n_rules; i++)
+                if (d->config.rules[i].stall_ns && ls_rule_is_for(&d->config.rules[i], w->service))
+                        return 1;
+        return 0;
+}
+
+/* A thread that has not slept between two looks has the same number of switches at both, and does
+ * not sleep at either; in a call that is no wait for events it is asleep, for as long as the number
+ * is the same. */
+static void look_for_stall(const struct ls_daemon *d, struct ls_watched *w, uint64_t now)
+{
+        uint64_t switches;
+
+        if (!wants_stalls(d, w) || ls_proc_stalls(w->pid, &switches) <= 0) {
+                w->stall_ns = 0;
+        } else if (!w->stall_ns || switches != w->stall_switches) {
+                w->stall_ns = now;
+                w->stall_switches = switches;
+        }
 }
 
 static void measure(struct ls_watched *w, uint64_t now)
@@ -281,6 +314,7 @@ void ls_triggers(struct ls_daemon *d)
         d->usage_ns = now;
         for (unsigned k = 0; k < d->n_watched; k++) {
                 measure(d->watched[k], now);
+                look_for_stall(d, d->watched[k], now);
                 for (unsigned i = 0; i < d->config.n_rules; i++)
                         look_at_rule(d, i, d->watched[k], now);
         }
@@ -297,6 +331,6 @@ void ls_triggers_exit(struct ls_daemon *d, struct ls_watched *w, int status)
         else
                 snprintf(why, sizeof(why), "exit %d", WEXITSTATUS(status));
         for (unsigned i = 0; i < d->config.n_rules; i++)
-                if (d->config.rules[i].exit && is_for(&d->config.rules[i], w))
-                        fire(d, &d->config.rules[i], w, why, ls_daemon_now());
+                if (d->config.rules[i].exit && ls_rule_is_for(&d->config.rules[i], w->service))
+                        ls_triggers_fire(d, &d->config.rules[i], w, why);
 }

@@ -9,6 +9,7 @@
 #include "record/status.h"
 
 #define APART_NS 1000000000ull
+_Static_assert(LS_RECORD_TELLS == LS_TELLS_MOST, "what is asked for fits");
 
 static void say(struct ls_session *s, unsigned i, const char *more)
 {
