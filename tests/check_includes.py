@@ -78,7 +78,7 @@ ROOMS = {
     # the daemon
     "store": ("cli formats formats/merge formats/trace formats/wire", ""),
     "daemon/client": ("cli formats/wire", ""),
-    "daemon/http": ("cli formats formats/export record/worker record/writer store", ""),
+    "daemon/http": ("cli formats formats/export formats/wire record/worker record/writer store", ""),
     "daemon/host": ("formats/wire record/process", ""),
     "daemon": ("cli daemon/client daemon/host daemon/http formats formats/wire push record/worker record/writer store", ""),
 }

@@ -348,6 +348,73 @@ def many():
     a.end()
 
 
+class Drips:
+    """Clients that send a request byte by byte, and never its end."""
+    def __init__(self, make, n):
+        self.socks, self.stop = [make() for _ in range(n)], threading.Event()
+        self.began, self.ended = time.monotonic(), {}
+        self.thread = threading.Thread(target=self.drip)
+        self.thread.start()
+
+    def drip(self):
+        while not self.stop.wait(0.5):
+            for k, c in enumerate(self.socks):
+                try:
+                    if k not in self.ended:
+                        c.send(b"G")
+                        if c.recv(1, socket.MSG_DONTWAIT) == b"":
+                            raise OSError
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    self.ended.setdefault(k, time.monotonic() - self.began)
+
+    def end(self):
+        self.stop.set()
+        self.thread.join()
+        for c in self.socks:
+            c.close()
+
+
+@suite.test("http-slow", "clients that send for ever, or wait for minutes, hold no place: others are answered, a request has 30 s to come")
+def slow():
+    port = free_port()
+    d = Daemon(rule("none") + "[http]\nlisten = 127.0.0.1:%d\n" % port)
+
+    def unix():
+        c = socket.socket(socket.AF_UNIX)
+        c.connect(os.path.join(d.dir, "http"))
+        return c
+    for at, make in ((d, unix), (port, lambda: socket.create_connection(("127.0.0.1", port)))):
+        many = Drips(make, 90)
+        for _ in range(20):
+            ask(at, "/healthz").ok()
+        check(not many.stop.is_set() and len(many.ended) >= 20, "%d were closed" % len(many.ended))
+        many.end()
+    few = Drips(unix, 2)
+    waits = [unix() for _ in range(40)]
+    for c in waits:
+        c.sendall(b"GET /flame?seconds=120 HTTP/1.1\r\nHost: x\r\n\r\n")
+    for _ in range(5):
+        ask(d, "/healthz").ok()
+    refused = 0
+    for c in waits:
+        c.settimeout(0.2)
+        try:
+            refused += b" 429 " in c.recv(4096)
+        except TimeoutError:
+            pass
+    check(refused == 16, "%d of 40 were told to come back" % refused)
+    for c in waits:
+        c.close()
+    until("a request that does not come is given up", lambda: len(few.ended) == 2)
+    few.end()
+    check(all(t > 25 for t in few.ended.values()), few.ended)
+    pid, _ = http_process(d)
+    until("their descriptors are closed", lambda: len(os.listdir("/proc/%d/fd" % pid)) < 20)
+    d.stop()
+
+
 def is_apart(pid, parent):
     try:
         with open("/proc/%s/stat" % pid) as f, open("/proc/%s/cmdline" % pid) as g:
