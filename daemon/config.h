@@ -53,7 +53,9 @@ struct ls_config {
         uint64_t http;
         char *http_socket, *http_listen, *http_group, *http_host;       /* NULL = none */
         char *http_token, *http_certificate, *http_key;
-        uint64_t process_events, discover_ns, overhead_ppm, host_ppm, overhead_window_ns, overhead_calm_ns, max_targets, chunk_ns, merge_ns, merge_old_ns, max_age_ns, max_size, min_free;
+        uint64_t process_events, discover_ns, overhead_ppm, host_ppm, overhead_window_ns,
+                overhead_calm_ns, max_targets, chunk_ns, merge_ns, merge_old_ns, max_age_ns,
+                max_size, max_kept, min_free;
         uint64_t seen;
         struct ls_service *services;
         unsigned n_services, n_files;

@@ -118,6 +118,10 @@ struct ls_sending {                     /* a sink while the daemon runs; kept ac
         int fd;                         /* what it says; -1 = none */
         uint64_t started_ns, retry_ns;
         unsigned failures;              /* one after the other */
+        uint64_t flush_ms;              /* all until then is sent as soon as it can be; 0 = nothing
+                                         * is wanted */
+        uint64_t spool_chunks, spool_bytes;     /* of the store that are not sent, when they were
+                                                 * counted last */
         uint64_t sent, retries, refused, given_up_ms;   /* sent: profiles; refused: services of a
                                                          * window */
         char last[512];                 /* its last error; "" = the last went well */
@@ -127,6 +131,7 @@ struct ls_keeping {                     /* what will be kept when it is in the s
         uint64_t due_ns, from_ms, to_ms;        /* due: 0 = nothing */
         char service[LS_SERVICE_NAME];
         char name[LS_SERVICE_NAME + 48];
+        char owner[LS_SERVICE_NAME];    /* the rule or service that keeps it */
         pid_t pid;                      /* 0 = all of the service */
         uint64_t operation;             /* 0 = a rule's */
 };
@@ -138,10 +143,13 @@ struct ls_client {
         char *out;                      /* NULL = nothing yet */
         size_t n_out, at_out;
         uint64_t until_ns;              /* then it is hung up on */
-        enum { LS_PENDING_NONE, LS_PENDING_LEND, LS_PENDING_FLUSH, LS_PENDING_STOP } pending;
+        enum { LS_PENDING_NONE, LS_PENDING_LEND, LS_PENDING_FLUSH,
+               LS_PENDING_SINK, LS_PENDING_STOP } pending;
         int holds;                      /* what is lent comes back when it goes */
         pid_t lent[LS_LENT_MOST];
         unsigned n_lent;
+        char sink[LS_SERVICE_NAME];     /* to be flushed too; "" = none */
+        uint64_t flush_ms, sink_failures;       /* until when; how often it had failed or refused */
         unsigned *flush_from;           /* commits of each watched process when the flush began */
 };
 
@@ -197,6 +205,8 @@ struct ls_daemon {
         uint64_t host_ppm;              /* what all recordings take of the host */
         uint64_t slowed, quickened;     /* intervals that were doubled, that came back */
         uint64_t dropped_ticks;         /* by recorders, for lack of disk space */
+        struct ls_kept kept;            /* when it was counted last, as are */
+        uint64_t stored_chunks, stored_bytes, oldest_ms;
         uint64_t pruned_chunks, pruned_bytes, commit_errors;
         char commit_error[512];
         int stopping;
@@ -279,8 +289,12 @@ int ls_triggers_ended(struct ls_daemon *d, pid_t pid, int status);
 struct ls_firing *ls_firing(struct ls_daemon *d, const char *name);
 
 /* Keeps what was recorded in the last ms, of a process, 0 = of all of the service, in kept/NAME, as
- * soon as it is in the store. Returns 0, or -EBUSY: LS_KEEPINGS_MOST wait already. */
-int ls_triggers_keep(struct ls_daemon *d, const char *name, const char *service, pid_t pid, uint64_t ms, uint64_t operation);
+ * soon as it is in the store. owner: the rule or service that wants it. Returns 0, or -errno with
+ * why: LS_KEEPINGS_MOST wait already, or too much is kept. */
+int ls_triggers_keep(struct ls_daemon *d, const struct ls_keeping *k, uint64_t ms, char *why,
+                     size_t size);
+/* How much is kept. */
+void ls_triggers_count(struct ls_daemon *d);
 
 /* operations.c: the last LS_OPERATIONS_MOST. */
 struct ls_operation *ls_operation_new(struct ls_daemon *d, const char *kind, const char *target);
@@ -289,6 +303,9 @@ const char *ls_operation_state(const struct ls_daemon *d, struct ls_operation *o
 
 /* web.c: HTTP. Opens the sockets. Returns 0 or -errno, after a line. */
 int ls_web_open(struct ls_daemon *d);
+/* Takes what [http] of another configuration says, before it is taken. Returns 0, or -errno after a
+ * line: then nothing has changed. */
+int ls_web_reload(struct ls_daemon *d, const struct ls_config *c);
 void ls_web_start(struct ls_daemon *d);
 int ls_web_fd(const struct ls_daemon *d);                /* -1 = none */
 /* Does what it was asked for, and starts the process when there is none. */
@@ -308,6 +325,8 @@ void ls_merging_stop(struct ls_daemon *d);
 
 /* sinks.c: [sink NAME]. */
 void ls_send(struct ls_daemon *d);
+/* What the store has, and what of it is to be sent, for ctl status. */
+void ls_send_count(struct ls_daemon *d);
 /* Returns 1 when it was a child of a sink; status as waitpid has it. */
 int ls_send_ended(struct ls_daemon *d, pid_t pid, int status);
 void ls_send_stop(struct ls_daemon *d);

@@ -123,6 +123,8 @@ int ls_daemon_reload(struct ls_daemon *d, char *why, size_t size)
                 ls_config_done(&new);
                 error = -EINVAL;
         }
+        if (!error && (error = ls_web_reload(d, &new)))
+                ls_config_done(&new);
         ls_error_to(NULL, NULL);
         if (error) {
                 ls_daemon_say("the configuration stays as it was");
@@ -199,6 +201,8 @@ static void prune(struct ls_daemon *d, uint64_t now)
                 d->pruned_chunks += pruned.n;
                 d->pruned_bytes += pruned.bytes;
         }
+        ls_triggers_count(d);
+        ls_send_count(d);
         full = !ls_store_has_room(&d->store, d->config.min_free);
         if (full && !d->full) {
                 d->full_since_ns = now;

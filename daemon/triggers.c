@@ -110,67 +110,105 @@ int ls_triggers_ended(struct ls_daemon *d, pid_t pid, int status)
         return 0;
 }
 
-static void kept(struct ls_daemon *d, const struct ls_keeping *k, unsigned n, int full)
+void ls_triggers_count(struct ls_daemon *d)
 {
-        struct ls_operation *o = ls_operation_find(d, k->operation);
+        ls_store_kept(&d->store, NULL, NULL, &d->kept);
+}
 
-        if (!o)
-                return;
-        o->ended = 1;
-        o->failed = full || !n;
-        if (full)
-                snprintf(o->text, sizeof(o->text), "%u times are kept already: remove some of kept/", LS_STORE_KEPT);
+/* Whether there is room for so much more in kept/NAME. Returns 0, or -EDQUOT with why. */
+static int has_room(struct ls_daemon *d, const char *owner, const char *name, uint64_t bytes,
+                    char *why, size_t size)
+{
+        struct ls_kept kept;
+
+        if (ls_store_kept(&d->store, owner, name, &kept))
+                return 0;
+        if (kept.times >= LS_KEPT_MOST)
+                snprintf(why, size, "%u times are kept already: remove some of kept/",
+                         LS_KEPT_MOST);
+        else if (kept.of_owner >= LS_KEPT_EACH_MOST)
+                snprintf(why, size, "%u times of %s are kept already: remove some of kept/",
+                         LS_KEPT_EACH_MOST, owner);
+        else if (kept.bytes + bytes > d->config.max_kept)
+                snprintf(why, size,
+                         "%" PRIu64 " bytes are kept, and these are %" PRIu64
+                         ": more than max-kept; remove some of kept/",
+                         kept.bytes, bytes);
         else
-                snprintf(o->text, sizeof(o->text), "kept/%s: %u chunk%s", k->name, n, n == 1 ? "" : "s");
+                return 0;
+        return -EDQUOT;
+}
+
+static int is_wanted(const struct ls_keeping *k, const struct ls_chunk *c)
+{
+        return !k->pid || !c->pid || c->pid == (uint32_t)k->pid;
 }
 
 /* A name more for what the store has of that minute: it stays when the first one is pruned or
- * merged. */
-static void keep(struct ls_daemon *d, const struct ls_keeping *k)
+ * merged. Returns the chunks, or -errno with why. */
+static int keep_chunks(struct ls_daemon *d, const struct ls_keeping *k, char *why, size_t size)
 {
         struct ls_chunks all;
-        unsigned n = 0;
-        int full = 0;
+        uint64_t bytes = 0;
+        int n = 0, error = ls_store_list(&d->store, k->service, k->from_ms, k->to_ms, &all);
 
-        if (ls_store_list(&d->store, k->service, k->from_ms, k->to_ms, &all))
-                return;
+        if (error) {
+                snprintf(why, size, "%s", strerror(-error));
+                return error;
+        }
         for (size_t i = 0; i < all.n; i++)
-                if (!k->pid || !all.v[i].pid || all.v[i].pid == (uint32_t)k->pid) {
-                        int error = ls_store_keep(&d->store, &all.v[i], k->name);
-
-                        n += !error;
-                        full |= error == -EDQUOT;
-                }
+                bytes += is_wanted(k, &all.v[i]) ? all.v[i].size : 0;
+        error = has_room(d, k->owner, k->name, bytes, why, size);
+        for (size_t i = 0; i < all.n && !error; i++)
+                if (is_wanted(k, &all.v[i]))
+                        n += !ls_store_keep(&d->store, &all.v[i], k->name);
         ls_chunks_done(&all);
-        kept(d, k, n, full);
-        if (full)
-                ls_daemon_say("%s/kept has %u times already: nothing more is kept until some are removed", d->store.path,
-                              LS_STORE_KEPT);
-        else
-                ls_daemon_say("%s/kept/%s: %u chunk%s", d->store.path, k->name, n, n == 1 ? "" : "s");
+        return error ? error : n;
 }
 
-int ls_triggers_keep(struct ls_daemon *d, const char *name, const char *service, pid_t pid, uint64_t ms, uint64_t operation)
+static void keep(struct ls_daemon *d, const struct ls_keeping *k)
+{
+        struct ls_operation *o = ls_operation_find(d, k->operation);
+        char text[sizeof(o->text)];
+        int n = keep_chunks(d, k, text, sizeof(text));
+
+        if (n >= 0)
+                snprintf(text, sizeof(text), "kept/%s: %d chunk%s", k->name, n, n == 1 ? "" : "s");
+        ls_daemon_say("%s of %s: %s", k->operation ? "snapshot" : "what is kept",
+                      k->operation ? k->service : k->owner, text);
+        ls_triggers_count(d);
+        if (!o)
+                return;
+        o->ended = 1;
+        o->failed = n <= 0;
+        strcpy(o->text, text);
+}
+
+int ls_triggers_keep(struct ls_daemon *d, const struct ls_keeping *what, uint64_t ms, char *why,
+                     size_t size)
 {
         struct ls_keeping *k = NULL;
         uint64_t now_ms = ls_store_now_ms();
 
+        if (has_room(d, what->owner, what->name, 0, why, size))
+                return -EDQUOT;
         for (unsigned i = 0; i < LS_KEEPINGS_MOST && !k; i++)
                 if (!d->keeping[i].due_ns)
                         k = &d->keeping[i];
-        if (!k)
+        if (!k) {
+                snprintf(why, size, "%u are about to be kept already: try again in some seconds",
+                         LS_KEEPINGS_MOST);
                 return -EBUSY;
-        snprintf(k->name, sizeof(k->name), "%s", name);
-        snprintf(k->service, sizeof(k->service), "%s", service);
-        k->pid = pid;
-        k->operation = operation;
+        }
+        *k = *what;
         k->from_ms = now_ms > ms ? now_ms - ms : 0;
         k->to_ms = now_ms;
         k->due_ns = ls_daemon_now() + KEEP_AFTER_NS;
         for (unsigned i = 0; i < d->n_watched; i++) {
                 struct ls_watched *w = d->watched[i];
 
-                if (w->state == LS_WATCH_RECORDING && (pid ? w->pid == pid : !strcmp(w->service, service)))
+                if (w->state == LS_WATCH_RECORDING &&
+                    (k->pid ? w->pid == k->pid : !strcmp(w->service, k->service)))
                         ls_recorder_flush(w);
         }
         return 0;
@@ -178,14 +216,34 @@ int ls_triggers_keep(struct ls_daemon *d, const char *name, const char *service,
 
 static void keep_stack(struct ls_daemon *d, const struct ls_when *r, const char *name, const struct ls_watched *w, const char *why)
 {
-        int fd = ls_store_keep_file(&d->store, name, "stack.txt");
+        char full[256];
+        int fd;
 
+        if (has_room(d, r->name, name, 0, full, sizeof(full))) {
+                ls_daemon_say("rule %s: no stack is kept: %s", r->name, full);
+                return;
+        }
+        fd = ls_store_keep_file(&d->store, name, "stack.txt");
         if (fd < 0) {
                 ls_daemon_say("%s/kept/%s/stack.txt: %s", d->store.path, name, strerror(-fd));
                 return;
         }
         run_command(d, r, w, why, fd);
         close(fd);
+}
+
+static void keep_minute(struct ls_daemon *d, const struct ls_when *r, const char *name,
+                        const struct ls_watched *w)
+{
+        struct ls_keeping k = { .pid = w->pid };
+        char full[256];
+
+        snprintf(k.name, sizeof(k.name), "%s", name);
+        snprintf(k.owner, sizeof(k.owner), "%s", r->name);
+        snprintf(k.service, sizeof(k.service), "%s", w->service);
+        if (ls_triggers_keep(d, &k, LS_KEEP_NS / 1000000, full, sizeof(full)) < 0)
+                ls_daemon_say("rule %s: process %d: nothing is kept: %s", r->name, (int)w->pid,
+                              full);
 }
 
 void ls_triggers_fire(struct ls_daemon *d, const struct ls_when *r, struct ls_watched *w,
@@ -210,9 +268,8 @@ void ls_triggers_fire(struct ls_daemon *d, const struct ls_when *r, struct ls_wa
         snprintf(name, sizeof(name), "%s.%" PRIu64 ".%d", r->name, ls_store_now_ms(), (int)w->pid);
         if (r->stack)
                 keep_stack(d, r, name, w, why);
-        if (r->keep && ls_triggers_keep(d, name, w->service, w->pid, LS_KEEP_NS / 1000000, 0) < 0)
-                ls_daemon_say("rule %s: process %d: nothing is kept: %u times are about to be already", r->name, (int)w->pid,
-                              LS_KEEPINGS_MOST);
+        if (r->keep)
+                keep_minute(d, r, name, w);
         if (r->burst && ls_decide_burst(d, w) < 0)
                 ls_daemon_say("rule %s: process %d is not recorded closely: it is not being recorded, is so already, or %u are",
                               r->name, (int)w->pid, LS_BURSTS_MOST);

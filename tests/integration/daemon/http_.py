@@ -239,6 +239,51 @@ def rights():
     d.stop()
 
 
+@suite.test("http-reload", "what [http] says is taken by a reload; what cannot be is said, and then nothing is", quick=True)
+def reload():
+    port, token = free_port(), s.tmpfile(".token")
+
+    def put(text):
+        with open(token, "w") as f:
+            f.write(text + "\n")
+    put(TOKEN)
+    base = rule("none") + "[http]\nlisten = 127.0.0.1:%d\n" % port
+    d = Daemon(base)
+
+    def bearer(text):
+        try:
+            return ask(port, "/healthz", headers={"Authorization": "Bearer " + text}).status
+        except (OSError, http.client.HTTPException):
+            return 0                    # it is cut when another process takes over
+    check(ask(port, "/healthz").status == 200, "it does not answer")
+    pid = http_process(d)[0]
+    d.ctl("reload").ok()
+    check(http_process(d)[0] == pid, "it was begun anew for nothing")
+    d.write(base + "token-file = %s\nhost = me.example\n" % token)
+    d.ctl("reload").ok()
+    until("a token is asked for", lambda: bearer("x" * 20) == 401 and bearer(TOKEN) == 200)
+    check(ask(port, "/healthz", headers={"Authorization": "Bearer " + TOKEN, "Host": "me.example"}).status == 200, "host")
+    check("HTTP is served anew" in d.log() and "ended with" not in d.log(), d.log())
+    put("another-" + TOKEN)             # the file alone
+    os.kill(d.started.p.pid, 1)
+    until("the new token holds", lambda: bearer(TOKEN) == 401 and bearer("another-" + TOKEN) == 200)
+    put("short")
+    r = d.ctl("reload")
+    check(r.status == 1 and "less than 16 characters" in r.err and "stays as it was" in r.err and r.err.count("\n") == 1, r.err)
+    check(bearer("another-" + TOKEN) == 200, "the old one is gone")
+    put(TOKEN)
+    other = free_port()
+    for text in (base.replace(str(port), str(other)), rule("none"), base + "enable = no\n", base + "socket = %s/other\n" % d.dir):
+        d.write(text)
+        r = d.ctl("reload")
+        check(r.status == 1 and "enable, socket and listen of [http] cannot be changed by a reload" in r.err and r.err.count("\n") == 1, r.err)
+    check(bearer("another-" + TOKEN) == 200, "something of it was taken")
+    d.write(base)
+    d.ctl("reload").ok()
+    until("no token is asked for", lambda: bearer("") == 200)
+    d.stop()
+
+
 @suite.test("http-tls", "off loopback only with token and TLS; what is missing is said; TLS works")
 def tls():
     port, token, key, cert = free_port(), s.tmpfile(".token"), s.tmpfile(".key"), s.tmpfile(".cert")

@@ -99,6 +99,36 @@ def _():
         d.stop()
 
 
+@suite.test("sink-flush", "ctl flush SINK: what was recorded until now is sent when the answer comes; a store that is down is said; the spool is counted", quick=True)
+def _():
+    with Store(usual=(503, {}, b"come back")) as st:
+        service = Service("soon", share=0.5)
+        d = Daemon(rule("soon") + sink(st.url).replace("every = 1s", "every = 1h"), chunk="1m")
+        until("it has its place", lambda: state(d)["until_ms"])
+        d.until_state(service.pid, "recording")
+        time.sleep(1)
+        r = d.ctl("flush", "out")
+        check(r.status == 1 and r.err.startswith("luasample: ctl: sink out: %s: it answers 503: come back" % st.url) and r.err.count("\n") == 1, r.err)
+        d.ctl("reload").ok()                    # counts anew
+        got = until("the spool is counted", lambda: state(d)["spool_chunks"] and state(d))
+        check(got["spool_bytes"] > 1000 and "to send" in d.ctl("status").ok().out, got)
+        st.usual = (200, {}, b"")
+        d.ctl("detach", str(service.pid)).ok()
+        until("it is left", lambda: d.target(service.pid)["recorder"] == 0)
+        d.ctl("flush", "out").ok()
+        want = stored_ns(d, "soon")
+        check(want > 0 and hot_ns(taken(st), "soon") == want, "%d ns were sent, the store has %d" % (hot_ns(taken(st), "soon"), want))
+        d.ctl("reload").ok()
+        until("the spool is empty", lambda: not state(d)["spool_chunks"])
+        for words, status, says in ((("flush", "uot"), 1, "there is no sink uot; did you mean out?"),
+                                    (("flush", "nowhere"), 1, "there is no sink nowhere"), (("flush", "a", "b"), 129, "give one SINK, or none")):
+            r = d.ctl(*words)
+            check(r.status == status and says in r.err and r.err.count("\n") == 1, r.err)
+        d.ctl("flush").ok()
+        d.stop()
+        service.end()
+
+
 @suite.test("sink-config", "what is wrong with [sink NAME] is said with file and line")
 def _():
     for text, word in (("[sink a]\nurl = http://x", "give type"), ("[sink a]\ntype = nosuch\nurl = http://x", "give type"),
