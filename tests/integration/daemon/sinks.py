@@ -1,11 +1,12 @@
 """[sink NAME]: what the store has comes to another store exactly once, whatever happens between."""
 import ctypes
+import datetime
 import os
 import sys
 import time
 
 import support as s
-from shared import Daemon, Service, check, check_once, rule, suite, until
+from shared import Daemon, Service, check, check_once, rule, suite, ticks_of, until
 
 sys.path.append(os.path.join(s.TESTS, "integration", "push"))
 from fake import Store
@@ -211,6 +212,48 @@ def _():
             check_once(d.chunks(name))
     net.end()
     check(len({b for _, _, b in st.requests}) == len(found), "one profile has two ids")
+
+
+@suite.test("clock", "the clock steps forward, and back: all that is recorded is in the store once, is found, and comes to the sink")
+def _():
+    steps, service = s.tmpfile(".steps"), Service("timed", share=0.5)
+    library = os.path.join(s.build_dir(), "tests", "integration", "daemon", "libstepclock.so")
+    check(os.path.exists(library), "no " + library)
+
+    def step(seconds):
+        with open(steps, "a") as f:
+            f.write("%d %d\n" % (time.time() + 2, seconds))
+        n = len(d.chunks("timed"))
+        until("it goes on", lambda: len(d.chunks("timed")) > n + 6)
+    open(steps, "w").close()
+    with Store() as st:
+        d = Daemon(rule("timed") + sink(st.url, "max-age = 1d"), start=False, store="merge = 1d\nmerge-old = 1d")
+        d.env = {"LD_PRELOAD": library, "STEPCLOCK": steps}
+        d.start()
+        until("something was sent", lambda: len(st.requests) >= 2)
+        step(400)
+        ahead = int(time.time() * 1000) + 300000
+        check(any(chunk_end(c) > ahead for c in d.chunks("timed")), "the step is not seen: %s" % d.chunks("timed")[-2:])
+        sent = until("it is sent", lambda: state(d)["until_ms"] > ahead + 103000 and state(d)["until_ms"])
+        step(100)
+        service.end()
+        drain(d, int(time.time() * 1000) + 100000)
+        got = hot_ns(taken(st), "timed")
+        d.stop()
+    chunks = d.chunks("timed")
+    check_once(chunks)
+    want = stored_ns(d, "timed")
+    check(want == sum(map(ticks_of, chunks)) * 10000000, "the views have %d ns" % want)
+    # what was recorded last before the step back comes when the clock is there again: it is sent until it stepped
+    later = sum(ticks_of(c) for c in chunks if s.info(c)["start_realtime_ns"] > (sent - 2000) * 1000000) * 10000000
+    check(want - later <= got <= want and got > 0.4 * want, "%d ns were sent, the store has %d, %d of them from ahead" % (got, want, later))
+
+
+def chunk_end(path):
+    """When it ends, in ms, as its name says."""
+    begin, length = os.path.basename(path).split("-")[:2]
+    at = datetime.datetime.strptime(os.path.basename(os.path.dirname(path)) + begin + "000 +0000", "%Y-%m-%d%H%M%S.%f %z")
+    return int(at.timestamp() * 1000) + int(length)
 
 
 @suite.test("sink-config", "what is wrong with [sink NAME] is said with file and line")
