@@ -42,8 +42,8 @@ static int open_dir(int at, const char *name, int make)
         return fd >= 0 ? fd : -errno;
 }
 
-/* Each directory of the path that is not there. */
-static int make_path(const char *path)
+/* Each directory of the path that is not there. *ret_last: 0 or -errno of the last one. */
+static int make_path(const char *path, int *ret_last)
 {
         char *copy = strdup(path), *p = copy;
         int error = 0;
@@ -52,8 +52,10 @@ static int make_path(const char *path)
                 p = strchr(p + 1, '/');
                 if (p)
                         *p = 0;
-                if (mkdir(copy, 0700) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
-                        error = -errno;
+                *ret_last = mkdir(copy, 0700) < 0 ? -errno : 0;
+                if (*ret_last && *ret_last != -EEXIST && *ret_last != -EROFS &&
+                    *ret_last != -EACCES)
+                        error = *ret_last;
                 if (p)
                         *p = '/';
         }
@@ -176,7 +178,7 @@ int ls_store_drop(void)
 int ls_store_open(struct ls_store *s, const char *path, enum ls_store_mode mode)
 {
         struct stat st;
-        int error = mode == LS_STORE_WRITE ? make_path(path) : 0;
+        int made = 0, error = mode == LS_STORE_WRITE ? make_path(path, &made) : 0;
 
         *s = (struct ls_store){ .fd = -1, .services_fd = -1, .incoming_fd = -1, .lock_fd = -1, .path = strdup(path) };
         if (!s->path)
@@ -184,7 +186,10 @@ int ls_store_open(struct ls_store *s, const char *path, enum ls_store_mode mode)
         s->fd = error ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (s->fd < 0) {
                 error = error ? error : -errno;
-                if (error == -ENOENT)
+                if (error == -ENOENT && mode == LS_STORE_WRITE)
+                        ls_error("%s: the store cannot be made: %s", path,
+                                 strerror(made ? -made : ENOENT));
+                else if (error == -ENOENT)
                         ls_error("%s: there is no store; the daemon makes it (luasample help daemon), or name one with "
                                  "--store DIR", path);
                 else

@@ -181,6 +181,15 @@ def refused():
     os.unlink(d.store + "/version")
     os.symlink("/etc/passwd", d.store + "/version")
     said(d, "/version: Too many levels of symbolic links")
+    if os.geteuid() == 0:
+        os.mkdir(d.dir + "/ro")
+        for at, want in ("ro/new", "ro/new: the store cannot be made: Read-only file system"), ("ro", "ro/lock: Read-only file system"):
+            ro = Daemon(start=False)
+            ro.head = ro.head.replace(ro.store, d.dir + "/" + at)
+            ro.write("")
+            r = s.run(["unshare", "-m", "sh", "-c", "mount -t tmpfs -o ro,mode=700 tmpfs %s/ro && exec %s daemon --config %s" %
+                       (d.dir, s.luasample(), ro.path)])
+            check(r.status == 1 and want in r.err and r.err.count("\n") == 1, r.err)
     first = Daemon()
     second = Daemon(start=False)
     second.head = second.head.replace(second.store, first.store)

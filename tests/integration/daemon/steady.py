@@ -126,7 +126,14 @@ def judge(seen):
 
 
 def size_of(at):
-    return sum(os.lstat(os.path.join(folder, n)).st_size for folder, _, names in os.walk(at) for n in names)
+    size = 0
+    for folder, _, names in os.walk(at):
+        for name in names:
+            try:
+                size += os.lstat(os.path.join(folder, name)).st_size
+            except FileNotFoundError:
+                pass                            # it was merged, or is too old
+    return size
 
 
 if MINUTES:
