@@ -371,22 +371,6 @@ int ls_store_open_chunk(const struct ls_store *s, const struct ls_chunk *c)
         return error;
 }
 
-static unsigned count_entries(int fd)
-{
-        int copy = openat(fd, ".", DIRECTORY);
-        DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
-        struct dirent *e;
-        unsigned n = 0;
-
-        while (dir && (e = readdir(dir)))
-                n += *e->d_name != '.';
-        if (dir)
-                closedir(dir);
-        else if (copy >= 0)
-                close(copy);
-        return n;
-}
-
 /* kept/NAME. Returns the descriptor or -errno. */
 static int open_kept(const struct ls_store *s, const char *name)
 {
@@ -394,9 +378,9 @@ static int open_kept(const struct ls_store *s, const char *name)
 
         if (kept < 0)
                 return kept;
-        to = open_dir(kept, name, count_entries(kept) < LS_STORE_KEPT);
+        to = open_dir(kept, name, 1);
         close(kept);
-        return to == -ENOENT ? -EDQUOT : to;
+        return to;
 }
 
 int ls_store_keep_file(const struct ls_store *s, const char *name, const char *file)

@@ -78,8 +78,9 @@ ROOMS = {
     # the daemon
     "store": ("cli formats formats/merge formats/trace formats/wire", ""),
     "daemon/client": ("cli formats/wire", ""),
-    "daemon/http": ("cli formats formats/export record/worker record/writer store", ""),
-    "daemon": ("cli daemon/client daemon/http formats formats/wire push record/process record/worker record/writer store", ""),
+    "daemon/http": ("cli formats formats/export formats/wire record/worker record/writer store", ""),
+    "daemon/host": ("formats/wire record/process", ""),
+    "daemon": ("cli daemon/client daemon/host daemon/http formats formats/wire push record/worker record/writer store", ""),
 }
 KNOWN = {}
 # declared where others are to have the function: seen.h, for a process that reads another one's memory
