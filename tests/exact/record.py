@@ -63,6 +63,32 @@ def expected_callers(program, n):
     return calls
 
 
+def expected_branches(program, n):
+    """What the comments of branches.lua say: line -> a pair for each branch, None = it was not reached."""
+    want = {}
+    with open(program) as f:
+        for number, line in enumerate(f, 1):
+            pairs = line.partition("--= ")[2].split()
+            if pairs:
+                want[number] = [None if p == ".,." else tuple(int(eval(x, {"N": n}))
+                                                              for x in p.split(",")) for p in pairs]
+    return want
+
+
+def read_branches(lcov):
+    """Of one file: line -> a pair for each branch."""
+    got = {}
+    for line, block, arm, taken in re.findall(r"^BRDA:(\d+),(\d+),(\d+),(-|\d+)$", lcov, re.M):
+        at = got.setdefault(int(line), [])
+        s.check(len(at) == int(block) + int(arm), "line %s: block %s" % (line, block))
+        if arm == "0":
+            at.append(None if taken == "-" else (int(taken),))
+        else:
+            s.check((at[-1] is None) == (taken == "-"), "line %s is half reached" % line)
+            at[-1] = at[-1] and at[-1] + (int(taken),)
+    return got
+
+
 def read_lcov(text):
     """Path -> line -> hits, path -> function -> calls."""
     lines, functions, path = {}, {}, None
@@ -98,6 +124,39 @@ def add(suite, luajits):
                 s.check(r.out == plain.out, "another output")
                 compiled = s.info(r.trace)["counted_compiled"]
                 s.check((compiled == 0) == bool(opts), "%d bytecodes in compiled code" % compiled)
+
+        @suite.test("branches." + name, "how often each way of a branch is taken, as the program says itself", name == "debian")
+        def branches(name=name):
+            program = os.path.join(OWN, "branches.lua")
+            want = expected_branches(program, 1000)
+            arms = [n for pairs in want.values() for pair in pairs for n in pair or (0, 0)]
+            for opts in ((), ("-joff",)):
+                r = record(program, events="branches", lj=s.luajit(name), lua_opts=opts).ok()
+                base = [s.luasample(), "coverage", "-i", r.trace]
+                text = s.run(base + ["--lcov", "-"]).ok().out
+                got = read_branches(text)
+                s.check(got == want, "%s" % [(k, got.get(k), want.get(k))
+                                             for k in sorted(set(got) | set(want))
+                                             if got.get(k) != want.get(k)][:8])
+                hit = sum(n > 0 for n in arms)
+                s.check("\nBRF:%d\nBRH:%d\n" % (len(arms), hit) in text, text[-200:])
+                tree = xml_tree.fromstring(s.run(base + ["--cobertura", "-"]).ok().out)
+                s.check((tree.get("branches-valid"),
+                         tree.get("branches-covered")) == (str(len(arms)),
+                                                           str(hit)), "%s" % tree.attrib)
+                got = {int(l.get("number")): l.get("condition-coverage")
+                       for l in tree.findall(".//class/lines/line[@branch='true']")}
+                s.check(set(got) == set(want) and got[12] == "75% (3/4)" and got[22] == "0% (0/4)",
+                        "%s" % got)
+                s.check(re.search(r"%% +%d/%d +1 file$" % (hit, len(arms)), s.run(base).ok().out,
+                                  re.M), s.run(base).out)
+                merged = s.tmpfile(".data")
+                s.run([s.luasample(), "merge", "-o", merged, r.trace, r.trace]).ok()
+                got = read_branches(s.run([s.luasample(), "coverage", "-i", merged, "--lcov",
+                                           "-"]).ok().out)
+                s.check(got == {k: [p and (2 * p[0], 2 * p[1]) for p in v] for k,
+                                v in want.items()}, "merged: %s" % got)
+                s.check((s.info(r.trace)["counted_compiled"] == 0) == bool(opts), "compiled")
 
         @suite.test("callers." + name, "who calls whom, as the program says itself", name == "debian")
         def callers(name=name):
