@@ -13,8 +13,7 @@ double ls_coverage_percent(size_t hit, size_t all)
         return all ? 100 * (double)hit / (double)all : 100;
 }
 
-/* The path from here, where it is below. */
-static const char *short_path(const char *path)
+const char *ls_coverage_short_path(const char *path)
 {
         static char here[4096];
         size_t n;
@@ -69,7 +68,7 @@ void ls_coverage_text(FILE *out, const struct ls_coverage *c, unsigned width)
         size_t longest = 8;
 
         for (size_t i = 0; i < c->n_files; i++) {
-                size_t n = strlen(short_path(c->files[i].path));
+                size_t n = strlen(ls_coverage_short_path(c->files[i].path));
 
                 longest = n > longest ? n : longest;
         }
@@ -77,7 +76,8 @@ void ls_coverage_text(FILE *out, const struct ls_coverage *c, unsigned width)
                 c->has_branches ? "Branches              " : "", (int)longest, "File");
         for (size_t i = 0; i < c->n_files; i++) {
                 const struct ls_coverage_file *f = &c->files[i];
-                char *path = ls_visible(short_path(f->path), strlen(short_path(f->path)));
+                char *path = ls_visible(ls_coverage_short_path(f->path),
+                                        strlen(ls_coverage_short_path(f->path)));
                 size_t left = 45 + longest + (c->has_branches ? 23 : 0);
 
                 put_row(out, f->lines_hit, f->n_lines, f->functions_hit, f->n_functions);
@@ -193,7 +193,7 @@ void ls_coverage_luacov(FILE *out, const struct ls_coverage *c)
         }
 }
 
-static void put_xml(FILE *out, const char *s)
+void ls_coverage_xml(FILE *out, const char *s)
 {
         for (; *s; s++)
                 switch (*s) {
@@ -237,13 +237,14 @@ static void put_class(FILE *out, const struct ls_coverage_file *f)
 {
         const char *slash = strrchr(f->path, '/');
         size_t arm = 0;
-        char *path = ls_visible(short_path(f->path), strlen(short_path(f->path)));
+        char *path = ls_visible(ls_coverage_short_path(f->path),
+                                strlen(ls_coverage_short_path(f->path)));
         char *name = ls_visible(slash ? slash + 1 : f->path, strlen(slash ? slash + 1 : f->path));
 
         fputs("        <class name=\"", out);
-        put_xml(out, name ? name : "");
+        ls_coverage_xml(out, name ? name : "");
         fputs("\" filename=\"", out);
-        put_xml(out, path ? path : "");
+        ls_coverage_xml(out, path ? path : "");
         fputs("\" ", out);
         put_rates(out, f->lines_hit, f->n_lines, f->arms_hit, f->n_arms);
         fputs(">\n          <methods>\n", out);
@@ -252,7 +253,7 @@ static void put_class(FILE *out, const struct ls_coverage_file *f)
                 char *function = ls_visible(word.len ? word.s : "function", word.len ? word.len : 8);
 
                 fputs("            <method name=\"", out);
-                put_xml(out, function ? function : "");
+                ls_coverage_xml(out, function ? function : "");
                 fputs("\" signature=\"\" ", out);
                 put_rates(out, f->functions[k].calls != 0, 1, 0, 0);
                 fputs(">\n              <lines>\n", out);
@@ -280,7 +281,7 @@ void ls_coverage_cobertura(FILE *out, const struct ls_coverage *c)
         fprintf(out, " lines-covered=\"%zu\" lines-valid=\"%zu\" branches-covered=\"%zu\" branches-valid=\"%zu\" "
                 "version=\"luasample " LS_VERSION "\" timestamp=\"0\">\n  <sources>\n    <source>", c->lines_hit, c->lines,
                 c->arms_hit, c->arms);
-        put_xml(out, getcwd(here, sizeof(here)) ? here : "/");
+        ls_coverage_xml(out, getcwd(here, sizeof(here)) ? here : "/");
         fputs("</source>\n  </sources>\n  <packages>\n    <package name=\"\" ", out);
         put_rates(out, c->lines_hit, c->lines, c->arms_hit, c->arms);
         fputs(">\n      <classes>\n", out);

@@ -1,4 +1,5 @@
 """Recordings with -e coverage, lines, calls and instructions: what reaches the user. Tests of run.py."""
+import html.parser
 import os
 import re
 import signal
@@ -108,6 +109,52 @@ def read_lcov(text):
             n = len(lines[path]) if key == "LF" else sum(h > 0 for h in lines[path].values())
             s.check(int(value) == n, "%s %s, not %d" % (key, value, n))
     return lines, functions
+
+
+class Page(html.parser.HTMLParser):
+    """The page of luasample coverage: rows, as lists of their cells' text, by file; and its elements."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.files, self.rows, self.tags, self.cell = {}, [], set(), None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        for key, value in attrs:
+            harmless = key != "href" or re.match(r"#f\d+$|data:,$", value)
+            s.check(harmless and not key.startswith("on"), "%s %s" % (tag, attrs))
+        if tag == "details":
+            self.rows = []
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "summary"):
+            self.cell = ""
+
+    def handle_endtag(self, tag):
+        if tag == "td":
+            self.rows[-1].append(self.cell)
+        elif tag == "summary":
+            self.files[self.cell] = self.rows
+
+    def handle_data(self, data):
+        if self.cell is not None:
+            self.cell += data
+
+
+def check_page(text, want, hit):
+    page = Page(text)
+    s.check(page.tags == {"html", "head", "meta", "link", "title", "style", "body", "h1", "section",
+                          "table", "tr", "th", "td", "a", "b",
+                          "details", "summary", "span"}, "%s" % page.tags)
+    rows = [rows for name, rows in page.files.items() if "cover/loaded.lua" in name]
+    s.check(len(rows) == 1, "%s" % list(page.files))
+    shown = {int(r[0]): r[1] for r in rows[0] if r[1]}
+    counted = hit(2) == 2
+    s.check(shown == {k: str(n) if counted or not n else "+" for k, n in want.items()},
+            "%s" % shown)
+    s.check(rows[0][2][-1] == "function M.used(x)                                --= 1",
+            "%s" % rows[0][2])
 
 
 def add(suite, luajits):
@@ -381,6 +428,7 @@ def add(suite, luajits):
             tree = xml_tree.fromstring(xml)
             got = {int(l.get("number")): int(l.get("hits")) for l in tree.findall(".//class[@name='loaded.lua']/lines/line")}
             s.check(got == {k: hit(v) for k, v in want[loaded].items()}, "%s" % got)
+            check_page(s.run(base + ["--include", OWN, "--html", "-"]).ok().out, want[loaded], hit)
             table = s.run(base + ["--include", cover, "--fail-under", "80"])
             s.check(table.status == 1 and "61.53% of the lines were executed, 80% are wanted" in table.err,
                     "%d %s%s" % (table.status, table.out, table.err))
@@ -391,6 +439,28 @@ def add(suite, luajits):
         r = s.record_lua("kinds.lua", "-e", "cpu", args=["0.05"])
         none = s.run([s.luasample(), "coverage", "-i", r.trace])
         s.check(none.status == 1 and "has no coverage; record it with" in none.err, "%d %s" % (none.status, none.err))
+
+    @suite.test("coverage.hostile", "names and sources are text of the page, and nothing else",
+                True)
+    def hostile():
+        work = s.tmpdir()
+        name = os.path.join(work, '"><img src=x onerror=alert(1)>&\n.lua')
+        with open(name, "wb") as f:
+            f.write(b"local x = '</td><script>alert(1)</script>'\n"
+                    b"local y = \"\\xff\x1b[31m\xe2\x80\xae\"\nprint(#x)\n")
+        r = record(name, events="branches").ok()
+        page = Page(s.run([s.luasample(), "coverage", "-i", r.trace, "--html", "-"]).ok().out)
+        s.check(not {"img", "script"} & page.tags, "%s" % page.tags)
+        ((title, rows),) = page.files.items()
+        s.check('"><img src=x onerror=alert(1)>&\\n.lua' in title, title)
+        s.check(rows[0][-1] == "local x = '</td><script>alert(1)</script>'", "%s" % rows[0])
+        s.check("\x1b" not in rows[1][-1] and "\u202e" not in rows[1][-1], "%s" % rows[1])
+        with open(name, "ab") as f:
+            f.write(b"-- more\n")
+        page = Page(s.run([s.luasample(), "coverage", "-i", r.trace, "--html", "-"]).ok().out)
+        ((title, rows),) = page.files.items()
+        s.check([r[0] for r in rows] == ["1", "2", "3"] and not any(r[-1] for r in rows),
+                "%s" % rows)
 
     @suite.test("record.control", "a count that is moved by one is found", True)
     def control():
