@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -19,6 +20,7 @@
 #define VERSION_TEXT "luasample store "
 #define VERSION 1
 #define SAME_MS 1000u                   /* chunks of one process that begin in the same second */
+#define LOCK_LOOKS 60                   /* in 3 s */
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
 
 uint64_t ls_store_now_ms(void)
@@ -127,11 +129,19 @@ static int check_version(const struct ls_store *s, enum ls_store_mode mode)
         return 0;
 }
 
+/* What a daemon that was killed has begun holds its lock until it is gone, too. */
 static int lock_store(struct ls_store *s)
 {
+        const struct timespec moment = { 0, 50000000 };
+
         s->lock_fd = openat(s->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (s->lock_fd >= 0 && flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0)
-                return 0;
+        for (int i = 0; s->lock_fd >= 0 && i < LOCK_LOOKS; i++) {
+                if (flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0)
+                        return 0;
+                if (errno != EWOULDBLOCK || i == LOCK_LOOKS - 1)
+                        break;
+                nanosleep(&moment, NULL);
+        }
         if (s->lock_fd >= 0 && errno == EWOULDBLOCK) {
                 ls_error("%s: another daemon uses this store, or it is being pruned", s->path);
                 return -EBUSY;

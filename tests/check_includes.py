@@ -25,10 +25,10 @@ ROOMS = {
     ".": ("cli daemon daemon/http push record record/worker record/writer report report/coverage report/diff report/heap report/jit report/tui store", ""),
     "formats/wire": ("", ""),
     "formats": ("formats/wire", ""),
-    "formats/jit": ("formats/wire", ""),
+    "formats/jit": ("formats formats/wire", ""),
     "formats/trace": ("formats formats/jit formats/wire", "reader.h reader_parts.h writer.h writer_parts.h"),
     "formats/exact": ("formats/wire", ""),
-    "formats/export": ("formats formats/wire", "firefox.h"),
+    "formats/export": ("formats formats/jit formats/wire", "firefox.h"),
     "formats/merge": ("formats formats/trace formats/wire", ""),
     "cli": ("formats", "command.h"),
     # the agent: from the bottom up
