@@ -151,6 +151,8 @@ if MINUTES:
             noise, brief, seen = Noise(d, long), Brief(), {}
             for p in long:
                 d.until_state(p.pid, "recording", 300)
+            for _ in range(30):         # two configurations, of half a MB each, are held for a moment: the heap has room for them from now on
+                d.ctl("reload").ok()
             noise.start()
             brief.start()
             end = time.monotonic() + 60 * MINUTES
