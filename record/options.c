@@ -3,6 +3,7 @@
 #include "record/options.h"
 #include "record/control/open.h"
 #include "record/process/parent.h"
+#include "record/writer/tell.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -179,6 +180,24 @@ static int set_last_cpu(struct ls_record_options *o, const char *text)
 static int set_last_mark(struct ls_record_options *o, const char *text)
 {
         o->ring_mark = text;
+        return 0;
+}
+
+static int set_tell(struct ls_record_options *o, const char *text)
+{
+        struct ls_tell tell;
+
+        if (ls_tell_read(text, &tell) < 0) {
+                ls_error("--tell %s: give mark:PATTERN, counter:PATTERN>NUMBER or "
+                         "counter:PATTERN<NUMBER",
+                         text);
+                return -EINVAL;
+        }
+        if (o->n_tells == LS_RECORD_TELLS) {
+                ls_error("--tell %s: %u are asked for already", text, LS_RECORD_TELLS);
+                return -EINVAL;
+        }
+        o->tells[o->n_tells++] = text;
         return 0;
 }
 
