@@ -24,9 +24,10 @@ BENCH = os.path.join(s.TESTS, "bench", "programs")
 # Programs of tests/bench and their argument, for some million bytecodes. strings is none: it sorts what pairs gives, whose order
 # changes from run to run.
 BENCH_ROUNDS = {"fannkuch": "1", "json": "3", "life": "20", "nbody": "3000", "parser": "1", "richards": "1", "ring": "300", "trees": "1"}
-OWN_ROUNDS = {"kinds": "300", "chunks": "3000", "forks": ""}
+OWN_ROUNDS = {"kinds": "300", "chunks": "3000", "forks": "", "many": "20", "finalizers": "1000"}
 # kinds has hooks of its own, which take the place of the test's; the child of forks would have them; a hundred million of them are long.
-NO_HOOKS = {"kinds", "forks", "fannkuch", "awfy-havlak", "awfy-mandelbrot", "awfy-nbody"}
+NO_HOOKS = {"kinds", "forks", "finalizers", "fannkuch", "awfy-havlak", "awfy-mandelbrot",
+            "awfy-nbody"}
 QUICK = {"kinds", "chunks", "richards", "json"}
 # are-we-fast-yet, as far as its repository lies in the tests' cache, in the directory awfy; with sizes for a million bytecodes or more.
 AWFY = {"bounce": 3, "cd": 10, "deltablue": 20, "havlak": 1, "json": 1, "list": 2,
@@ -139,6 +140,16 @@ for lj in ("debian", "shared", "luajit2"):
 # Others give up recordings, and how long LuaJIT then waits is random.
 for n in ("fannkuch", "life", "nbody"):
     add_same(n, os.path.join(BENCH, n + ".lua"), BENCH_ROUNDS[n])
+
+
+@suite.test("storm", "100,000 chunks that are loaded, run and dropped")
+def storm():
+    lj, program = s.luajit(), os.path.join(OWN, "chunks.lua")
+    off, _, off_out = count(lj, "exact", program, "50000", "-joff", env={"LS_JIT": "off"})
+    on, figures, on_out = count(lj, "exact", program, "50000", env={"LS_JIT": "on"})
+    compare("with the JIT compiler", off, on)
+    s.check(on_out == off_out, "the program's output differs")
+    s.check(not any(figures[f] for f in MUST_BE_0) and figures["compiled"] > 0, "%s" % figures)
 
 
 @suite.test("killed", "what a process had counted when it was killed", True)
