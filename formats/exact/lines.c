@@ -242,18 +242,41 @@ static size_t collect(const struct graph *g, struct at *at, struct ls_exact_line
         return n_lines;
 }
 
-/* A line that an unknown edge leads into has the largest count of its instructions. */
-static void count_entries(const struct graph *g, struct ls_exact_line *lines, size_t n, const uint32_t *of, uint8_t *unknown)
+/* What comes into an instruction: from other lines and back, and within its line. */
+struct arrivals { uint64_t entries, others; uint8_t unknown_entries, unknown_others; };
+
+static void count_arrivals(const struct graph *g, struct arrivals *in)
 {
         for (uint32_t e = 0; e < g->n_edges; e++) {
                 const struct edge *edge = &g->edges[e];
-                uint32_t line = of[edge->to];
+                struct arrivals *a = &in[edge->to];
 
-                if (!g->part[edge->to] ||
-                    (edge->from && line_of(g, edge->from) == line_of(g, edge->to) && edge->to > edge->from))
+                if (edge->from && line_of(g, edge->from) == line_of(g, edge->to) &&
+                    edge->to > edge->from) {
+                        a->others += edge->times;
+                        a->unknown_others |= !edge->known;
+                } else {
+                        a->entries += edge->times;
+                        a->unknown_entries |= !edge->known;
+                }
+        }
+}
+
+/* Where the edges from other lines are not known, all less the others is as good: where two loops
+ * follow each other, one cannot say which edge leads to the second, but all that do are entries. A
+ * line of which neither is known has the largest count of its instructions. */
+static void count_entries(const struct graph *g, struct ls_exact_line *lines, size_t n,
+                          const uint32_t *of, uint8_t *unknown, struct arrivals *in)
+{
+        count_arrivals(g, in);
+        for (uint32_t i = 1; i < g->n; i++) {
+                uint64_t count = g->p->counts[i];
+
+                if (!g->part[i])
                         continue;
-                lines[line].entered += edge->times;
-                unknown[line] |= !edge->known;
+                unknown[of[i]] |= in[i].unknown_entries && in[i].unknown_others;
+                lines[of[i]].entered += !in[i].unknown_entries ? in[i].entries
+                                        : count > in[i].others ? count - in[i].others : 0;
         }
         for (uint32_t i = 1; i < g->n; i++) {
                 struct ls_exact_line *line = g->part[i] ? &lines[of[i]] : NULL;
@@ -329,7 +352,8 @@ static int make(struct graph *g, struct ls_exact_solved *ret)
         struct at *at = malloc((g->n + (size_t)1) * sizeof(*at));
         uint32_t *of = calloc(g->n + (size_t)1, sizeof(*of));
         uint8_t *unknown = calloc(g->n + (size_t)1, 1);
-        int r = at && of && unknown ? 0 : -ENOMEM;
+        struct arrivals *in = calloc(g->n + (size_t)1, sizeof(*in));
+        int r = at && of && unknown && in ? 0 : -ENOMEM;
 
         if (!r && g->n)
                 r = find_edges(g);
@@ -339,11 +363,12 @@ static int make(struct graph *g, struct ls_exact_solved *ret)
                 collect_arms(g, ret);
                 leave_out_parts(g);
                 ret->n_lines = collect(g, at, ret->lines, of);
-                count_entries(g, ret->lines, ret->n_lines, of, unknown);
+                count_entries(g, ret->lines, ret->n_lines, of, unknown, in);
         }
         free(at);
         free(of);
         free(unknown);
+        free(in);
         return r;
 }
 

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 import xml.etree.ElementTree as xml_tree
 
 import support as s
@@ -293,7 +294,10 @@ def add(suite, luajits):
         program = os.path.join(BENCH, "richards.lua")
         one, same, more = (record(program, n, events="instructions").ok().trace for n in ("50", "50", "51"))
         base = [s.luasample(), "diff", "--event", "instructions", "--fail-above", "1%"]
-        s.run(base + [one, same]).ok()
+        r = s.run(base + ["--min", "0", one, same]).ok()
+        rows = re.findall(r"^ +(\d+) +(\d+) +(\S+) ", r.out, re.M)
+        s.check(len(rows) > 10 and all(a == b and d == "+0" for a, b, d in rows), r.out)
+        s.check(re.search(r"All in all: (\d+) before, \1 after, \+0 \(\+0\.00%\)", r.out), r.out)
         r = s.run(base + [one, more])
         s.check(r.status == 1 and re.search(r"All in all: (\d+) before, (\d+) after, .*\+(1\.99|2\.00)%\) \*", r.out), "%d %s" % (r.status, r.out))
         s.check(re.search(r"^# Before: .*: \d+ instructions: ", r.out, re.M), r.out)
@@ -363,6 +367,49 @@ def add(suite, luajits):
             if ";" in stack:
                 calls[tuple(stack.split(";"))] = int(n)
         s.check(len(calls) > 10 and got == calls, "%s, not %s" % (sorted(got.items()), sorted(calls.items())))
+
+    @suite.test("record.pprof", "counts are sample types beside the time", True)
+    def pprof():
+        r = record(os.path.join(BENCH, "richards.lua"), "10", events="instructions,calls,cpu").ok()
+        path = s.tmpfile(".pb.gz")
+        s.run([s.luasample(), "export", "-i", r.trace, "--event", "instructions,calls,cpu",
+               "--format",
+               "pprof", "-o", path]).ok()
+        text = s.run([s.need("go"), "tool", "pprof", "-raw", path], timeout=300).ok().out
+        types = re.search(r"^Samples:\n(.*)$", text, re.M).group(1).split()
+        s.check([x.split("[")[0] for x in types] ==
+                ["instructions/count", "calls/count", "samples/count",
+                 "cpu/nanoseconds"], "%s" % types)
+        sums = [0] * 4
+        for line in re.findall(r"^((?: +\d+){4}): ", text, re.M):
+            sums = [a + int(b) for a, b in zip(sums, line.split())]
+        want = [sum(by_line(r.trace, e).values()) for e in ("instructions", "calls", "cpu")]
+        s.check(sums[:3] == want and min(want) > 0, "%s, not %s" % (sums, want))
+
+    @suite.test("record.busted", "busted and the programs that its tests start are covered", True)
+    def busted():
+        if not os.path.exists("/usr/share/lua/5.1/busted/runner.lua"):
+            raise s.Skip("busted is not installed (lua-busted)")
+        lj, work = s.luajit(), tempfile.mkdtemp(dir=s.tmpdir())
+        with open(os.path.join(work, "app_spec.lua"), "w") as f:
+            f.write("local loaded = require 'cover.loaded'\ndescribe('all', function()\n  it('works', function()\n"
+                    "    assert.equal(7, loaded.used(7))\n    assert.equal(0, os.execute('%s %s >/dev/null'))\n"
+                    "  end)\nend)\n" % (lj.program, os.path.join(OWN, "lines.lua")))
+        with open(os.path.join(work, "run.lua"), "w") as f:
+            f.write("require 'busted.runner' { standalone = false }\n")
+        r = s.record([lj.program, "run.lua", "app_spec.lua"], "-e", "branches", cwd=work,
+                     env=lj.environ({"LUA_PATH": OWN + "/?.lua;;"}))
+        s.check(r.status == 0 and "1 success" in r.out, "%d %s %s" % (r.status, r.out, r.err))
+        lines, _ = read_lcov(s.run([s.luasample(), "coverage", "-i", r.trace, "--lcov",
+                                    "-"]).ok().out)
+        once = lambda hits: {k: min(n, 1) for k, n in hits.items()}
+        loaded = os.path.join(OWN, "cover", "loaded.lua")
+        want = once(expected(loaded, 0))
+        want[7] = 0                     # for x of 1, which the test has not
+        s.check(once(lines[loaded]) == want, "%s" % lines[loaded])
+        want = expected(os.path.join(OWN, "lines.lua"), 1000)
+        got = lines[os.path.join(OWN, "lines.lua")]
+        s.check(once(got) == once(want), "the child: %s" % got)
 
     @suite.test("record.fork", "a child of fork is not counted, and says so; its parent is", True)
     def fork():

@@ -43,6 +43,21 @@ static void a_loop(void **state)
         check(&(struct known){ lines, code, counts, 6 }, want, 4);
 }
 
+/* Two loops of ten after each other: the first may be left by either of two edges. */
+static void a_loop_behind_a_loop(void **state)
+{
+        static const uint32_t code[] = { INS(FUNCF, 0), INS(FORI, TO(1, 4)), INS(MOV, 0),
+                                         INS(FORL, TO(3, 2)), INS(MOV, 0), INS(FORI, TO(5, 8)),
+                                         INS(MOV, 0), INS(FORL, TO(7, 6)), INS(RET0, 1) };
+        static const uint32_t lines[] = { 1, 1, 2, 1, 3, 3, 4, 3, 5 };
+        uint64_t counts[] = { 1, 1, 10, 10, 1, 1, 10, 10, 1 };
+        static const struct ls_exact_line want[] = { { 1, 11, 11 }, { 2, 10, 10 }, { 3, 11, 12 },
+                                                     { 4, 10, 10 }, { 5, 1, 1 } };
+
+        (void)state;
+        check(&(struct known){ lines, code, counts, 9 }, want, 5);
+}
+
 /* if: seven go on to line 2, three jump to line 3, where all come together. What cannot be reached
  * is no line. */
 static void a_branch(void **state)
@@ -161,7 +176,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_loop), cmocka_unit_test(a_branch), cmocka_unit_test(a_loop_on_one_line),
-                cmocka_unit_test(what_cannot_be), cmocka_unit_test(arms),
+                cmocka_unit_test(what_cannot_be), cmocka_unit_test(a_loop_behind_a_loop),
+                cmocka_unit_test(arms),
                 cmocka_unit_test(arms_of_an_iterator), cmocka_unit_test(arms_with_a_jump_back),
         };
 
