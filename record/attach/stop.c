@@ -253,7 +253,8 @@ int ls_stop_one(pid_t pid, struct ls_stopped *t)
         if (err < 0)
                 return err;
         asked_ns = ls_clock_ns(CLOCK_MONOTONIC);
-        while ((err = wait_for_it(t, WNOHANG)) == -EAGAIN && !ls_thread_is_late(pid, t->tid, asked_ns))
+        while ((err = wait_for_it(t, WNOHANG)) == -EAGAIN &&
+               !ls_thread_is_late(pid, t->tid, asked_ns))
                 sigtimedwait(&child, NULL, &moment);
         if (err == -EAGAIN) {
                 ls_stop_note_late(pid, t->tid);
