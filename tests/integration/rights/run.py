@@ -137,6 +137,30 @@ def stack():
         check(not os.path.exists("/tmp/luasample-hostile"), "it has made a file")
 
 
+def put_libraries_into(root, *files):
+    """What these need, at the same places in another root."""
+    for word in " ".join(s.run(["ldd", f]).out for f in files).split():
+        if word.startswith("/") and not os.path.exists(root + word):
+            os.makedirs(os.path.dirname(root + word), exist_ok=True)
+            shutil.copy(word, root + word)
+
+
+@suite.test("chrooted", "stack PID: what root's process in another root offers as its LuaJIT does not run as root outside of that", True)
+def chrooted():
+    need_root()
+    with shared_dir() as where, hostile(where) as (other, lib):
+        put_libraries_into(where, where + "/program", lib)
+        p = s.Started(["chroot", where, "/program", "/liblua.so"], env=dict(os.environ, HOSTILE="1"))
+        p.wait_for("up")
+        r = s.Started([s.luasample(), "stack", str(p.p.pid)], env=dict(os.environ, SECRET="of root"))
+        pid = who_has_mapped(lib, {other.pid, p.p.pid, r.p.pid}, time.monotonic() + 20)
+        check(pid, "nobody loads the library; %r" % r.read(r.err))
+        check_confined(pid, NOBODY, "the process that loads it")
+        check(r.wait() == 1 and len(r.read(r.err).splitlines()) == 1, "%r" % r.read(r.err))
+        p.p.kill()
+        p.p.wait()
+
+
 @suite.test("core", "stack --core: code of a file that belongs to neither root nor the user runs on --trust alone")
 def core():
     need_root()
