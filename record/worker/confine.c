@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -24,6 +25,7 @@
 #define FILES_MOST  4096u
 #define ROOM_IN_FILES (64u << 20)
 #define NOBODY      65534u
+#define END_FIRST   500                 /* oom_score_adj, of 1000 */
 
 int ls_rights_of(pid_t pid, struct ls_rights *ret)
 {
@@ -137,6 +139,21 @@ static void limit(int what, rlim_t most)
                 r.rlim_max = most;
         r.rlim_cur = what == RLIMIT_NOFILE || r.rlim_cur > r.rlim_max ? r.rlim_max : r.rlim_cur;
         setrlimit(what, &r);
+}
+
+/* Where memory is short, this process ends before the one that it looks at. A higher value
+ * stays. */
+static void end_first(void)
+{
+        char text[16] = "";
+        int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+
+        if (fd < 0)
+                return;
+        if (read(fd, text, sizeof(text) - 1) > 0 && atoi(text) < END_FIRST &&
+            pwrite(fd, text, (size_t)sprintf(text, "%d", END_FIRST), 0) < 0)
+                errno = 0;              /* it is as likely as others, then */
+        close(fd);
 }
 
 static const int common_calls[] = {
@@ -349,6 +366,8 @@ int ls_confine(const struct ls_rights *r, int root_fd, enum ls_confine_room room
         if (pushes)                     /* as who started it wants it */
                 prctl(PR_GET_PDEATHSIG, &end_signal);
         prctl(PR_SET_PDEATHSIG, end_signal);
+        if (!pushes)
+                end_first();
         limit(RLIMIT_CORE, 0);
         /* The writer has the memory of all targets mapped, and its file is as large as it gets. */
         limit(room == LS_CONFINE_WRITER ? RLIMIT_DATA : RLIMIT_AS, MEMORY_MOST);

@@ -106,6 +106,8 @@ def check_confined(pid, uid, what, capabilities=0):
     check(st["NoNewPrivs"].strip() == "1" and st["Seccomp"].strip() == "2", "%s: NoNewPrivs %s, Seccomp %s"
           % (what, st["NoNewPrivs"], st["Seccomp"]))
     check("SECRET" not in read(pid, "environ"), "%s has our environment" % what)
+    adjusted = int(read(pid, "oom_score_adj"))
+    check(adjusted >= 500, "%s does not end first where memory is short: oom_score_adj %d" % (what, adjusted))
     fields = read(pid, "stat").rsplit(")", 1)[1].split()
     check(int(fields[3]) == pid and int(fields[4]) == 0, "%s is in session %s with terminal %s" % (what, fields[3], fields[4]))
     for fd in range(3):
