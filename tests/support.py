@@ -254,7 +254,7 @@ def record_lua(script, *opts, lj=None, args=(), lua_opts=(), env=None, **kw):
     return record([lj.program, *lua_opts, path, *args], *opts, env=lj.environ(env), **kw)
 
 
-def report(trace, *args, timeout=60, binary=False, env=None):
+def report(trace, *args, timeout=120, binary=False, env=None):
     return run([luasample(), "report", "-i", trace, *args], timeout=timeout, binary=binary, env=env)
 
 
@@ -464,7 +464,7 @@ class Started:
                                   stderr=open(self.err, "wb"), preexec_fn=plain_signals(setup), **kw)
         started().append(self.p)
 
-    def wait(self, timeout=60):
+    def wait(self, timeout=300):
         try:
             code = self.p.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -477,7 +477,7 @@ class Started:
         with open(path, encoding="utf-8", errors="replace") as f:
             return f.read()
 
-    def wait_for(self, text, timeout=20):
+    def wait_for(self, text, timeout=60):
         """Waits until the program has printed text on stdout."""
         end = time.monotonic() + timeout
         while text not in self.read(self.out):
