@@ -283,16 +283,20 @@ static enum ls_jit_flush flush_cause(const struct ls_jit *jit, lua_State *L)
         void *f = running_c_function(L);
 
         if (f)
-                return f == ls_jit_facts.set_metatable ? LS_JIT_FLUSH_METATABLE : LS_JIT_FLUSH_PROGRAM;
+                return f == ls_jit_facts.set_metatable ? LS_JIT_FLUSH_METATABLE
+                                                       : LS_JIT_FLUSH_PROGRAM;
         if (jit->code_full)
                 return LS_JIT_FLUSH_CODE;
-        return most && LS_READ(uint32_t, state, jit->at.ntraces) > most ? LS_JIT_FLUSH_TRACES : LS_JIT_FLUSH_PROGRAM;
+        if (most && LS_READ(uint32_t, state, jit->at.ntraces) > most)
+                return LS_JIT_FLUSH_TRACES;
+        return LS_JIT_FLUSH_PROGRAM;
 }
 
 void ls_jit_attempt_flushed(struct ls_jit *jit, lua_State *L)
 {
         note_parameters(jit);
-        atomic_fetch_add_explicit(&ls_agent.shm->jit_flushes[flush_cause(jit, L)], 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&ls_agent.shm->jit_flushes[flush_cause(jit, L)], 1,
+                                  memory_order_relaxed);
         jit->code_full = 0;
 }
 

@@ -79,7 +79,8 @@ static void add_conditions(const struct ls_jit *j, struct borne borne[N_ROWS])
 {
         static const unsigned keys[] = {
                 [FLUSH_TRACES] = LS_INFO_JIT_FLUSH_TRACES, [FLUSH_CODE] = LS_INFO_JIT_FLUSH_CODE,
-                [FLUSH_PROGRAM] = LS_INFO_JIT_FLUSH_PROGRAM, [FLUSH_METATABLE] = LS_INFO_JIT_FLUSH_METATABLE,
+                [FLUSH_PROGRAM] = LS_INFO_JIT_FLUSH_PROGRAM,
+                [FLUSH_METATABLE] = LS_INFO_JIT_FLUSH_METATABLE,
         };
         uint64_t cost = j->blame.by_reason[LS_REASON_FLUSH] + j->states[LS_VMSTATE_JIT];
         double count[FLUSH_METATABLE + 1] = { 0 }, all = 0;
