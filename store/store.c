@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -19,6 +20,7 @@
 #define VERSION_TEXT "luasample store "
 #define VERSION 1
 #define SAME_MS 1000u                   /* chunks of one process that begin in the same second */
+#define LOCK_LOOKS 60                   /* in 3 s */
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
 
 uint64_t ls_store_now_ms(void)
@@ -125,11 +127,19 @@ static int check_version(const struct ls_store *s, enum ls_store_mode mode)
         return 0;
 }
 
+/* What a daemon that was killed has begun holds its lock until it is gone, too. */
 static int lock_store(struct ls_store *s)
 {
+        const struct timespec moment = { 0, 50000000 };
+
         s->lock_fd = openat(s->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (s->lock_fd >= 0 && flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0)
-                return 0;
+        for (int i = 0; s->lock_fd >= 0 && i < LOCK_LOOKS; i++) {
+                if (flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0)
+                        return 0;
+                if (errno != EWOULDBLOCK || i == LOCK_LOOKS - 1)
+                        break;
+                nanosleep(&moment, NULL);
+        }
         if (s->lock_fd >= 0 && errno == EWOULDBLOCK) {
                 ls_error("%s: another daemon uses this store, or it is being pruned", s->path);
                 return -EBUSY;
@@ -361,22 +371,6 @@ int ls_store_open_chunk(const struct ls_store *s, const struct ls_chunk *c)
         return error;
 }
 
-static unsigned count_entries(int fd)
-{
-        int copy = openat(fd, ".", DIRECTORY);
-        DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
-        struct dirent *e;
-        unsigned n = 0;
-
-        while (dir && (e = readdir(dir)))
-                n += *e->d_name != '.';
-        if (dir)
-                closedir(dir);
-        else if (copy >= 0)
-                close(copy);
-        return n;
-}
-
 /* kept/NAME. Returns the descriptor or -errno. */
 static int open_kept(const struct ls_store *s, const char *name)
 {
@@ -384,9 +378,9 @@ static int open_kept(const struct ls_store *s, const char *name)
 
         if (kept < 0)
                 return kept;
-        to = open_dir(kept, name, count_entries(kept) < LS_STORE_KEPT);
+        to = open_dir(kept, name, 1);
         close(kept);
-        return to == -ENOENT ? -EDQUOT : to;
+        return to;
 }
 
 int ls_store_keep_file(const struct ls_store *s, const char *name, const char *file)

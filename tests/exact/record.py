@@ -1,4 +1,5 @@
 """Recordings with -e coverage, lines, calls and instructions: what reaches the user. Tests of run.py."""
+import html.parser
 import os
 import re
 import signal
@@ -63,6 +64,32 @@ def expected_callers(program, n):
     return calls
 
 
+def expected_branches(program, n):
+    """What the comments of branches.lua say: line -> a pair for each branch, None = it was not reached."""
+    want = {}
+    with open(program) as f:
+        for number, line in enumerate(f, 1):
+            pairs = line.partition("--= ")[2].split()
+            if pairs:
+                want[number] = [None if p == ".,." else tuple(int(eval(x, {"N": n}))
+                                                              for x in p.split(",")) for p in pairs]
+    return want
+
+
+def read_branches(lcov):
+    """Of one file: line -> a pair for each branch."""
+    got = {}
+    for line, block, arm, taken in re.findall(r"^BRDA:(\d+),(\d+),(\d+),(-|\d+)$", lcov, re.M):
+        at = got.setdefault(int(line), [])
+        s.check(len(at) == int(block) + int(arm), "line %s: block %s" % (line, block))
+        if arm == "0":
+            at.append(None if taken == "-" else (int(taken),))
+        else:
+            s.check((at[-1] is None) == (taken == "-"), "line %s is half reached" % line)
+            at[-1] = at[-1] and at[-1] + (int(taken),)
+    return got
+
+
 def read_lcov(text):
     """Path -> line -> hits, path -> function -> calls."""
     lines, functions, path = {}, {}, None
@@ -84,6 +111,52 @@ def read_lcov(text):
     return lines, functions
 
 
+class Page(html.parser.HTMLParser):
+    """The page of luasample coverage: rows, as lists of their cells' text, by file; and its elements."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.files, self.rows, self.tags, self.cell = {}, [], set(), None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        for key, value in attrs:
+            harmless = key != "href" or re.match(r"#f\d+$|data:,$", value)
+            s.check(harmless and not key.startswith("on"), "%s %s" % (tag, attrs))
+        if tag == "details":
+            self.rows = []
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "summary"):
+            self.cell = ""
+
+    def handle_endtag(self, tag):
+        if tag == "td":
+            self.rows[-1].append(self.cell)
+        elif tag == "summary":
+            self.files[self.cell] = self.rows
+
+    def handle_data(self, data):
+        if self.cell is not None:
+            self.cell += data
+
+
+def check_page(text, want, hit):
+    page = Page(text)
+    s.check(page.tags == {"html", "head", "meta", "link", "title", "style", "body", "h1", "section",
+                          "table", "tr", "th", "td", "a", "b",
+                          "details", "summary", "span"}, "%s" % page.tags)
+    rows = [rows for name, rows in page.files.items() if "cover/loaded.lua" in name]
+    s.check(len(rows) == 1, "%s" % list(page.files))
+    shown = {int(r[0]): r[1] for r in rows[0] if r[1]}
+    counted = hit(2) == 2
+    s.check(shown == {k: str(n) if counted or not n else "+" for k, n in want.items()},
+            "%s" % shown)
+    s.check(rows[0][2][-1] == "function M.used(x)                                --= 1",
+            "%s" % rows[0][2])
+
+
 def add(suite, luajits):
     for name in luajits:
         @suite.test("lines." + name, "hits of lines that the program says itself", name == "debian")
@@ -98,6 +171,39 @@ def add(suite, luajits):
                 s.check(r.out == plain.out, "another output")
                 compiled = s.info(r.trace)["counted_compiled"]
                 s.check((compiled == 0) == bool(opts), "%d bytecodes in compiled code" % compiled)
+
+        @suite.test("branches." + name, "how often each way of a branch is taken, as the program says itself", name == "debian")
+        def branches(name=name):
+            program = os.path.join(OWN, "branches.lua")
+            want = expected_branches(program, 1000)
+            arms = [n for pairs in want.values() for pair in pairs for n in pair or (0, 0)]
+            for opts in ((), ("-joff",)):
+                r = record(program, events="branches", lj=s.luajit(name), lua_opts=opts).ok()
+                base = [s.luasample(), "coverage", "-i", r.trace]
+                text = s.run(base + ["--lcov", "-"]).ok().out
+                got = read_branches(text)
+                s.check(got == want, "%s" % [(k, got.get(k), want.get(k))
+                                             for k in sorted(set(got) | set(want))
+                                             if got.get(k) != want.get(k)][:8])
+                hit = sum(n > 0 for n in arms)
+                s.check("\nBRF:%d\nBRH:%d\n" % (len(arms), hit) in text, text[-200:])
+                tree = xml_tree.fromstring(s.run(base + ["--cobertura", "-"]).ok().out)
+                s.check((tree.get("branches-valid"),
+                         tree.get("branches-covered")) == (str(len(arms)),
+                                                           str(hit)), "%s" % tree.attrib)
+                got = {int(l.get("number")): l.get("condition-coverage")
+                       for l in tree.findall(".//class/lines/line[@branch='true']")}
+                s.check(set(got) == set(want) and got[12] == "75% (3/4)" and got[22] == "0% (0/4)",
+                        "%s" % got)
+                s.check(re.search(r"%% +%d/%d +1 file$" % (hit, len(arms)), s.run(base).ok().out,
+                                  re.M), s.run(base).out)
+                merged = s.tmpfile(".data")
+                s.run([s.luasample(), "merge", "-o", merged, r.trace, r.trace]).ok()
+                got = read_branches(s.run([s.luasample(), "coverage", "-i", merged, "--lcov",
+                                           "-"]).ok().out)
+                s.check(got == {k: [p and (2 * p[0], 2 * p[1]) for p in v] for k,
+                                v in want.items()}, "merged: %s" % got)
+                s.check((s.info(r.trace)["counted_compiled"] == 0) == bool(opts), "compiled")
 
         @suite.test("callers." + name, "who calls whom, as the program says itself", name == "debian")
         def callers(name=name):
@@ -322,6 +428,7 @@ def add(suite, luajits):
             tree = xml_tree.fromstring(xml)
             got = {int(l.get("number")): int(l.get("hits")) for l in tree.findall(".//class[@name='loaded.lua']/lines/line")}
             s.check(got == {k: hit(v) for k, v in want[loaded].items()}, "%s" % got)
+            check_page(s.run(base + ["--include", OWN, "--html", "-"]).ok().out, want[loaded], hit)
             table = s.run(base + ["--include", cover, "--fail-under", "80"])
             s.check(table.status == 1 and "61.53% of the lines were executed, 80% are wanted" in table.err,
                     "%d %s%s" % (table.status, table.out, table.err))
@@ -332,6 +439,28 @@ def add(suite, luajits):
         r = s.record_lua("kinds.lua", "-e", "cpu", args=["0.05"])
         none = s.run([s.luasample(), "coverage", "-i", r.trace])
         s.check(none.status == 1 and "has no coverage; record it with" in none.err, "%d %s" % (none.status, none.err))
+
+    @suite.test("coverage.hostile", "names and sources are text of the page, and nothing else",
+                True)
+    def hostile():
+        work = s.tmpdir()
+        name = os.path.join(work, '"><img src=x onerror=alert(1)>&\n.lua')
+        with open(name, "wb") as f:
+            f.write(b"local x = '</td><script>alert(1)</script>'\n"
+                    b"local y = \"\\xff\x1b[31m\xe2\x80\xae\"\nprint(#x)\n")
+        r = record(name, events="branches").ok()
+        page = Page(s.run([s.luasample(), "coverage", "-i", r.trace, "--html", "-"]).ok().out)
+        s.check(not {"img", "script"} & page.tags, "%s" % page.tags)
+        ((title, rows),) = page.files.items()
+        s.check('"><img src=x onerror=alert(1)>&\\n.lua' in title, title)
+        s.check(rows[0][-1] == "local x = '</td><script>alert(1)</script>'", "%s" % rows[0])
+        s.check("\x1b" not in rows[1][-1] and "\u202e" not in rows[1][-1], "%s" % rows[1])
+        with open(name, "ab") as f:
+            f.write(b"-- more\n")
+        page = Page(s.run([s.luasample(), "coverage", "-i", r.trace, "--html", "-"]).ok().out)
+        ((title, rows),) = page.files.items()
+        s.check([r[0] for r in rows] == ["1", "2", "3"] and not any(r[-1] for r in rows),
+                "%s" % rows)
 
     @suite.test("record.control", "a count that is moved by one is found", True)
     def control():
