@@ -10,7 +10,7 @@ import threading
 import time
 
 import support as s
-from shared import Daemon, Service, check, rule, suite, until
+from shared import Daemon, Service, check, rule, suite
 from http_ import ask, http_process
 
 sys.path.append(os.path.join(s.TESTS, "integration", "push"))
@@ -170,7 +170,10 @@ if MINUTES:
             check(not noise.error and noise.done > 10 * MINUTES, "%d things were done: %r" % (noise.done, noise.error))
             print("   %d programs came and went beside %d; %d things were asked for" % (brief.n, LONG, noise.done))
             judge(seen)
-            until("those that ended are forgotten", lambda: not [t for t in d.json("targets") if t["service"] == "brief"])
+            end = time.monotonic() + 60
+            while [t for t in d.json("targets") if t["service"] == "brief"]:
+                check(time.monotonic() < end, "those that ended are not forgotten: %s" % d.ctl("targets").out)
+                time.sleep(0.5)
             d.stop()
             for p in long:
                 p.end()
