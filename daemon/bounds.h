@@ -23,7 +23,9 @@
 #define LS_RULES_MOST 16u                       /* [rule NAME] */
 #define LS_COMMANDS_MOST 4u                     /* of rules, at one time, */
 #define LS_COMMAND_NS (60 * SECOND_NS)          /* for so long */
-#define LS_KEEP_NS (60 * SECOND_NS)             /* what a rule keeps; LS_STORE_KEPT times in all */
+#define LS_KEEP_NS (60 * SECOND_NS)             /* what a rule keeps, */
+#define LS_KEPT_MOST 100u                       /* times in all, */
+#define LS_KEPT_EACH_MOST 50u                   /* of one rule, or of snapshots of one service */
 #define LS_KEEPINGS_MOST 8u             /* that wait until what they keep is in the store */
 #define LS_SNAPSHOT_MS 600000u          /* what ctl snapshot keeps, when no time is given */
 #define LS_OPERATIONS_MOST 64u          /* that can be asked for */
@@ -48,6 +50,7 @@
 #define LS_REQUEST_MOST 4352u                   /* bytes of a request */
 #define LS_CLIENT_NS (10 * SECOND_NS)           /* for a client to ask, and to read the answer */
 #define LS_LEND_NS (15 * SECOND_NS)             /* for what is lent, flushed or stopped */
+#define LS_FLUSH_NS (12 * SECOND_NS)            /* then, for a sink: a client waits 30 s */
 #define LS_LENT_MOST 256u                       /* processes of one client */
 
 #endif

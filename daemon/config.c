@@ -19,6 +19,7 @@
 #include "cli/places.h"
 #include "cli/suggest.h"
 #include "formats/escape.h"
+#include "record/writer/tell.h"
 
 #define LINE_MOST 4096u
 #define TEXT_MOST 1024u                 /* bytes of a name or address */
@@ -240,11 +241,23 @@ static char *user_number(struct reading *r, const char *value)
         return ls_print("%lu", (unsigned long)pw->pw_uid);
 }
 
+/* As record --tell takes it. */
+static int is_tell(const struct option *o, const char *value)
+{
+        struct ls_tell tell;
+        char *text = ls_print("%s:%s", o->key, value);
+        int ok = text && ls_tell_read(text, &tell) == 0;
+
+        free(text);
+        return ok;
+}
+
 static void add_pattern(struct reading *r, const struct option *o, struct ls_patterns *to, const char *value)
 {
         char *text;
 
-        if (!*value || (!strcmp(o->key, "env") && *value == '=')) {
+        if (!*value || (!strcmp(o->key, "env") && *value == '=') ||
+            (o->section == RULE && !is_tell(o, value))) {
                 wrong(r, "%s = %s: give %s", o->key, value, o->argument);
                 return;
         }
@@ -551,12 +564,33 @@ static int has_rule(const struct ls_service *s)
         return n != 0;
 }
 
+int ls_rule_is_for(const struct ls_when *r, const char *service)
+{
+        return !*r->service || !strcmp(r->service, service);
+}
+
+/* A recorder is told all that is to be heard of its service. */
+static int check_tells(const struct ls_config *c, const struct ls_service *s)
+{
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < c->n_rules; i++)
+                if (ls_rule_is_for(&c->rules[i], s->name))
+                        n += c->rules[i].mark.n + c->rules[i].counter.n;
+        if (n <= LS_TELLS_MOST)
+                return 0;
+        ls_error("%s: [service %s]: its rules have %u marks and counters: at most %u", s->where,
+                 s->name, n, LS_TELLS_MOST);
+        return -EINVAL;
+}
+
 static int check_rule(const struct ls_config *c, const struct ls_when *r)
 {
         unsigned i = 0;
 
-        if (!r->cpu && !r->rss && !r->exit)
-                ls_error("%s: [rule %s] says not when: give cpu, rss or exit", r->where, r->name);
+        if (!r->cpu && !r->rss && !r->exit && !r->mark.n && !r->counter.n && !r->stall_ns)
+                ls_error("%s: [rule %s] says not when: give cpu, rss, mark, counter, stall or exit",
+                         r->where, r->name);
         else if (!r->keep && !r->burst && !r->stack && !r->run)
                 ls_error("%s: [rule %s] says not what to do: give keep, burst, stack or run", r->where, r->name);
         else {
@@ -616,6 +650,9 @@ static int check_whole(struct ls_config *c, int user)
                 }
         for (unsigned i = 0; i < c->n_rules; i++)
                 if (check_rule(c, &c->rules[i]))
+                        error = -EINVAL;
+        for (unsigned i = 0; i < c->n_services; i++)
+                if (check_tells(c, &c->services[i]))
                         error = -EINVAL;
         for (unsigned i = 0; i < c->n_sinks; i++)
                 if (check_sink(&c->sinks[i]))
@@ -684,6 +721,8 @@ void ls_config_done(struct ls_config *c)
                 free(c->texts[i]);
         }
         for (unsigned i = 0; i < c->n_rules; i++) {
+                patterns_done(&c->rules[i].mark);
+                patterns_done(&c->rules[i].counter);
                 free(c->rules[i].run);
                 free(c->rule_texts[i]);
         }

@@ -31,6 +31,8 @@ struct ls_service {
 struct ls_when {                        /* [rule NAME] */
         char name[LS_SERVICE_NAME], service[LS_SERVICE_NAME];   /* service: empty = all */
         uint64_t cpu, rss, exit, for_ns;        /* cpu: percent of a processor; 0 = not asked */
+        uint64_t stall_ns;                      /* 0 = not asked */
+        struct ls_patterns mark, counter;       /* counter: "PATTERN>N" */
         uint64_t burst, keep, stack, at_most, per_ns;
         char *run;                              /* NULL = nothing */
         uint64_t seen;
@@ -51,7 +53,9 @@ struct ls_config {
         uint64_t http;
         char *http_socket, *http_listen, *http_group, *http_host;       /* NULL = none */
         char *http_token, *http_certificate, *http_key;
-        uint64_t process_events, discover_ns, overhead_ppm, host_ppm, overhead_window_ns, overhead_calm_ns, max_targets, chunk_ns, merge_ns, merge_old_ns, max_age_ns, max_size, min_free;
+        uint64_t process_events, discover_ns, overhead_ppm, host_ppm, overhead_window_ns,
+                overhead_calm_ns, max_targets, chunk_ns, merge_ns, merge_old_ns, max_age_ns,
+                max_size, max_kept, min_free;
         uint64_t seen;
         struct ls_service *services;
         unsigned n_services, n_files;
@@ -71,6 +75,8 @@ void ls_config_done(struct ls_config *c);
 
 /* One service with the defaults of the table, without a rule. */
 void ls_service_init(struct ls_service *s, const char *name);
+/* Whether a rule is for that service. */
+int ls_rule_is_for(const struct ls_when *r, const char *service);
 /* Whether a service may have that name: it is a directory of the store. */
 int ls_service_name_ok(const char *name);
 /* For check_man.py: a line for each key. */

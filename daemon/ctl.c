@@ -81,6 +81,9 @@ static void show_sinks(yajl_val sinks)
 
                 printf("sink %-11s %s, %lld profiles sent, %lld s behind", text_of(s, "name"), text_of(s, "state"),
                        number_of(s, "sent"), number_of(s, "behind_s"));
+                if (number_of(s, "spool_chunks"))
+                        printf(", %lld chunks (%lld KiB) to send", number_of(s, "spool_chunks"),
+                               number_of(s, "spool_bytes") / 1024);
                 if (number_of(s, "refused"))
                         printf(", %lld times refused", number_of(s, "refused"));
                 if (number_of(s, "given_up_s"))
@@ -99,6 +102,11 @@ static void show_status(yajl_val v)
 
         printf("daemon %lld, version %s, for %lld s; store %s\n", number_of(v, "pid"), text_of(v, "version"),
                number_of(v, "uptime_s"), text_of(v, "store"));
+        printf("%lld chunks of %lld h are stored, %lld MiB; %lld times are kept for good, %lld "
+               "MiB\n",
+               number_of(v, "stored_chunks"), number_of(v, "stored_s") / 3600,
+               number_of(v, "stored_bytes") >> 20, number_of(v, "kept"),
+               number_of(v, "kept_bytes") >> 20);
         printf("programs are found by %s\n", strcmp(text_of(v, "programs_by"), "scan") ? "the kernel's events and a scan of /proc" :
                "a scan of /proc");
         if (number_of(v, "disk_full"))
@@ -157,13 +165,15 @@ static void show_snapshot(yajl_val v)
         printf("%s\n", text_of(v, "kept"));
 }
 
+enum takes { NONE, ONE, MAY };          /* an argument */
 static const struct request {
         const char *name;
-        int takes;                      /* PID|SERVICE */
+        enum takes takes;
         void (*show)(yajl_val v);       /* NULL = there is nothing to show */
 } requests[] = {
-        { "status", 0, show_status }, { "targets", 0, show_targets }, { "attach", 1, NULL }, { "detach", 1, NULL }, { "burst", 1, NULL }, { "snapshot", 1, show_snapshot },
-        { "reload", 0, NULL }, { "flush", 0, NULL }, { "stop", 0, NULL },
+        { "status", NONE, show_status }, { "targets", NONE, show_targets }, { "attach", ONE, NULL },
+        { "detach", ONE, NULL }, { "burst", ONE, NULL }, { "snapshot", ONE, show_snapshot },
+        { "reload", NONE, NULL }, { "flush", MAY, NULL }, { "stop", NONE, NULL },
 };
 
 #define N_REQUESTS (sizeof(requests) / sizeof(*requests))
@@ -239,11 +249,15 @@ static int run_words(const char **words)
                 ls_error("ctl: --last TIME is for snapshot");
                 return LS_EXIT_USAGE;
         }
-        if (n != (r->takes ? 2u : 1u) || (r->takes && strpbrk(words[1], " \n"))) {
-                ls_error(r->takes ? "ctl: %s: give one PID or SERVICE" : "ctl: %s takes no argument", r->name);
+        if ((r->takes == MAY ? n > 2 : n != (r->takes == ONE ? 2u : 1u)) ||
+            (n == 2 && strpbrk(words[1], " \n"))) {
+                ls_error(r->takes == ONE   ? "ctl: %s: give one PID or SERVICE"
+                         : r->takes == MAY ? "ctl: %s: give one SINK, or none"
+                                           : "ctl: %s takes no argument",
+                         r->name);
                 return LS_EXIT_USAGE;
         }
-        return ask(r, r->takes ? words[1] : NULL);
+        return ask(r, n == 2 ? words[1] : NULL);
 }
 
 static int ctl_run(int argc, const char **argv)
@@ -259,7 +273,8 @@ static int ctl_run(int argc, const char **argv)
 const struct ls_command ls_cmd_ctl = {
         .name = "ctl",
         .summary = "ask the daemon what it does, and tell it what to do",
-        .usage = "[OPTION...] status|targets|attach PID|SERVICE|detach PID|SERVICE|burst PID|SERVICE|snapshot SERVICE|reload|flush|stop",
+        .usage = "[OPTION...] status|targets|attach PID|SERVICE|detach PID|SERVICE|burst "
+                 "PID|SERVICE|snapshot SERVICE|reload|flush [SINK]|stop",
         .options = options,
         .run = ctl_run,
 };

@@ -11,7 +11,7 @@
 
 #include "daemon/config.h"
 #include "daemon/bounds.h"
-#include "daemon/program.h"
+#include "daemon/host/program.h"
 #include "store/store.h"
 
 enum ls_watch_state {
@@ -60,6 +60,9 @@ struct ls_watched {                     /* a process that a rule names */
         uint64_t true_ns[LS_RULES_MOST];                /* since when a rule is true; 0 = it is
                                                          * not */
         char acted[LS_RULES_MOST];
+        uint32_t told;                  /* tells.c: bits of counters that are over their number */
+        uint64_t stall_switches, stall_ns;      /* triggers.c: its main thread neither waits nor
+                                                 * sleeps since then; 0 = it does */
         unsigned refusals, commits;
         uint64_t retry_ns, since_ns;    /* since: of the state */
         pid_t recorder;                 /* 0 = none */
@@ -89,7 +92,7 @@ struct ls_firing {                      /* a rule while the daemon runs; kept ac
         char name[LS_SERVICE_NAME];
         uint64_t since_ns;              /* of the time that is counted in */
         unsigned n, fired, held_back, failed;   /* failed: its command */
-        char last[160];
+        char last[LS_SERVICE_NAME + 352];
 };
 
 struct ls_operation {
@@ -115,6 +118,10 @@ struct ls_sending {                     /* a sink while the daemon runs; kept ac
         int fd;                         /* what it says; -1 = none */
         uint64_t started_ns, retry_ns;
         unsigned failures;              /* one after the other */
+        uint64_t flush_ms;              /* all until then is sent as soon as it can be; 0 = nothing
+                                         * is wanted */
+        uint64_t spool_chunks, spool_bytes;     /* of the store that are not sent, when they were
+                                                 * counted last */
         uint64_t sent, retries, refused, given_up_ms;   /* sent: profiles; refused: services of a
                                                          * window */
         char last[512];                 /* its last error; "" = the last went well */
@@ -124,6 +131,7 @@ struct ls_keeping {                     /* what will be kept when it is in the s
         uint64_t due_ns, from_ms, to_ms;        /* due: 0 = nothing */
         char service[LS_SERVICE_NAME];
         char name[LS_SERVICE_NAME + 48];
+        char owner[LS_SERVICE_NAME];    /* the rule or service that keeps it */
         pid_t pid;                      /* 0 = all of the service */
         uint64_t operation;             /* 0 = a rule's */
 };
@@ -135,10 +143,13 @@ struct ls_client {
         char *out;                      /* NULL = nothing yet */
         size_t n_out, at_out;
         uint64_t until_ns;              /* then it is hung up on */
-        enum { LS_PENDING_NONE, LS_PENDING_LEND, LS_PENDING_FLUSH, LS_PENDING_STOP } pending;
+        enum { LS_PENDING_NONE, LS_PENDING_LEND, LS_PENDING_FLUSH,
+               LS_PENDING_SINK, LS_PENDING_STOP } pending;
         int holds;                      /* what is lent comes back when it goes */
         pid_t lent[LS_LENT_MOST];
         unsigned n_lent;
+        char sink[LS_SERVICE_NAME];     /* to be flushed too; "" = none */
+        uint64_t flush_ms, sink_failures;       /* until when; how often it had failed or refused */
         unsigned *flush_from;           /* commits of each watched process when the flush began */
 };
 
@@ -194,6 +205,8 @@ struct ls_daemon {
         uint64_t host_ppm;              /* what all recordings take of the host */
         uint64_t slowed, quickened;     /* intervals that were doubled, that came back */
         uint64_t dropped_ticks;         /* by recorders, for lack of disk space */
+        struct ls_kept kept;            /* when it was counted last, as are */
+        uint64_t stored_chunks, stored_bytes, oldest_ms;
         uint64_t pruned_chunks, pruned_bytes, commit_errors;
         char commit_error[512];
         int stopping;
@@ -240,22 +253,35 @@ void ls_decide_ended(struct ls_daemon *d, struct ls_watched *w, int status);
 /* recorder.c */
 int ls_recorder_start(struct ls_daemon *d, struct ls_watched *w);
 void ls_recorder_end(struct ls_watched *w, const char *reason);
-void ls_recorder_listen(struct ls_watched *w);
+void ls_recorder_listen(struct ls_daemon *d, struct ls_watched *w);
 /* The interval of its samples now. */
 uint64_t ls_recorder_interval(const struct ls_watched *w, const struct ls_service *s);
 /* Says a line to its recorder. Returns the connection, where the answer comes, or -errno. */
 int ls_recorder_ask(const struct ls_watched *w, const char *line);
 void ls_recorder_flush(struct ls_watched *w);
 /* Closes what is left of one that was reaped. */
-void ls_recorder_done(struct ls_watched *w);
+void ls_recorder_done(struct ls_daemon *d, struct ls_watched *w);
 
 /* cost.c: asks what the recordings cost, and changes their intervals. */
 void ls_cost(struct ls_daemon *d);
 /* Its recorder has ended. */
 void ls_cost_forget(struct ls_watched *w);
 
+/* tells.c: marks and counters of rules. The n-th (from 0) of a service as a word for its recorder,
+ * NULL = there is none. */
+char *ls_tells_word(const struct ls_config *c, const char *service, unsigned n);
+int ls_tells_same(const struct ls_config *x, const struct ls_config *y, const char *service);
+/* A line of a recorder, behind "[ luasample: tell ". */
+void ls_tells_line(struct ls_daemon *d, struct ls_watched *w, const char *text);
+/* The counter of a rule (its index) that is over its number, or NULL. */
+const char *ls_tells_hold(const struct ls_config *c, const struct ls_watched *w, unsigned rule);
+
 /* triggers.c: [rule NAME]. */
 void ls_triggers(struct ls_daemon *d);
+/* It has come true. why: at most LS_WHY bytes of words for people. */
+#define LS_WHY 288u
+void ls_triggers_fire(struct ls_daemon *d, const struct ls_when *r, struct ls_watched *w,
+                      const char *why);
 /* A process that a rule may be for has ended; status as waitpid has it. */
 void ls_triggers_exit(struct ls_daemon *d, struct ls_watched *w, int status);
 /* Returns 1 when it was a command of a rule. */
@@ -263,8 +289,12 @@ int ls_triggers_ended(struct ls_daemon *d, pid_t pid, int status);
 struct ls_firing *ls_firing(struct ls_daemon *d, const char *name);
 
 /* Keeps what was recorded in the last ms, of a process, 0 = of all of the service, in kept/NAME, as
- * soon as it is in the store. Returns 0, or -EBUSY: LS_KEEPINGS_MOST wait already. */
-int ls_triggers_keep(struct ls_daemon *d, const char *name, const char *service, pid_t pid, uint64_t ms, uint64_t operation);
+ * soon as it is in the store. owner: the rule or service that wants it. Returns 0, or -errno with
+ * why: LS_KEEPINGS_MOST wait already, or too much is kept. */
+int ls_triggers_keep(struct ls_daemon *d, const struct ls_keeping *k, uint64_t ms, char *why,
+                     size_t size);
+/* How much is kept. */
+void ls_triggers_count(struct ls_daemon *d);
 
 /* operations.c: the last LS_OPERATIONS_MOST. */
 struct ls_operation *ls_operation_new(struct ls_daemon *d, const char *kind, const char *target);
@@ -273,6 +303,9 @@ const char *ls_operation_state(const struct ls_daemon *d, struct ls_operation *o
 
 /* web.c: HTTP. Opens the sockets. Returns 0 or -errno, after a line. */
 int ls_web_open(struct ls_daemon *d);
+/* Takes what [http] of another configuration says, before it is taken. Returns 0, or -errno after a
+ * line: then nothing has changed. */
+int ls_web_reload(struct ls_daemon *d, const struct ls_config *c);
 void ls_web_start(struct ls_daemon *d);
 int ls_web_fd(const struct ls_daemon *d);                /* -1 = none */
 /* Does what it was asked for, and starts the process when there is none. */
@@ -292,6 +325,8 @@ void ls_merging_stop(struct ls_daemon *d);
 
 /* sinks.c: [sink NAME]. */
 void ls_send(struct ls_daemon *d);
+/* What the store has, and what of it is to be sent, for ctl status. */
+void ls_send_count(struct ls_daemon *d);
 /* Returns 1 when it was a child of a sink; status as waitpid has it. */
 int ls_send_ended(struct ls_daemon *d, pid_t pid, int status);
 void ls_send_stop(struct ls_daemon *d);

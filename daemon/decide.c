@@ -199,7 +199,7 @@ void ls_decide_ended(struct ls_daemon *d, struct ls_watched *w, int status)
         int lives, failed = !w->attached && WIFEXITED(status);
         char text[128];
 
-        ls_recorder_done(w);
+        ls_recorder_done(d, w);
         lives = ls_proc_identify(w->pid, &id) == 0 && id.start_ticks == w->start_ticks && id.state != 'Z' && id.state != 'X';
         if (!lives || before == LS_WATCH_ENDING) {
                 if (!lives && w->attached)

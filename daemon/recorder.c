@@ -18,8 +18,9 @@
 #include "cli/child.h"
 #include "cli/command.h"
 #include "formats/escape.h"
+#include "record/writer/wire.h"
 
-#define WORDS_MOST 28
+#define WORDS_MOST (28 + LS_TELLS_MOST)
 
 struct words {
         char *v[WORDS_MOST + 1];
@@ -68,6 +69,13 @@ static int make_words(struct words *w, const struct ls_daemon *d, const struct l
         if (*t->control) {
                 add(w, strdup("--control"));
                 add(w, ls_print("unix:%s", t->control));
+        }
+        for (unsigned i = 0;; i++) {
+                char *tell = ls_tells_word(&d->config, t->service, i);
+
+                if (!tell)
+                        break;
+                add(w, tell);
         }
         add(w, strdup("-o"));
         add(w, ls_print("%s/incoming/%s/trace", d->store.path, t->dir));
@@ -166,7 +174,7 @@ void ls_recorder_end(struct ls_watched *w, const char *reason)
         ls_watch_state(w, LS_WATCH_ENDING, reason);
 }
 
-static void take_line(struct ls_watched *w)
+static void take_line(struct ls_daemon *d, struct ls_watched *w)
 {
         const char *text = w->line;
 
@@ -174,13 +182,15 @@ static void take_line(struct ls_watched *w)
                 w->attached = 1;
                 if (w->state == LS_WATCH_STARTING)
                         ls_watch_state(w, LS_WATCH_RECORDING, "");
+        } else if (!strncmp(text, "[ luasample: tell ", 18)) {
+                ls_tells_line(d, w, text + 18);
         } else if (!strncmp(text, "luasample: ", 11)) {
                 snprintf(w->reason, sizeof(w->reason), "%s", text + 11);
         }
         w->n_line = 0;
 }
 
-void ls_recorder_listen(struct ls_watched *w)
+void ls_recorder_listen(struct ls_daemon *d, struct ls_watched *w)
 {
         char buf[4096];
         ssize_t n = 0;
@@ -192,7 +202,7 @@ void ls_recorder_listen(struct ls_watched *w)
                 for (ssize_t k = 0; k < n; k++) {
                         if (buf[k] == '\n') {
                                 w->line[w->n_line] = 0;
-                                take_line(w);
+                                take_line(d, w);
                         } else if (w->n_line + 1 < sizeof(w->line)) {
                                 w->line[w->n_line++] = buf[k];
                         }
@@ -204,9 +214,9 @@ void ls_recorder_listen(struct ls_watched *w)
         }
 }
 
-void ls_recorder_done(struct ls_watched *w)
+void ls_recorder_done(struct ls_daemon *d, struct ls_watched *w)
 {
-        ls_recorder_listen(w);
+        ls_recorder_listen(d, w);
         if (w->err_fd >= 0)
                 close(w->err_fd);
         w->err_fd = -1;

@@ -116,6 +116,8 @@ static void put_sinks(struct ls_daemon *d, yajl_gen g)
                 put_text(g, "name", s->name);
                 put_text(g, "type", d->config.sinks[i].type);
                 put_text(g, "state", s->child ? "sending" : s->failures ? "failing" : "waiting");
+                put_number(g, "spool_chunks", s->spool_chunks);
+                put_number(g, "spool_bytes", s->spool_bytes);
                 put_number(g, "sent", s->sent);
                 put_number(g, "retries", s->retries);
                 put_number(g, "refused", s->refused);
@@ -132,7 +134,7 @@ static void put_sinks(struct ls_daemon *d, yajl_gen g)
 static void do_status(struct ls_daemon *d, struct ls_client *c, const char *argument)
 {
         yajl_gen g = yajl_gen_alloc(NULL);
-        uint64_t now = ls_daemon_now();
+        const uint64_t now = ls_daemon_now(), now_ms = ls_store_now_ms();
 
         (void)argument;
         if (g) {
@@ -156,6 +158,13 @@ static void do_status(struct ls_daemon *d, struct ls_client *c, const char *argu
                 put_number(g, "merged_chunks", d->merged_chunks);
                 put_number(g, "pruned_chunks", d->pruned_chunks);
                 put_number(g, "pruned_bytes", d->pruned_bytes);
+                put_number(g, "stored_chunks", d->stored_chunks);
+                put_number(g, "stored_bytes", d->stored_bytes);
+                put_number(g, "stored_s",
+                           d->oldest_ms && now_ms > d->oldest_ms ? (now_ms - d->oldest_ms) / 1000
+                                                                 : 0);
+                put_number(g, "kept", d->kept.times);
+                put_number(g, "kept_bytes", d->kept.bytes);
                 put_number(g, "commit_errors", d->commit_errors);
                 put_text(g, "commit_error", d->commit_error);
                 put_number(g, "processes_left_out", d->left_out);
@@ -323,7 +332,8 @@ static void do_burst(struct ls_daemon *d, struct ls_client *c, const char *argum
 /* SERVICE [TIME]: what was recorded of it in the last time is kept. */
 static void do_snapshot(struct ls_daemon *d, struct ls_client *c, const char *argument)
 {
-        char service[LS_SERVICE_NAME], name[LS_SERVICE_NAME + 48];
+        char service[LS_SERVICE_NAME], full[256];
+        struct ls_keeping k = { .pid = 0 };
         const char *space = strchr(argument, ' ');
         uint64_t ns = LS_SNAPSHOT_MS * 1000000ull;
         struct ls_operation *o;
@@ -336,13 +346,19 @@ static void do_snapshot(struct ls_daemon *d, struct ls_client *c, const char *ar
                 return;
         }
         o = ls_operation_new(d, "snapshot", service);
-        snprintf(name, sizeof(name), "%s.%llu.%llu", service, (unsigned long long)ls_store_now_ms(), (unsigned long long)o->id);
-        if (ls_triggers_keep(d, name, service, 0, ns / 1000000, o->id) < 0) {
+        k.operation = o->id;
+        snprintf(k.service, sizeof(k.service), "%s", service);
+        snprintf(k.owner, sizeof(k.owner), "%s", service);
+        snprintf(k.name, sizeof(k.name), "%s.%llu.%llu", service,
+                 (unsigned long long)ls_store_now_ms(), (unsigned long long)o->id);
+        if (ls_triggers_keep(d, &k, ns / 1000000, full, sizeof(full)) < 0) {
                 o->ended = o->failed = 1;
-                ls_socket_error(c, "snapshot: %u are about to be kept already: try again in some seconds", LS_KEEPINGS_MOST);
+                snprintf(o->text, sizeof(o->text), "%s", full);
+                ls_socket_error(c, "snapshot: %s", full);
                 return;
         }
-        ls_socket_answer(c, ls_print("ok {\"kept\":\"kept/%s\",\"operation\":%llu}\n", name, (unsigned long long)o->id));
+        ls_socket_answer(c, ls_print("ok {\"kept\":\"kept/%s\",\"operation\":%llu}\n", k.name,
+                                     (unsigned long long)o->id));
 }
 
 static void do_operation(struct ls_daemon *d, struct ls_client *c, const char *argument)
@@ -384,9 +400,33 @@ static void wait_for(struct ls_client *c, int what)
         c->until_ns = ls_daemon_now() + LS_LEND_NS;
 }
 
+/* The sink of that name; else an answer. */
+static struct ls_sending *known_sink(struct ls_daemon *d, struct ls_client *c, const char *name)
+{
+        const char *words[LS_SINKS_MOST + 1], *near;
+        unsigned i = 0;
+
+        for (; i < d->config.n_sinks; i++) {
+                words[i] = d->config.sinks[i].name;
+                if (!strcmp(words[i], name))
+                        return ls_sending(d, name);
+        }
+        words[i] = NULL;
+        near = ls_suggest(name, words);
+        if (near)
+                ls_socket_error(c, "there is no sink %s; did you mean %s?", name, near);
+        else
+                ls_socket_error(c, "there is no sink %s", name);
+        return NULL;
+}
+
+/* [SINK] */
 static void do_flush(struct ls_daemon *d, struct ls_client *c, const char *argument)
 {
-        (void)argument;
+        if (argument && !known_sink(d, c, argument))
+                return;
+        snprintf(c->sink, sizeof(c->sink), "%s", argument ? argument : "");
+        c->flush_ms = ls_store_now_ms();
         c->flush_from = calloc(LS_WATCHED_MOST * 2, sizeof(*c->flush_from));
         if (!c->flush_from) {
                 ls_socket_error(c, "no memory");
@@ -402,6 +442,36 @@ static void do_flush(struct ls_daemon *d, struct ls_client *c, const char *argum
                 c->flush_from[i * 2 + 1] = w->commits;
         }
         wait_for(c, LS_PENDING_FLUSH);
+}
+
+/* All is committed: what the sink has not is sent now, also when it was to wait. */
+static void begin_sink(struct ls_daemon *d, struct ls_client *c)
+{
+        struct ls_sending *s = *c->sink ? known_sink(d, c, c->sink) : NULL;
+
+        if (!s) {
+                if (!*c->sink)
+                        ls_socket_answer(c, strdup("ok {}\n"));
+                return;
+        }
+        s->flush_ms = c->flush_ms > s->flush_ms ? c->flush_ms : s->flush_ms;
+        s->retry_ns = 0;
+        c->sink_failures = s->retries + s->refused;
+        wait_for(c, LS_PENDING_SINK);
+        c->until_ns = ls_daemon_now() + LS_FLUSH_NS;
+}
+
+static void look_at_sink(struct ls_daemon *d, struct ls_client *c)
+{
+        const struct ls_sending *s = known_sink(d, c, c->sink);
+
+        if (!s)
+                return;
+        if (s->retries + s->refused != c->sink_failures)
+                ls_socket_error(c, "sink %s: %s", c->sink,
+                                *s->last ? s->last : "it could not be sent");
+        else if (s->from_ms >= c->flush_ms)
+                ls_socket_answer(c, strdup("ok {}\n"));
 }
 
 static void do_stop(struct ls_daemon *d, struct ls_client *c, const char *argument)
@@ -463,14 +533,18 @@ static void do_lend(struct ls_daemon *d, struct ls_client *c, const char *argume
         wait_for(c, LS_PENDING_LEND);
 }
 
+enum takes { NONE, ONE, MAY };          /* an argument */
 static const struct {
         const char *name;
-        int takes;                      /* an argument */
+        enum takes takes;
         void (*run)(struct ls_daemon *d, struct ls_client *c, const char *argument);
 } requests[] = {
-        { "status", 0, do_status }, { "targets", 0, do_targets }, { "attach", 1, do_attach }, { "detach", 1, do_detach },
-        { "burst", 1, do_burst }, { "snapshot", 1, do_snapshot }, { "operation", 1, do_operation },
-        { "reload", 0, do_reload }, { "flush", 0, do_flush }, { "stop", 0, do_stop }, { "lend", 1, do_lend },
+        { "status", NONE, do_status },      { "targets", NONE, do_targets },
+        { "attach", ONE, do_attach },       { "detach", ONE, do_detach },
+        { "burst", ONE, do_burst },         { "snapshot", ONE, do_snapshot },
+        { "operation", ONE, do_operation }, { "reload", NONE, do_reload },
+        { "flush", MAY, do_flush },         { "stop", NONE, do_stop },
+        { "lend", ONE, do_lend },
 };
 
 void ls_request(struct ls_daemon *d, struct ls_client *c, char *line)
@@ -482,7 +556,8 @@ void ls_request(struct ls_daemon *d, struct ls_client *c, char *line)
         for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
                 if (strcmp(requests[i].name, line))
                         continue;
-                if (requests[i].takes != (argument && *argument))
+                if (requests[i].takes != MAY &&
+                    (requests[i].takes == ONE) != (argument && *argument))
                         ls_socket_error(c, requests[i].takes ? "%s: a process or a service is missing" : "%s takes no argument",
                                         line);
                 else
@@ -520,10 +595,17 @@ void ls_request_pending(struct ls_daemon *d, struct ls_client *c, uint64_t now)
         if (c->pending == LS_PENDING_LEND && !still_lent(d, c))
                 ls_socket_answer(c, strdup("ok {}\n"));
         else if (c->pending == LS_PENDING_FLUSH && !still_flushes(d, c))
-                ls_socket_answer(c, strdup("ok {}\n"));
+                begin_sink(d, c);
+        else if (c->pending == LS_PENDING_SINK && !late)
+                look_at_sink(d, c);
+        else if (late && c->pending == LS_PENDING_SINK)
+                ls_socket_error(c,
+                                "it takes longer than %u s, and goes on; see luasample ctl status",
+                                (unsigned)(LS_FLUSH_NS / SECOND_NS));
         else if (late)
                 ls_socket_error(c, "it takes longer than %u s; see luasample ctl targets", (unsigned)(LS_LEND_NS / SECOND_NS));
-        else if (c->pending == LS_PENDING_FLUSH && d->next_work_ns > now + FLUSH_LOOK_NS)
+        if (c->pending >= LS_PENDING_FLUSH && c->pending <= LS_PENDING_SINK &&
+            d->next_work_ns > now + FLUSH_LOOK_NS)
                 d->next_work_ns = now + FLUSH_LOOK_NS;
 }
 

@@ -3,7 +3,7 @@
 #define LS_DAEMON_RULES_H
 
 #include "daemon/config.h"
-#include "daemon/program.h"
+#include "daemon/host/program.h"
 
 /* The first service whose rule fits, or NULL. *ret_off: LUASAMPLE=off stands in its environment, or
  * that cannot be read: then it is left alone whatever the rules say. */

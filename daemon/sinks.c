@@ -120,13 +120,14 @@ static uint64_t lag_ms(const struct ls_daemon *d)
 static int find_window(struct ls_daemon *d, const struct ls_sink_rule *rule, struct ls_sending *s)
 {
         const uint64_t now = ls_store_now_ms(), lag = lag_ms(d), every = rule->every_ns / 1000000;
-        const uint64_t safe = now > lag ? now - lag : 0, age = rule->max_age_ns / 1000000;
+        const uint64_t settled = now > lag ? now - lag : 0, age = rule->max_age_ns / 1000000;
+        const uint64_t safe = s->flush_ms > settled ? s->flush_ms : settled; /* it is committed */
 
         if (s->unwritten)
                 write_place(d, s);
         if (!s->from_ms || s->from_ms > now + lag) {    /* the first time, or the clock has stepped
                                                          * back */
-                s->from_ms = safe;
+                s->from_ms = settled;
                 no_window(s);
                 write_place(d, s);
         }
@@ -136,13 +137,38 @@ static int find_window(struct ls_daemon *d, const struct ls_sink_rule *rule, str
                 no_window(s);
                 write_place(d, s);
         }
-        if (!s->until_ms && s->from_ms + every <= safe) {
+        if (!s->until_ms && (s->from_ms + every <= safe || s->from_ms < s->flush_ms)) {
                 uint64_t most = every > LS_SINK_WINDOW_MS ? every : LS_SINK_WINDOW_MS;
 
                 s->until_ms = safe - s->from_ms < most ? safe : s->from_ms + most;
                 write_place(d, s);
         }
         return s->until_ms && !s->unwritten;
+}
+
+void ls_send_count(struct ls_daemon *d)
+{
+        struct ls_chunks all;
+
+        if (ls_store_list(&d->store, NULL, 0, UINT64_MAX, &all))
+                return;
+        d->stored_chunks = all.n;
+        d->stored_bytes = d->oldest_ms = 0;
+        for (unsigned k = 0; k < d->n_sendings; k++)
+                d->sendings[k].spool_chunks = d->sendings[k].spool_bytes = 0;
+        for (size_t i = 0; i < all.n; i++) {
+                const struct ls_chunk *c = &all.v[i];
+
+                d->stored_bytes += c->size;
+                if (!d->oldest_ms || c->begin_ms < d->oldest_ms)
+                        d->oldest_ms = c->begin_ms;
+                for (unsigned k = 0; k < d->n_sendings; k++)
+                        if (c->end_ms > d->sendings[k].from_ms) {
+                                d->sendings[k].spool_chunks++;
+                                d->sendings[k].spool_bytes += c->size;
+                        }
+        }
+        ls_chunks_done(&all);
 }
 
 /* The next service of the window; "" = none is left. Returns 0 or -errno. */
@@ -245,6 +271,8 @@ static void step(struct ls_daemon *d, const struct ls_sink_rule *rule, uint64_t 
         }
         if (now < s->retry_ns)
                 return;
+        if (s->flush_ms && s->from_ms >= s->flush_ms)
+                s->flush_ms = 0;
         if (!find_window(d, rule, s)) {
                 s->retry_ns = now + SECOND_NS;
                 return;

@@ -85,7 +85,8 @@ static void rematch(struct ls_daemon *d, const struct ls_config *old, struct ls_
         }
         now = ls_program_read(w->pid, &p) == 0 ? ls_rules_find(&d->config, &p, &off) : NULL;
         before = find_service(old, w->service);
-        if (now && !off && before && !strcmp(now->name, w->service) && same_options(now, before))
+        if (now && !off && before && !strcmp(now->name, w->service) && same_options(now, before) &&
+            ls_tells_same(&d->config, old, w->service))
                 return;
         w->stale = 1;
         ls_recorder_end(w, "the configuration has changed");
@@ -122,6 +123,8 @@ int ls_daemon_reload(struct ls_daemon *d, char *why, size_t size)
                 ls_config_done(&new);
                 error = -EINVAL;
         }
+        if (!error && (error = ls_web_reload(d, &new)))
+                ls_config_done(&new);
         ls_error_to(NULL, NULL);
         if (error) {
                 ls_daemon_say("the configuration stays as it was");
@@ -198,6 +201,8 @@ static void prune(struct ls_daemon *d, uint64_t now)
                 d->pruned_chunks += pruned.n;
                 d->pruned_bytes += pruned.bytes;
         }
+        ls_triggers_count(d);
+        ls_send_count(d);
         full = !ls_store_has_room(&d->store, d->config.min_free);
         if (full && !d->full) {
                 d->full_since_ns = now;
@@ -281,7 +286,7 @@ static void wait_and_listen(struct ls_daemon *d)
         ls_web_read(d);
         for (unsigned i = 0; i < d->n_watched; i++)
                 if (d->watched[i]->err_fd >= 0)
-                        ls_recorder_listen(d->watched[i]);
+                        ls_recorder_listen(d, d->watched[i]);
         ls_socket_handle(d, ls_daemon_now());
 }
 

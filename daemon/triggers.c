@@ -1,6 +1,6 @@
-/* [rule NAME]: when a process uses much, or ends with an error, the last minute is kept, it is
- * recorded closely, a command runs: see daemon.h. A rule acts once each time that it comes true,
- * and so often in a time as it says. */
+/* [rule NAME]: when a process uses much, stalls, says so itself (tells.c), or ends with an error,
+ * the last minute is kept, it is recorded closely, a command runs: see daemon.h. A rule acts once
+ * each time that it comes true, and so often in a time as it says. */
 #include "daemon/daemon.h"
 
 #include <errno.h>
@@ -34,11 +34,6 @@ struct ls_firing *ls_firing(struct ls_daemon *d, const char *name)
         memset(&d->firings[d->n_firings], 0, sizeof(*d->firings));
         strcpy(d->firings[d->n_firings].name, name);
         return &d->firings[d->n_firings++];
-}
-
-static int is_for(const struct ls_when *r, const struct ls_watched *w)
-{
-        return !*r->service || !strcmp(r->service, w->service);
 }
 
 /* What the operator has written, with the daemon's rights: nobody else's file, and nothing of the
@@ -115,67 +110,105 @@ int ls_triggers_ended(struct ls_daemon *d, pid_t pid, int status)
         return 0;
 }
 
-static void kept(struct ls_daemon *d, const struct ls_keeping *k, unsigned n, int full)
+void ls_triggers_count(struct ls_daemon *d)
 {
-        struct ls_operation *o = ls_operation_find(d, k->operation);
+        ls_store_kept(&d->store, NULL, NULL, &d->kept);
+}
 
-        if (!o)
-                return;
-        o->ended = 1;
-        o->failed = full || !n;
-        if (full)
-                snprintf(o->text, sizeof(o->text), "%u times are kept already: remove some of kept/", LS_STORE_KEPT);
+/* Whether there is room for so much more in kept/NAME. Returns 0, or -EDQUOT with why. */
+static int has_room(struct ls_daemon *d, const char *owner, const char *name, uint64_t bytes,
+                    char *why, size_t size)
+{
+        struct ls_kept kept;
+
+        if (ls_store_kept(&d->store, owner, name, &kept))
+                return 0;
+        if (kept.times >= LS_KEPT_MOST)
+                snprintf(why, size, "%u times are kept already: remove some of kept/",
+                         LS_KEPT_MOST);
+        else if (kept.of_owner >= LS_KEPT_EACH_MOST)
+                snprintf(why, size, "%u times of %s are kept already: remove some of kept/",
+                         LS_KEPT_EACH_MOST, owner);
+        else if (kept.bytes + bytes > d->config.max_kept)
+                snprintf(why, size,
+                         "%" PRIu64 " bytes are kept, and these are %" PRIu64
+                         ": more than max-kept; remove some of kept/",
+                         kept.bytes, bytes);
         else
-                snprintf(o->text, sizeof(o->text), "kept/%s: %u chunk%s", k->name, n, n == 1 ? "" : "s");
+                return 0;
+        return -EDQUOT;
+}
+
+static int is_wanted(const struct ls_keeping *k, const struct ls_chunk *c)
+{
+        return !k->pid || !c->pid || c->pid == (uint32_t)k->pid;
 }
 
 /* A name more for what the store has of that minute: it stays when the first one is pruned or
- * merged. */
-static void keep(struct ls_daemon *d, const struct ls_keeping *k)
+ * merged. Returns the chunks, or -errno with why. */
+static int keep_chunks(struct ls_daemon *d, const struct ls_keeping *k, char *why, size_t size)
 {
         struct ls_chunks all;
-        unsigned n = 0;
-        int full = 0;
+        uint64_t bytes = 0;
+        int n = 0, error = ls_store_list(&d->store, k->service, k->from_ms, k->to_ms, &all);
 
-        if (ls_store_list(&d->store, k->service, k->from_ms, k->to_ms, &all))
-                return;
+        if (error) {
+                snprintf(why, size, "%s", strerror(-error));
+                return error;
+        }
         for (size_t i = 0; i < all.n; i++)
-                if (!k->pid || !all.v[i].pid || all.v[i].pid == (uint32_t)k->pid) {
-                        int error = ls_store_keep(&d->store, &all.v[i], k->name);
-
-                        n += !error;
-                        full |= error == -EDQUOT;
-                }
+                bytes += is_wanted(k, &all.v[i]) ? all.v[i].size : 0;
+        error = has_room(d, k->owner, k->name, bytes, why, size);
+        for (size_t i = 0; i < all.n && !error; i++)
+                if (is_wanted(k, &all.v[i]))
+                        n += !ls_store_keep(&d->store, &all.v[i], k->name);
         ls_chunks_done(&all);
-        kept(d, k, n, full);
-        if (full)
-                ls_daemon_say("%s/kept has %u times already: nothing more is kept until some are removed", d->store.path,
-                              LS_STORE_KEPT);
-        else
-                ls_daemon_say("%s/kept/%s: %u chunk%s", d->store.path, k->name, n, n == 1 ? "" : "s");
+        return error ? error : n;
 }
 
-int ls_triggers_keep(struct ls_daemon *d, const char *name, const char *service, pid_t pid, uint64_t ms, uint64_t operation)
+static void keep(struct ls_daemon *d, const struct ls_keeping *k)
+{
+        struct ls_operation *o = ls_operation_find(d, k->operation);
+        char text[sizeof(o->text)];
+        int n = keep_chunks(d, k, text, sizeof(text));
+
+        if (n >= 0)
+                snprintf(text, sizeof(text), "kept/%s: %d chunk%s", k->name, n, n == 1 ? "" : "s");
+        ls_daemon_say("%s of %s: %s", k->operation ? "snapshot" : "what is kept",
+                      k->operation ? k->service : k->owner, text);
+        ls_triggers_count(d);
+        if (!o)
+                return;
+        o->ended = 1;
+        o->failed = n <= 0;
+        strcpy(o->text, text);
+}
+
+int ls_triggers_keep(struct ls_daemon *d, const struct ls_keeping *what, uint64_t ms, char *why,
+                     size_t size)
 {
         struct ls_keeping *k = NULL;
         uint64_t now_ms = ls_store_now_ms();
 
+        if (has_room(d, what->owner, what->name, 0, why, size))
+                return -EDQUOT;
         for (unsigned i = 0; i < LS_KEEPINGS_MOST && !k; i++)
                 if (!d->keeping[i].due_ns)
                         k = &d->keeping[i];
-        if (!k)
+        if (!k) {
+                snprintf(why, size, "%u are about to be kept already: try again in some seconds",
+                         LS_KEEPINGS_MOST);
                 return -EBUSY;
-        snprintf(k->name, sizeof(k->name), "%s", name);
-        snprintf(k->service, sizeof(k->service), "%s", service);
-        k->pid = pid;
-        k->operation = operation;
+        }
+        *k = *what;
         k->from_ms = now_ms > ms ? now_ms - ms : 0;
         k->to_ms = now_ms;
         k->due_ns = ls_daemon_now() + KEEP_AFTER_NS;
         for (unsigned i = 0; i < d->n_watched; i++) {
                 struct ls_watched *w = d->watched[i];
 
-                if (w->state == LS_WATCH_RECORDING && (pid ? w->pid == pid : !strcmp(w->service, service)))
+                if (w->state == LS_WATCH_RECORDING &&
+                    (k->pid ? w->pid == k->pid : !strcmp(w->service, k->service)))
                         ls_recorder_flush(w);
         }
         return 0;
@@ -183,8 +216,14 @@ int ls_triggers_keep(struct ls_daemon *d, const char *name, const char *service,
 
 static void keep_stack(struct ls_daemon *d, const struct ls_when *r, const char *name, const struct ls_watched *w, const char *why)
 {
-        int fd = ls_store_keep_file(&d->store, name, "stack.txt");
+        char full[256];
+        int fd;
 
+        if (has_room(d, r->name, name, 0, full, sizeof(full))) {
+                ls_daemon_say("rule %s: no stack is kept: %s", r->name, full);
+                return;
+        }
+        fd = ls_store_keep_file(&d->store, name, "stack.txt");
         if (fd < 0) {
                 ls_daemon_say("%s/kept/%s/stack.txt: %s", d->store.path, name, strerror(-fd));
                 return;
@@ -193,8 +232,24 @@ static void keep_stack(struct ls_daemon *d, const struct ls_when *r, const char 
         close(fd);
 }
 
-static void fire(struct ls_daemon *d, const struct ls_when *r, struct ls_watched *w, const char *why, uint64_t now)
+static void keep_minute(struct ls_daemon *d, const struct ls_when *r, const char *name,
+                        const struct ls_watched *w)
 {
+        struct ls_keeping k = { .pid = w->pid };
+        char full[256];
+
+        snprintf(k.name, sizeof(k.name), "%s", name);
+        snprintf(k.owner, sizeof(k.owner), "%s", r->name);
+        snprintf(k.service, sizeof(k.service), "%s", w->service);
+        if (ls_triggers_keep(d, &k, LS_KEEP_NS / 1000000, full, sizeof(full)) < 0)
+                ls_daemon_say("rule %s: process %d: nothing is kept: %s", r->name, (int)w->pid,
+                              full);
+}
+
+void ls_triggers_fire(struct ls_daemon *d, const struct ls_when *r, struct ls_watched *w,
+                      const char *why)
+{
+        const uint64_t now = ls_daemon_now();
         struct ls_firing *f = ls_firing(d, r->name);
         char name[sizeof(d->keeping->name)];
 
@@ -213,9 +268,8 @@ static void fire(struct ls_daemon *d, const struct ls_when *r, struct ls_watched
         snprintf(name, sizeof(name), "%s.%" PRIu64 ".%d", r->name, ls_store_now_ms(), (int)w->pid);
         if (r->stack)
                 keep_stack(d, r, name, w, why);
-        if (r->keep && ls_triggers_keep(d, name, w->service, w->pid, LS_KEEP_NS / 1000000, 0) < 0)
-                ls_daemon_say("rule %s: process %d: nothing is kept: %u times are about to be already", r->name, (int)w->pid,
-                              LS_KEEPINGS_MOST);
+        if (r->keep)
+                keep_minute(d, r, name, w);
         if (r->burst && ls_decide_burst(d, w) < 0)
                 ls_daemon_say("rule %s: process %d is not recorded closely: it is not being recorded, is so already, or %u are",
                               r->name, (int)w->pid, LS_BURSTS_MOST);
@@ -223,33 +277,69 @@ static void fire(struct ls_daemon *d, const struct ls_when *r, struct ls_watched
                 run_command(d, r, w, why, -1);
 }
 
-static int is_true(const struct ls_when *r, const struct ls_watched *w, const char **why)
+/* Puts down why, and how long it must hold. */
+static int is_true(const struct ls_daemon *d, unsigned rule, const struct ls_watched *w,
+                   char why[LS_WHY], uint64_t *ret_for_ns)
 {
-        if (r->cpu && w->usage_known && w->cpu_percent > r->cpu)
-                *why = "cpu";
-        else if (r->rss && w->rss > r->rss)
-                *why = "rss";
-        else
+        const struct ls_when *r = &d->config.rules[rule];
+        const char *counter = r->counter.n ? ls_tells_hold(&d->config, w, rule) : NULL;
+
+        *ret_for_ns = r->for_ns;
+        if (r->cpu && w->usage_known && w->cpu_percent > r->cpu) {
+                strcpy(why, "cpu");
+        } else if (r->rss && w->rss > r->rss) {
+                strcpy(why, "rss");
+        } else if (counter) {
+                snprintf(why, LS_WHY, "counter %s", counter);
+        } else if (r->stall_ns && w->stall_ns && w->usage_ns - w->stall_ns >= r->stall_ns) {
+                strcpy(why, "stall");
+                *ret_for_ns = 0;
+        } else {
                 return 0;
+        }
         return 1;
 }
 
 static void look_at_rule(struct ls_daemon *d, unsigned i, struct ls_watched *w, uint64_t now)
 {
         const struct ls_when *r = &d->config.rules[i];
-        const char *why;
+        char why[LS_WHY];
+        uint64_t for_ns;
 
-        if (!is_for(r, w) || w->off || !is_true(r, w, &why)) {
+        if (!ls_rule_is_for(r, w->service) || w->off || !is_true(d, i, w, why, &for_ns)) {
                 w->true_ns[i] = 0;
                 w->acted[i] = 0;
                 return;
         }
         if (!w->true_ns[i])
                 w->true_ns[i] = now;
-        if (w->acted[i] || now - w->true_ns[i] < r->for_ns)
+        if (w->acted[i] || now - w->true_ns[i] < for_ns)
                 return;
         w->acted[i] = 1;
-        fire(d, r, w, why, now);
+        ls_triggers_fire(d, r, w, why);
+}
+
+static int wants_stalls(const struct ls_daemon *d, const struct ls_watched *w)
+{
+        for (unsigned i = 0; i < d->config.n_rules; i++)
+                if (d->config.rules[i].stall_ns && ls_rule_is_for(&d->config.rules[i], w->service))
+                        return 1;
+        return 0;
+}
+
+/* A thread that has not slept between two looks has the same number of switches at both, and does
+ * not sleep at either; in a call that is no wait for events it is asleep, for as long as the number
+ * is the same. */
+static void look_for_stall(const struct ls_daemon *d, struct ls_watched *w, uint64_t now)
+{
+        uint64_t switches;
+
+        if (!wants_stalls(d, w) || ls_proc_stalls(w->pid, &switches) <= 0) {
+                w->stall_ns = 0;
+        } else if (!w->stall_ns || switches != w->stall_switches) {
+                w->stall_ns = now;
+                w->stall_switches = switches;
+        }
 }
 
 static void measure(struct ls_watched *w, uint64_t now)
@@ -281,6 +371,7 @@ void ls_triggers(struct ls_daemon *d)
         d->usage_ns = now;
         for (unsigned k = 0; k < d->n_watched; k++) {
                 measure(d->watched[k], now);
+                look_for_stall(d, d->watched[k], now);
                 for (unsigned i = 0; i < d->config.n_rules; i++)
                         look_at_rule(d, i, d->watched[k], now);
         }
@@ -297,6 +388,6 @@ void ls_triggers_exit(struct ls_daemon *d, struct ls_watched *w, int status)
         else
                 snprintf(why, sizeof(why), "exit %d", WEXITSTATUS(status));
         for (unsigned i = 0; i < d->config.n_rules; i++)
-                if (d->config.rules[i].exit && is_for(&d->config.rules[i], w))
-                        fire(d, &d->config.rules[i], w, why, ls_daemon_now());
+                if (d->config.rules[i].exit && ls_rule_is_for(&d->config.rules[i], w->service))
+                        ls_triggers_fire(d, &d->config.rules[i], w, why);
 }

@@ -49,6 +49,7 @@ struct ls_web {
         pid_t pid;                      /* 0 = none */
         int channel;
         uint64_t retry_ns, began_ns;
+        int again;                      /* it was ended to begin anew */
         struct ls_http_setup setup;
         struct ls_web_query queries[LS_QUERIES_MOST];
 };
@@ -159,6 +160,15 @@ static int listen_soon(int (*fn)(int fd, const void *at, unsigned len), int fd, 
         return error;
 }
 
+static int is_guarded(const struct ls_config *c)
+{
+        if (c->http_token && c->http_certificate)
+                return 1;
+        ls_error("[http] listen = %s: off loopback give token-file, certificate and key too",
+                 c->http_listen);
+        return 0;
+}
+
 static int open_tcp(const struct ls_config *c, struct ls_web *w)
 {
         struct sockaddr_storage a;
@@ -168,10 +178,8 @@ static int open_tcp(const struct ls_config *c, struct ls_web *w)
                 ls_error("[http] listen = %s: give an address with its port, such as 127.0.0.1:6061 or [::1]:6061", c->http_listen);
                 return len;
         }
-        if (!loopback && (!c->http_token || !c->http_certificate)) {
-                ls_error("[http] listen = %s: off loopback give token-file, certificate and key too", c->http_listen);
+        if (!loopback && !is_guarded(c))
                 return -EINVAL;
-        }
         w->tcp_fd = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (w->tcp_fd < 0 || setsockopt(w->tcp_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0)
                 len = -errno;
@@ -185,18 +193,26 @@ static int open_tcp(const struct ls_config *c, struct ls_web *w)
         return len;
 }
 
+static int read_group(const struct ls_config *c, struct ls_http_setup *s)
+{
+        const struct group *gr = c->http_group ? getgrnam(c->http_group) : NULL;
+
+        if (c->http_group && !gr) {
+                ls_error("[http] group = %s: there is no such group", c->http_group);
+                return -EINVAL;
+        }
+        s->owner = geteuid();
+        s->group = gr ? gr->gr_gid : getegid();
+        return 0;
+}
+
 static int open_unix(struct ls_daemon *d, struct ls_web *w)
 {
         const char *path = d->config.http_socket;
-        const struct group *gr = d->config.http_group ? getgrnam(d->config.http_group) : NULL;
-        int error;
+        int error = read_group(&d->config, &w->setup);
 
-        if (d->config.http_group && !gr) {
-                ls_error("[http] group = %s: there is no such group", d->config.http_group);
-                return -EINVAL;
-        }
-        w->setup.owner = geteuid();
-        w->setup.group = gr ? gr->gr_gid : getegid();
+        if (error)
+                return error;
         w->unix_fd = ls_socket_inherited(1);
         if (w->unix_fd < 0) {
                 error = ls_socket_directory(path);
@@ -235,6 +251,57 @@ int ls_web_open(struct ls_daemon *d)
                 error = open_unix(d, w);
         if (!error && d->config.http_listen)
                 error = open_tcp(&d->config, w);
+        return error;
+}
+
+static int same(const char *a, const char *b)
+{
+        return a && b ? !strcmp(a, b) : a == b;
+}
+
+int ls_web_reload(struct ls_daemon *d, const struct ls_config *c)
+{
+        static struct ls_http_setup now;
+        struct ls_web *w = d->web;
+        struct sockaddr_storage a;
+        int error, loopback = 1;
+
+        if (d->config.http != c->http ||
+            (c->http && (!same(d->config.http_socket, c->http_socket) ||
+                         !same(d->config.http_listen, c->http_listen)))) {
+                ls_error("%s: enable, socket and listen of [http] cannot be changed by a reload: "
+                         "stop the daemon, and start it again",
+                         d->config_path);
+                return -EINVAL;
+        }
+        if (!w)
+                return 0;
+        now = w->setup;
+        memset(now.token, 0, sizeof(now.token));
+        memset(now.host, 0, sizeof(now.host));
+        memset(now.certificate, 0, sizeof(now.certificate));
+        memset(now.key, 0, sizeof(now.key));
+        snprintf(now.host, sizeof(now.host), "%s", c->http_host ? c->http_host : "");
+        error = read_secrets(c, &now);
+        if (!error)
+                error = read_group(c, &now);
+        if (!error && c->http_listen &&
+            read_address(c->http_listen, &a, now.address, sizeof(now.address), &loopback) > 0 &&
+            !loopback && !is_guarded(c))
+                error = -EINVAL;
+        if (!error && w->made && now.group != w->setup.group &&
+            lchown(w->made, (uid_t)-1, now.group) < 0) {
+                error = -errno;
+                ls_error("[http] group = %s: %s: %s", c->http_group, w->made, strerror(-error));
+        }
+        if (!error && memcmp(&now, &w->setup, sizeof(now))) {
+                w->setup = now;
+                w->retry_ns = 0;
+                w->again = w->pid > 0;
+                if (w->pid > 0)         /* what it serves is cut */
+                        kill(w->pid, SIGKILL);
+        }
+        explicit_bzero(&now, sizeof(now));
         return error;
 }
 
@@ -610,13 +677,16 @@ int ls_web_ended(struct ls_daemon *d, pid_t pid, int status)
         if (!w || pid <= 0)
                 return 0;
         if (pid == w->pid) {
-                if (!d->stopping)
+                if (w->again)
+                        ls_daemon_say("HTTP is served anew, by what [http] says now");
+                else if (!d->stopping)
                         ls_daemon_say("the HTTP process ended with %s %d", WIFSIGNALED(status) ? "signal" : "status",
                                       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
                 cancel(d, 0);
                 close(w->channel);
                 w->channel = -1;
-                w->pid = 0;
+                w->pid = w->again = 0;
+                ls_web_start(d);
                 return 1;
         }
         for (unsigned i = 0; i < LS_QUERIES_MOST; i++) {
@@ -707,6 +777,13 @@ int ls_web_open(struct ls_daemon *d)
                 return 0;
         ls_error("[http] listen = %s: this luasample was built without libmicrohttpd", d->config.http_listen);
         return -ENOTSUP;
+}
+
+int ls_web_reload(struct ls_daemon *d, const struct ls_config *c)
+{
+        (void)d;
+        (void)c;
+        return 0;
 }
 
 void ls_web_start(struct ls_daemon *d)

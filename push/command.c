@@ -2,8 +2,9 @@
  *
  * Each event of the trace becomes profiles, each no larger than the store takes (sinks.def). They
  * are the same each time that the same is pushed, and named by their content: so one that is sent
- * twice, since its answer was lost, can be recognised. As root the command is nobody from the
- * moment when the files are open: traces, and what stores answer, are of strangers. */
+ * twice, since its answer was lost, can be recognised. From the moment when the files are open the
+ * command may only connect, or write to its directory, and is nobody where it was root: traces, and
+ * what stores answer, are of strangers. */
 #include "push/commands.h"
 
 #include "formats/escape.h"
@@ -277,24 +278,28 @@ static int push_profile(struct pushing *s, struct ls_profile *p)
         return status;
 }
 
-/* Nobody, where this process is root; who owns the directory that is written to. */
+/* Nobody, where this process is root; who owns the directory that is written to. What is not needed
+ * to send or to write is forbidden to every user. Returns 0, or -EPERM, which is said. */
 static int give_up_rights(void *ctx)
 {
         const struct pushing *s = ctx;
         struct ls_rights rights;
         struct stat st;
+        int err;
 
-        if (geteuid() != 0)
-                return 0;
         ls_rights_nobody(&rights);
-        if (s->dir_fd >= 0 && fstat(s->dir_fd, &st) == 0)
+        if (!rights.is_own && s->dir_fd >= 0 && fstat(s->dir_fd, &st) == 0)
                 rights.uid = st.st_uid; /* the owner needs no group */
-        if (!rights.uid) {
+        if (!rights.is_own && !rights.uid) {
                 ls_error("push: %s belongs to root, who reads no traces here: give it to another user (chown nobody)",
                          s->o->push.url);
                 return -EPERM;
         }
-        return ls_confine(&rights, -1, LS_CONFINE_FILES, 0);
+        ls_push_http_begin();
+        err = ls_confine(&rights, -1, s->dir_fd >= 0 ? LS_CONFINE_PUSH_FILES : LS_CONFINE_PUSH, 1);
+        if (err < 0)
+                ls_error("push: rights cannot be given up: %s", strerror(-err));
+        return err < 0 ? -EPERM : 0;
 }
 
 static int open_range(struct pushing *s)

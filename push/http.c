@@ -183,6 +183,11 @@ static void set_options(const struct ls_push *p, CURL *curl, const struct ls_buf
         curl_easy_setopt(curl, CURLOPT_HEADERDATA, r);
 }
 
+void ls_push_http_begin(void)
+{
+        curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
 int ls_push_http(const struct ls_push *p, const struct ls_buf *body, struct ls_answer *ret)
 {
         CURL *curl = curl_easy_init();

@@ -3,6 +3,7 @@
 #include "record/options.h"
 #include "record/control/open.h"
 #include "record/process/parent.h"
+#include "record/writer/tell.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -182,6 +183,24 @@ static int set_last_mark(struct ls_record_options *o, const char *text)
         return 0;
 }
 
+static int set_tell(struct ls_record_options *o, const char *text)
+{
+        struct ls_tell tell;
+
+        if (ls_tell_read(text, &tell) < 0) {
+                ls_error("--tell %s: give mark:PATTERN, counter:PATTERN>NUMBER or "
+                         "counter:PATTERN<NUMBER",
+                         text);
+                return -EINVAL;
+        }
+        if (o->n_tells == LS_RECORD_TELLS) {
+                ls_error("--tell %s: %u are asked for already", text, LS_RECORD_TELLS);
+                return -EINVAL;
+        }
+        o->tells[o->n_tells++] = text;
+        return 0;
+}
+
 static int set_depth(struct ls_record_options *o, const char *text)
 {
         char *end;
@@ -297,6 +316,8 @@ static int set_event(struct ls_record_options *o, const char *text)
                 p += n;
                 if (*p)
                         continue;
+                if (o->events & 1u << LS_EVENT_BRANCHES)        /* lie in lines */
+                        o->events |= LS_RECORD_COVERAGE;
                 if (!(o->events & ~(LS_RECORD_EXACT | LS_RECORD_MEMORY)))
                         o->bare_tick = 2;
                 else if (alone)         /* beside the time on a CPU, then */
@@ -380,7 +401,7 @@ int ls_record_attaches(const struct ls_record_options *o)
 static int check_attach(const struct ls_record_options *o)
 {
         if (o->events & LS_RECORD_EXACT) {
-                ls_error("record: coverage, lines, calls and instructions are counted from a program's start; give the program, as in: "
+                ls_error("record: coverage, lines, calls, branches and instructions are counted from a program's start; give the program, as in: "
                          "luasample record -e lines -- luajit app.lua");
                 return LS_EXIT_USAGE;
         }
@@ -420,7 +441,7 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
                 return LS_EXIT_USAGE;
         }
         if (ret->events & LS_RECORD_EXACT && (ret->ring_ns || ret->switch_ns || ret->switch_bytes)) {
-                ls_error("record: what is counted is of the whole recording; leave out %s, or coverage, lines, calls and instructions",
+                ls_error("record: what is counted is of the whole recording; leave out %s, or coverage, lines, calls, branches and instructions",
                          ret->ring_ns ? "--last" : "--switch-output");
                 return LS_EXIT_USAGE;
         }

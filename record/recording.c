@@ -17,8 +17,10 @@
 #include "record/status.h"
 #include "record/tick/perf.h"
 #include "record/tick/signal.h"
+#include "record/telling.h"
 #include "record/totals.h"
 #include "record/worker/worker.h"
+#include "record/writer/tell.h"
 
 #define SECOND_NS 1000000000ull
 #define AWAY_NS (365ull * 86400 * 1000000000)
@@ -43,6 +45,8 @@ int ls_recording_writer(struct ls_session *s)
 
         if (s->o->ring_mark)
                 snprintf(cfg.setup.mark, sizeof(cfg.setup.mark), "%s", s->o->ring_mark);
+        for (unsigned i = 0; i < s->o->n_tells; i++)
+                ls_tell_read(s->o->tells[i], &cfg.setup.tells[i]);
         err = ls_out_start(&cfg, &s->out);
         if (err < 0)
                 ls_error("cannot start the process that writes the trace: %s", strerror(-err));
@@ -185,6 +189,7 @@ void ls_recording_work(struct ls_session *s, int at_once)
         look_at_writer(s);
         ls_rotate_look(s, now);
         ls_flight_look(s, now);
+        ls_telling_look(s, now, 0);
 }
 
 #define LOOK_NS 100000000ull            /* between two looks at what processes say of themselves */
@@ -212,6 +217,7 @@ void ls_recording_end(struct ls_session *s)
 
         s->end_ns = ls_session_clock(CLOCK_MONOTONIC);
         ls_processes_finish(s);
+        ls_telling_look(s, s->end_ns, 1);
         look_at_children(s);
         if (ls_watcher_complaint(&s->targets[0]->memory))
                 ls_status_say(s, ls_watcher_complaint(&s->targets[0]->memory));

@@ -72,6 +72,11 @@ struct ls_flight {
         uint64_t marked_ns;             /* when one was last answered, 0 = never */
 };
 
+struct ls_tell_said {                   /* telling.c: of one of --tell */
+        uint32_t came, went;            /* as the writer has counted, when a line was said last */
+        uint64_t ns;
+};
+
 struct ls_session;
 
 /* How a process came to be one of the recording, and what follows from that. */
@@ -100,6 +105,7 @@ struct ls_session {
         struct ls_rotate rotate;
         struct ls_control control;
         struct ls_flight flight;
+        struct ls_tell_said tells[LS_RECORD_TELLS];
         unsigned n_processes, n_refused;        /* that have come; that were too many */
         struct ls_launch_saved saved;
         struct ls_launch launch;                /* of the program; its pid is 0 when none was

@@ -241,12 +241,31 @@ static int make_file(void)
 
 struct merging {
         const char *command;
+        uint64_t from_ms, to_ms;        /* of the wall clock */
         struct ls_merge_input in[AT_ONCE];
         unsigned n, boots;
 };
 
+#define CLOCK_NS 2000000000ull          /* a clock that moves by less was not set */
+
+/* Nothing of it is of the time, by its own clock: a file that was written while the clock was set
+ * is of a longer time by its name. With such a one no clock would fit all. */
+static int is_of_other_time(const struct merging *m, const struct ls_profile *p)
+{
+        const uint64_t start = ls_profile_u64(p, LS_INFO_START_REALTIME, 0),
+                       elapsed = ls_profile_u64(p, LS_INFO_ELAPSED, 0);
+
+        if (!start || !elapsed)         /* it is being written */
+                return 0;
+        return start + elapsed + CLOCK_NS < m->from_ms * 1000000 ||
+               (m->to_ms < UINT64_MAX / 1000000 && start > m->to_ms * 1000000 + CLOCK_NS);
+}
+
+/* One at least stays, if any can be read. */
 static void open_inputs(struct merging *m, const struct piece *v, size_t n)
 {
+        struct ls_merge_input spare = { .profile = NULL };
+
         m->n = 0;
         for (size_t i = 0; i < n; i++) {
                 const char *why = NULL;
@@ -265,8 +284,18 @@ static void open_inputs(struct merging *m, const struct piece *v, size_t n)
                         ls_profile_close(p);
                         continue;
                 }
-                m->in[m->n++] = (struct ls_merge_input){ .profile = p, .name = v[i].name };
+                if (!is_of_other_time(m, p)) {
+                        m->in[m->n++] = (struct ls_merge_input){ .profile = p, .name = v[i].name };
+                        continue;
+                }
+                if (spare.profile)
+                        ls_profile_close(spare.profile);
+                spare = (struct ls_merge_input){ .profile = p, .name = v[i].name };
         }
+        if (!m->n && spare.profile)
+                m->in[m->n++] = spare;
+        else if (spare.profile)
+                ls_profile_close(spare.profile);
 }
 
 static int merge_some(struct merging *m, const struct piece *v, size_t n, struct ls_pieces *to)
@@ -299,9 +328,10 @@ static int merge_some(struct merging *m, const struct piece *v, size_t n, struct
 }
 
 /* One trace of all: at first of some, then of those. */
-static int merge_all(const char *command, struct ls_pieces *p, int *ret_fd, unsigned *ret_boots)
+static int merge_all(const char *command, struct ls_pieces *p, uint64_t from_ms, uint64_t to_ms,
+                     int *ret_fd, unsigned *ret_boots)
 {
-        struct merging m = { .command = command };
+        struct merging m = { .command = command, .from_ms = from_ms, .to_ms = to_ms };
         int r = 0, merged = 0;
 
         while (!r && p->n && (p->n > 1 || !merged)) {
@@ -312,6 +342,8 @@ static int merge_all(const char *command, struct ls_pieces *p, int *ret_fd, unsi
                 pieces_done(p);
                 *p = next;
                 merged = 1;
+                m.from_ms = 0;          /* what is merged is of the time */
+                m.to_ms = UINT64_MAX;
         }
         *ret_boots = m.boots;
         if (!r && !p->n) {
@@ -521,7 +553,7 @@ int ls_query_read(const char *command, struct ls_range *ret)
         if (r)
                 ls_error("%s: the rights to read the store cannot be given up: %s", command, strerror(-r));
         else
-                r = merge_all(command, ret->found, &ret->fd, &boots);
+                r = merge_all(command, ret->found, ret->from_ms, ret->to_ms, &ret->fd, &boots);
         if (!r)
                 find_cut(ret, ret->from_ms, ret->to_ms, boots);
         found_done(ret);

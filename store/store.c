@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -19,6 +20,7 @@
 #define VERSION_TEXT "luasample store "
 #define VERSION 1
 #define SAME_MS 1000u                   /* chunks of one process that begin in the same second */
+#define LOCK_LOOKS 60                   /* in 3 s */
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
 
 uint64_t ls_store_now_ms(void)
@@ -42,8 +44,8 @@ static int open_dir(int at, const char *name, int make)
         return fd >= 0 ? fd : -errno;
 }
 
-/* Each directory of the path that is not there. */
-static int make_path(const char *path)
+/* Each directory of the path that is not there. *ret_last: 0 or -errno of the last one. */
+static int make_path(const char *path, int *ret_last)
 {
         char *copy = strdup(path), *p = copy;
         int error = 0;
@@ -52,8 +54,10 @@ static int make_path(const char *path)
                 p = strchr(p + 1, '/');
                 if (p)
                         *p = 0;
-                if (mkdir(copy, 0700) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
-                        error = -errno;
+                *ret_last = mkdir(copy, 0700) < 0 ? -errno : 0;
+                if (*ret_last && *ret_last != -EEXIST && *ret_last != -EROFS &&
+                    *ret_last != -EACCES)
+                        error = *ret_last;
                 if (p)
                         *p = '/';
         }
@@ -125,11 +129,19 @@ static int check_version(const struct ls_store *s, enum ls_store_mode mode)
         return 0;
 }
 
+/* What a daemon that was killed has begun holds its lock until it is gone, too. */
 static int lock_store(struct ls_store *s)
 {
+        const struct timespec moment = { 0, 50000000 };
+
         s->lock_fd = openat(s->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (s->lock_fd >= 0 && flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0)
-                return 0;
+        for (int i = 0; s->lock_fd >= 0 && i < LOCK_LOOKS; i++) {
+                if (flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0)
+                        return 0;
+                if (errno != EWOULDBLOCK || i == LOCK_LOOKS - 1)
+                        break;
+                nanosleep(&moment, NULL);
+        }
         if (s->lock_fd >= 0 && errno == EWOULDBLOCK) {
                 ls_error("%s: another daemon uses this store, or it is being pruned", s->path);
                 return -EBUSY;
@@ -176,7 +188,7 @@ int ls_store_drop(void)
 int ls_store_open(struct ls_store *s, const char *path, enum ls_store_mode mode)
 {
         struct stat st;
-        int error = mode == LS_STORE_WRITE ? make_path(path) : 0;
+        int made = 0, error = mode == LS_STORE_WRITE ? make_path(path, &made) : 0;
 
         *s = (struct ls_store){ .fd = -1, .services_fd = -1, .incoming_fd = -1, .lock_fd = -1, .path = strdup(path) };
         if (!s->path)
@@ -184,7 +196,10 @@ int ls_store_open(struct ls_store *s, const char *path, enum ls_store_mode mode)
         s->fd = error ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (s->fd < 0) {
                 error = error ? error : -errno;
-                if (error == -ENOENT)
+                if (error == -ENOENT && mode == LS_STORE_WRITE)
+                        ls_error("%s: the store cannot be made: %s", path,
+                                 strerror(made ? -made : ENOENT));
+                else if (error == -ENOENT)
                         ls_error("%s: there is no store; the daemon makes it (luasample help daemon), or name one with "
                                  "--store DIR", path);
                 else
@@ -361,22 +376,6 @@ int ls_store_open_chunk(const struct ls_store *s, const struct ls_chunk *c)
         return error;
 }
 
-static unsigned count_entries(int fd)
-{
-        int copy = openat(fd, ".", DIRECTORY);
-        DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
-        struct dirent *e;
-        unsigned n = 0;
-
-        while (dir && (e = readdir(dir)))
-                n += *e->d_name != '.';
-        if (dir)
-                closedir(dir);
-        else if (copy >= 0)
-                close(copy);
-        return n;
-}
-
 /* kept/NAME. Returns the descriptor or -errno. */
 static int open_kept(const struct ls_store *s, const char *name)
 {
@@ -384,9 +383,9 @@ static int open_kept(const struct ls_store *s, const char *name)
 
         if (kept < 0)
                 return kept;
-        to = open_dir(kept, name, count_entries(kept) < LS_STORE_KEPT);
+        to = open_dir(kept, name, 1);
         close(kept);
-        return to == -ENOENT ? -EDQUOT : to;
+        return to;
 }
 
 int ls_store_keep_file(const struct ls_store *s, const char *name, const char *file)

@@ -75,12 +75,18 @@ void ls_chunks_done(struct ls_chunks *c);
 int ls_store_open_chunk(const struct ls_store *s, const struct ls_chunk *c);
 int ls_store_remove(const struct ls_store *s, const struct ls_chunk *c);
 
-/* Gives the chunk a second name in kept/NAME, which nothing removes. Returns 0 or -errno; -EDQUOT:
- * LS_STORE_KEPT times are kept. */
+/* Gives the chunk a second name in kept/NAME, which nothing removes. Returns 0 or -errno. */
 int ls_store_keep(const struct ls_store *s, const struct ls_chunk *c, const char *name);
-/* A new file of kept/NAME, to be written. Returns the descriptor or -errno, as above. */
+/* A new file of kept/NAME, to be written. Returns the descriptor or -errno. */
 int ls_store_keep_file(const struct ls_store *s, const char *name, const char *file);
-#define LS_STORE_KEPT 100u
+struct ls_kept {
+        unsigned times, of_owner;       /* directories of kept */
+        uint64_t bytes;                 /* a file with several names counts once */
+};
+/* kept.c: how much is kept; owner: a service or rule, whose times are counted too, NULL = nobody's;
+ * but: a time that is not counted, NULL = all are. Returns 0 or -errno. */
+int ls_store_kept(const struct ls_store *s, const char *owner, const char *but,
+                  struct ls_kept *ret);
 
 /* Puts the file name of the directory from_fd, which nobody writes any more, into the store, on the
  * disk when it returns. Returns 0 or -errno: then it is where it was. */

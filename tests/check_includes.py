@@ -25,10 +25,10 @@ ROOMS = {
     ".": ("cli daemon daemon/http push record record/worker record/writer report report/coverage report/diff report/heap report/jit report/tui store", ""),
     "formats/wire": ("", ""),
     "formats": ("formats/wire", ""),
-    "formats/jit": ("formats/wire", ""),
+    "formats/jit": ("formats formats/wire", ""),
     "formats/trace": ("formats formats/jit formats/wire", "reader.h reader_parts.h writer.h writer_parts.h"),
     "formats/exact": ("formats/wire", ""),
-    "formats/export": ("formats formats/wire", "firefox.h"),
+    "formats/export": ("formats formats/jit formats/wire", "firefox.h"),
     "formats/merge": ("formats formats/trace formats/wire", ""),
     "cli": ("formats", "command.h"),
     # the agent: from the bottom up
@@ -78,8 +78,9 @@ ROOMS = {
     # the daemon
     "store": ("cli formats formats/merge formats/trace formats/wire", ""),
     "daemon/client": ("cli formats/wire", ""),
-    "daemon/http": ("cli formats formats/export record/worker record/writer store", ""),
-    "daemon": ("cli daemon/client daemon/http formats formats/wire push record/process record/worker record/writer store", ""),
+    "daemon/http": ("cli formats formats/export formats/wire record/worker record/writer store", ""),
+    "daemon/host": ("formats/wire record/process", ""),
+    "daemon": ("cli daemon/client daemon/host daemon/http formats formats/wire push record/worker record/writer store", ""),
 }
 KNOWN = {}
 # declared where others are to have the function: seen.h, for a process that reads another one's memory

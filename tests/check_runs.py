@@ -52,7 +52,7 @@ RUNNERS = {"integration/main": [("main.a", "T1"), ("threads.split.cputime", "T2"
            "integration/agent": [("agent.a", "T12")], "integration/daemon": [("daemon.a", "T13")],
            "integration/record": [("record.a", "T14")], "integration/other": [("other.a", "T4"), ("other.b", "T5")],
            "truth": [("truth.a", "T6")], "reader": [("reader.a", "T7")], "jit": [("jit.a", "T8")], "exact": [("exact.a", "T11")], "stress": [("stress.a", "T9")], "fuzz": [("fuzz-a", "T10")]}
-STEPS = 2 + 2 + 24 + 2                  # gcc's and clang's build, valgrind, the installation
+STEPS = 2 + 2 + 25 + 2                  # gcc's and clang's build, valgrind, the installation
 ALL = STEPS + 2 * 2 + sum(map(len, RUNNERS.values()))
 # Arguments, tests that fail once, that fail always; the exit status, the last lines, and how many debts.
 RUNS = [

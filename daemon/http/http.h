@@ -13,7 +13,9 @@
 #include "daemon/http/arguments.h"
 #include "daemon/http/wire.h"
 
-#define LS_HTTP_CALLS_MOST 64u          /* clients at one time */
+#define LS_HTTP_CALLS_MOST 64u          /* clients at one time, of each socket; */
+#define LS_HTTP_WAITS_MOST 24u          /* so many calls wait for time that is to pass */
+#define LS_HTTP_IDLE_S 30u              /* for a request to come; without a byte that is read */
 
 struct ls_http_call;
 
@@ -54,6 +56,18 @@ struct ls_http_call {
 
 /* The role: see wire.h. */
 int ls_http_main(int argc, const char **argv);
+
+/* connections.c. MHD's notice of one that begins or ends; cls is its listener's. */
+void ls_http_connection(void *cls, struct MHD_Connection *con, void **context,
+                        enum MHD_ConnectionNotificationCode code);
+/* What its client does now: it waits for us, reads its answer, sends its next request. */
+void ls_http_waits(struct MHD_Connection *con);
+void ls_http_reads(struct MHD_Connection *con);
+void ls_http_sends(struct MHD_Connection *con);
+/* Whether its client will read no more, as far as the kernel knows. */
+int ls_http_has_gone(struct MHD_Connection *con);
+/* Ends those whose request has not come in time. Returns ms until the next one, -1 = none sends. */
+int ls_http_late(void);
 
 /* endpoints.c */
 const struct ls_http_endpoint *ls_http_find(const char *path);

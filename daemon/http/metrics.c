@@ -28,6 +28,11 @@ static const struct metric of_daemon[] = {
         { "merged_chunks", "merged_chunks", COUNTER, 1, "Times of which all chunks became one" },
         { "pruned_chunks", "pruned_chunks", COUNTER, 1, "Chunks that were removed" },
         { "pruned_bytes", "pruned_bytes", COUNTER, 1, "Bytes of chunks that were removed" },
+        { "stored_chunks", "stored_chunks", GAUGE, 1, "Chunks in the store" },
+        { "stored_bytes", "stored_bytes", GAUGE, 1, "Bytes of these" },
+        { "stored_s", "stored_seconds", GAUGE, 1, "Age of the oldest of these" },
+        { "kept", "kept", GAUGE, 1, "Times that snapshots and rules keep" },
+        { "kept_bytes", "kept_bytes", GAUGE, 1, "Bytes of these" },
         { "commit_errors", "commit_errors", COUNTER, 1, "Chunks that could not be stored" },
         { "processes_left_out", "processes_left_out", GAUGE, 1, "Processes that are too many to be watched" },
 };
@@ -48,6 +53,19 @@ static const struct metric of_rule[] = {
         { "acted", "rule_acted", COUNTER, 1, "Times that the rule acted" },
         { "held_back", "rule_held_back", COUNTER, 1, "Times that it did not, since it had acted often enough" },
         { "failed", "rule_failed", COUNTER, 1, "Commands of it that failed" },
+};
+
+static const struct metric of_sink[] = {
+        { "sent", "sink_sent", COUNTER, 1, "Profiles that were sent" },
+        { "retries", "sink_retries", COUNTER, 1, "Times that sending failed, and is tried again" },
+        { "refused", "sink_refused", COUNTER, 1,
+          "Services of a time that the store refused for good" },
+        { "given_up_s", "sink_given_up_seconds", COUNTER, 1,
+          "Time that was too old when it could be sent" },
+        { "behind_s", "sink_behind_seconds", GAUGE, 1, "Time that is not sent yet" },
+        { "spool_chunks", "sink_spool_chunks", GAUGE, 1,
+          "Chunks of the store that are not sent yet" },
+        { "spool_bytes", "sink_spool_bytes", GAUGE, 1, "Bytes of these" },
 };
 
 /* A label's value: names are chosen by whoever starts a program. */
@@ -146,6 +164,7 @@ int ls_http_metrics(const struct ls_http_call *c, const char *text, FILE *out)
         put_simple(c, status, out);
         ARRAY(status, "services", of_service, "service");
         ARRAY(status, "rules", of_rule, "rule");
+        ARRAY(status, "sinks", of_sink, "sink");
         ARRAY(all, "targets", of_target, "process");
         put_requests(c, out);
         if (c->openmetrics)

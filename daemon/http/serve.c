@@ -20,7 +20,6 @@
 #include "record/writer/wire.h"
 #include "store/store.h"
 
-#define IDLE_S 30u                      /* for a request to come, or be read */
 #define REQUEST_MEMORY (32u << 10)
 #define UPLOAD_MOST 8192u
 #define WRITTEN_MS 1500u                /* after its time until all of it is in the files */
@@ -28,7 +27,8 @@
 #define JSON_MOST (16u << 20)
 
 static struct ls_http_setup setup;
-static struct ls_http_call *calls[LS_HTTP_CALLS_MOST];
+static struct ls_http_call *calls[2 * LS_HTTP_CALLS_MOST];
+#define N_CALLS (sizeof(calls) / sizeof(*calls))
 static uint32_t last_id;
 static struct ls_http_count counts[16];
 static unsigned n_counts;
@@ -75,6 +75,7 @@ static enum MHD_Result give(struct MHD_Connection *con, unsigned status, const c
                 MHD_add_response_header(r, "Allow", "GET, HEAD, POST");
         count(status);
         result = MHD_queue_response(con, status, r);
+        ls_http_reads(con);
         MHD_destroy_response(r);
         return result;
 }
@@ -326,7 +327,7 @@ static void call_free(struct ls_http_call *c)
 
         if (c->state == LS_HTTP_ASKED)
                 ask(&cancel);
-        for (unsigned i = 0; i < LS_HTTP_CALLS_MOST; i++)
+        for (size_t i = 0; i < N_CALLS; i++)
                 if (calls[i] == c)
                         calls[i] = NULL;
         if (c->fd >= 0)
@@ -337,8 +338,8 @@ static void call_free(struct ls_http_call *c)
 static void completed(void *cls, struct MHD_Connection *con, void **con_cls, enum MHD_RequestTerminationCode why)
 {
         (void)cls;
-        (void)con;
         (void)why;
+        ls_http_sends(con);
         if (*con_cls)
                 call_free(*con_cls);
         *con_cls = NULL;
@@ -348,7 +349,7 @@ static struct ls_http_call *call_new(struct MHD_Connection *con)
 {
         struct ls_http_call *c;
 
-        for (unsigned i = 0; i < LS_HTTP_CALLS_MOST; i++) {
+        for (size_t i = 0; i < N_CALLS; i++) {
                 if (calls[i])
                         continue;
                 c = calloc(1, sizeof(*c));
@@ -416,8 +417,18 @@ static enum MHD_Result suspend(struct ls_http_call *c, int state)
 {
         c->state = (unsigned)state;
         c->suspended = 1;
+        ls_http_waits(c->connection);
         MHD_suspend_connection(c->connection);
         return MHD_YES;
+}
+
+static unsigned count_waits(void)
+{
+        unsigned n = 0;
+
+        for (size_t i = 0; i < N_CALLS; i++)
+                n += calls[i] && calls[i]->state == LS_HTTP_WAITS;
+        return n;
 }
 
 /* Returns what the handler returns. */
@@ -454,6 +465,9 @@ static enum MHD_Result begin(struct ls_http_call *c, const char *url)
         if (e->op < 0)
                 return say(c->connection, 200, "ok");
         if (c->args.seconds || (e->seconds && !c->args.last_ms && !c->args.from_ms)) {
+                if (count_waits() >= LS_HTTP_WAITS_MOST)
+                        return say(c->connection, MHD_HTTP_TOO_MANY_REQUESTS,
+                                   "too many wait for time that is to pass");
                 c->due_ms = ls_store_now_ms() + (c->args.seconds ? c->args.seconds : e->seconds) * 1000ull;
                 return suspend(c, LS_HTTP_WAITS);
         }
@@ -517,7 +531,7 @@ static int take_answer(void)
                 return 0;
         if (n != sizeof(answer))
                 return -1;
-        for (unsigned i = 0; i < LS_HTTP_CALLS_MOST; i++) {
+        for (size_t i = 0; i < N_CALLS; i++) {
                 struct ls_http_call *c = calls[i];
 
                 if (!c || c->state != LS_HTTP_ASKED || c->id != answer.id)
@@ -533,15 +547,33 @@ static int take_answer(void)
         return 0;
 }
 
+/* Its client has gone meanwhile: libmicrohttpd does not look at one that is suspended. */
+static void leave(struct ls_http_call *c)
+{
+        const struct ls_http_ask cancel = { .id = c->id, .op = LS_HTTP_CANCEL };
+
+        if (c->state == LS_HTTP_ASKED)
+                ask(&cancel);
+        c->answer.status = 503;
+        resume(c);
+}
+
 /* Those whose time has passed, and is written. Returns ms until the next one, -1 = none waits. */
 static int ask_due(void)
 {
         uint64_t now = ls_store_now_ms(), next = UINT64_MAX;
 
-        for (unsigned i = 0; i < LS_HTTP_CALLS_MOST; i++) {
+        for (size_t i = 0; i < N_CALLS; i++) {
                 struct ls_http_call *c = calls[i];
 
-                if (!c || c->state != LS_HTTP_WAITS)
+                if (!c || !c->suspended)
+                        continue;
+                if (ls_http_has_gone(c->connection)) {
+                        leave(c);
+                        continue;
+                }
+                next = now + WAIT_MOST_MS < next ? now + WAIT_MOST_MS : next;
+                if (c->state != LS_HTTP_WAITS)
                         continue;
                 if (now < c->due_ms + WRITTEN_MS) {
                         next = c->due_ms + WRITTEN_MS < next ? c->due_ms + WRITTEN_MS : next;
@@ -564,11 +596,15 @@ static struct MHD_Daemon *serve_at(int fd, int is_unix)
         const struct MHD_OptionItem none[] = { { MHD_OPTION_END, 0, NULL } };
         int has_tls = !is_unix && setup.has_tls;
 
-        return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (has_tls ? MHD_USE_TLS : 0), 0, NULL, NULL, handle,
-                                is_unix ? &unix_mark : NULL, MHD_OPTION_LISTEN_SOCKET, fd,
-                                MHD_OPTION_CONNECTION_LIMIT, LS_HTTP_CALLS_MOST, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S,
+        return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
+                                        (has_tls ? MHD_USE_TLS : 0),
+                                0, NULL, NULL, handle, is_unix ? &unix_mark : NULL,
+                                MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+                                LS_HTTP_CALLS_MOST, MHD_OPTION_CONNECTION_TIMEOUT, LS_HTTP_IDLE_S,
                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MEMORY,
-                                MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_ARRAY, has_tls ? tls : none, MHD_OPTION_END);
+                                MHD_OPTION_NOTIFY_CONNECTION, ls_http_connection,
+                                is_unix ? &unix_mark : NULL, MHD_OPTION_NOTIFY_COMPLETED, completed,
+                                NULL, MHD_OPTION_ARRAY, has_tls ? tls : none, MHD_OPTION_END);
 }
 
 static int epoll_of(struct MHD_Daemon *d)
@@ -584,7 +620,10 @@ static void loop(struct MHD_Daemon *d[2])
                 struct pollfd p[] = { { .fd = LS_HTTP_FD_CHANNEL, .events = POLLIN }, { .fd = epoll_of(d[0]), .events = POLLIN },
                                       { .fd = epoll_of(d[1]), .events = POLLIN } };
                 MHD_UNSIGNED_LONG_LONG mhd_ms;
-                int ms = ask_due();
+                int ms = ask_due(), late_ms = ls_http_late();
+
+                if (late_ms >= 0 && (ms < 0 || late_ms < ms))
+                        ms = late_ms;
 
                 for (int i = 0; i < 2; i++)
                         if (d[i] && MHD_get_timeout(d[i], &mhd_ms) == MHD_YES && (ms < 0 || mhd_ms < (unsigned)ms))

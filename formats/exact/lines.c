@@ -13,6 +13,8 @@ enum {
 };
 #define COMPARISONS 16u                 /* the first ones; a JMP follows each, which is part of it */
 
+#define ROUNDS 8u                       /* at most: a hostile graph may need one an edge */
+
 struct edge { uint32_t from, to; uint64_t times; uint8_t known; };
 
 struct equation {                       /* of all edges into an instruction, or out of it */
@@ -27,6 +29,7 @@ struct graph {
         struct edge *edges;
         uint32_t n_edges;
         struct equation *equations;     /* 2 * i: into instruction i; 2 * i + 1: out of it */
+        uint32_t *first;                /* edge of an instruction */
         uint32_t *ready;                /* equations with one unknown edge */
         uint32_t n_ready;
         uint8_t *part;                  /* 1 = the instruction can be reached, and is none that
@@ -41,6 +44,11 @@ static int op_at(const struct graph *g, uint32_t i)
 static int is_comparison(const struct graph *g, uint32_t i)
 {
         return (g->p->code[i] & 0xff) < COMPARISONS;
+}
+
+static uint32_t line_of(const struct graph *g, uint32_t i)
+{
+        return g->p->lines ? g->p->lines[i] : 0;
 }
 
 static void add_edge(struct graph *g, uint32_t from, int64_t to)
@@ -96,6 +104,7 @@ static int find_edges(struct graph *g)
                 uint32_t i = open[--n_open];
 
                 begin = g->n_edges;
+                g->first[i] = begin;
                 add_edges_of(g, i);
                 for (uint32_t e = begin; e < g->n_edges; e++) {
                         uint32_t to = g->edges[e].to;
@@ -165,6 +174,38 @@ static void solve(struct graph *g, int all)
         }
 }
 
+/* Nothing goes along an edge into what was never executed, or out of it. Returns how many are known
+ * by that. */
+static uint32_t take_zeros(struct graph *g)
+{
+        uint32_t taken = 0;
+
+        g->n_ready = 0;
+        for (uint32_t e = 0; e < g->n_edges; e++) {
+                size_t in = 2 * (size_t)g->edges[e].to, out = 2 * (size_t)g->edges[e].from + 1;
+
+                if (g->edges[e].known || (g->equations[in].rest && g->equations[out].rest))
+                        continue;
+                g->edges[e].known = 1;
+                take_edge(g, in, e);
+                take_edge(g, out, e);
+                taken++;
+        }
+        return taken;
+}
+
+static void solve_all(struct graph *g)
+{
+        take_zeros(g);
+        for (unsigned all = 0; all < 2; all++) {
+                unsigned rounds = 0;
+
+                do
+                        solve(g, (int)all);
+                while (take_zeros(g) && ++rounds < ROUNDS);
+        }
+}
+
 /* What an instruction does itself, and is not executed beside it. */
 static void leave_out_parts(struct graph *g)
 {
@@ -172,11 +213,6 @@ static void leave_out_parts(struct graph *g)
                 if (g->part[i] && (is_comparison(g, i) || (op_at(g, i) == ITERN && !g->p->counts[i + 1])))
                         g->part[i + 1] = 0;
         g->part[0] = 0;
-}
-
-static uint32_t line_of(const struct graph *g, uint32_t i)
-{
-        return g->p->lines ? g->p->lines[i] : 0;
 }
 
 struct at { uint32_t line, i; };
@@ -206,18 +242,41 @@ static size_t collect(const struct graph *g, struct at *at, struct ls_exact_line
         return n_lines;
 }
 
-/* A line that an unknown edge leads into has the largest count of its instructions. */
-static void count_entries(const struct graph *g, struct ls_exact_line *lines, size_t n, const uint32_t *of, uint8_t *unknown)
+/* What comes into an instruction: from other lines and back, and within its line. */
+struct arrivals { uint64_t entries, others; uint8_t unknown_entries, unknown_others; };
+
+static void count_arrivals(const struct graph *g, struct arrivals *in)
 {
         for (uint32_t e = 0; e < g->n_edges; e++) {
                 const struct edge *edge = &g->edges[e];
-                uint32_t line = of[edge->to];
+                struct arrivals *a = &in[edge->to];
 
-                if (!g->part[edge->to] ||
-                    (edge->from && line_of(g, edge->from) == line_of(g, edge->to) && edge->to > edge->from))
+                if (edge->from && line_of(g, edge->from) == line_of(g, edge->to) &&
+                    edge->to > edge->from) {
+                        a->others += edge->times;
+                        a->unknown_others |= !edge->known;
+                } else {
+                        a->entries += edge->times;
+                        a->unknown_entries |= !edge->known;
+                }
+        }
+}
+
+/* Where the edges from other lines are not known, all less the others is as good: where two loops
+ * follow each other, one cannot say which edge leads to the second, but all that do are entries. A
+ * line of which neither is known has the largest count of its instructions. */
+static void count_entries(const struct graph *g, struct ls_exact_line *lines, size_t n,
+                          const uint32_t *of, uint8_t *unknown, struct arrivals *in)
+{
+        count_arrivals(g, in);
+        for (uint32_t i = 1; i < g->n; i++) {
+                uint64_t count = g->p->counts[i];
+
+                if (!g->part[i])
                         continue;
-                lines[line].entered += edge->times;
-                unknown[line] |= !edge->known;
+                unknown[of[i]] |= in[i].unknown_entries && in[i].unknown_others;
+                lines[of[i]].entered += !in[i].unknown_entries ? in[i].entries
+                                        : count > in[i].others ? count - in[i].others : 0;
         }
         for (uint32_t i = 1; i < g->n; i++) {
                 struct ls_exact_line *line = g->part[i] ? &lines[of[i]] : NULL;
@@ -235,51 +294,113 @@ static void count_entries(const struct graph *g, struct ls_exact_line *lines, si
                         lines[i].entered = 1;
 }
 
-static int make(struct graph *g, struct ls_exact_line *lines, size_t *ret_n)
+/* What goes from an instruction to another one. Returns 0 when nothing says how much. */
+static int goes(const struct graph *g, uint32_t from, int64_t to, uint64_t *ret)
+{
+        for (uint32_t e = g->first[from]; e < g->n_edges && g->edges[e].from == from; e++)
+                if (g->edges[e].to == to) {
+                        *ret += g->edges[e].times;
+                        return g->edges[e].known;
+                }
+        return 1;
+}
+
+/* A loop over an iterator: the ITERN before its end takes the same ways, but where it has become an
+ * ITERC. */
+static int iterates(const struct graph *g, uint32_t i, uint64_t times[2])
+{
+        return op_at(g, i - 1) != ITERN ||
+               (goes(g, i - 1, (int64_t)i + 1, &times[0]) &&
+                goes(g, i - 1, target(g, i), &times[1]));
+}
+
+/* Instructions with two ways out. */
+static int is_branch(const struct graph *g, uint32_t i)
+{
+        int op = op_at(g, i);
+        uint32_t jump = is_comparison(g, i) ? i + 1 : i;
+
+        if (!g->part[i] || i + 1 >= g->n ||
+            !(is_comparison(g, i) || op == ITERL || op == ITERL + 1))
+                return 0;
+        return target(g, jump) >= 1 && target(g, jump) < g->n && jump + 1 < g->n &&
+               target(g, jump) != (int64_t)jump + 1;
+}
+
+static void collect_arms(const struct graph *g, struct ls_exact_solved *ret)
+{
+        for (uint32_t i = 1; i < g->n; i++) {
+                uint32_t jump = i < g->n && is_comparison(g, i) ? i + 1 : i;
+                uint64_t times[2] = { 0, 0 };
+
+                if (!is_branch(g, i))
+                        continue;
+                if (!goes(g, i, (int64_t)jump + 1, &times[0]) ||
+                    !goes(g, i, target(g, jump), &times[1]) ||
+                    (jump == i && !iterates(g, i, times))) {
+                        ret->unknown++;
+                        continue;
+                }
+                for (uint8_t k = 0; k < 2; k++)
+                        ret->arms[ret->n_arms++] = (struct ls_exact_arm){ i, line_of(g, i), k,
+                                                                          times[k] };
+        }
+}
+
+static int make(struct graph *g, struct ls_exact_solved *ret)
 {
         struct at *at = malloc((g->n + (size_t)1) * sizeof(*at));
         uint32_t *of = calloc(g->n + (size_t)1, sizeof(*of));
         uint8_t *unknown = calloc(g->n + (size_t)1, 1);
-        int r = at && of && unknown ? 0 : -ENOMEM;
+        struct arrivals *in = calloc(g->n + (size_t)1, sizeof(*in));
+        int r = at && of && unknown && in ? 0 : -ENOMEM;
 
-        *ret_n = 0;
         if (!r && g->n)
                 r = find_edges(g);
         if (!r && g->n) {
                 begin_equations(g);
-                solve(g, 0);
-                solve(g, 1);
+                solve_all(g);
+                collect_arms(g, ret);
                 leave_out_parts(g);
-                *ret_n = collect(g, at, lines, of);
-                count_entries(g, lines, *ret_n, of, unknown);
+                ret->n_lines = collect(g, at, ret->lines, of);
+                count_entries(g, ret->lines, ret->n_lines, of, unknown, in);
         }
         free(at);
         free(of);
         free(unknown);
+        free(in);
         return r;
 }
 
-int ls_exact_lines(const struct ls_flow_proto *p, struct ls_exact_line **ret, size_t *ret_n)
+int ls_exact_solve(const struct ls_flow_proto *p, struct ls_exact_solved *ret)
 {
         struct graph g = { .p = p, .n = p->rec->n };
         size_t n = g.n + (size_t)1;
-        struct ls_exact_line *lines = malloc(n * sizeof(*lines));
         int r = -ENOMEM;
 
+        *ret = (struct ls_exact_solved){ .lines = malloc(n * sizeof(*ret->lines)),
+                                         .arms = malloc(2 * n * sizeof(*ret->arms)) };
         g.edges = malloc(3 * n * sizeof(*g.edges));
+        g.first = calloc(n, sizeof(*g.first));
         g.equations = calloc(2 * n, sizeof(*g.equations));
         g.ready = malloc(5 * n * sizeof(*g.ready));     /* each equation once at first, and once by
                                                          * an edge */
         g.part = calloc(n, 1);
-        if (lines && g.edges && g.equations && g.ready && g.part)
-                r = make(&g, lines, ret_n);
+        if (ret->lines && ret->arms && g.edges && g.first && g.equations && g.ready && g.part)
+                r = make(&g, ret);
         free(g.edges);
+        free(g.first);
         free(g.equations);
         free(g.ready);
         free(g.part);
         if (r)
-                free(lines);
-        else
-                *ret = lines;
+                ls_exact_solved_done(ret);
         return r;
+}
+
+void ls_exact_solved_done(struct ls_exact_solved *s)
+{
+        free(s->lines);
+        free(s->arms);
+        *s = (struct ls_exact_solved){ 0 };
 }

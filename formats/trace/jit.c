@@ -2,7 +2,7 @@
  * that stand there, by the map of the trace. Each distinct place and each trace is looked at once,
  * when the file is opened; samples are then moved from the stack that the file has to the one that
  * is meant, in one step a row. Called by resolve.c and samples.c. */
-#include "formats/jit/map.h"
+#include "formats/jit/maps.h"
 #include "formats/trace/reader_parts.h"
 
 #include <errno.h>
@@ -13,9 +13,6 @@
 #define COL(KIND, NAME) row[LS_C_##KIND##_##NAME]
 
 #define FRAMES_MAX 128u                 /* inlined frames at a place that are shown: LuaJIT has fewer */
-#define CHAIN_MAX 1024u                 /* side traces of side traces */
-#define CELLS_MAX (UINT64_C(1) << 32)   /* what all maps together may cost, in steps and in bytes: a hostile file's */
-#define BYTES_MAX (UINT64_C(256) << 20)
 #define NODES_SPARE (1u << 20)          /* stacks that are made: these, and 8 for each that the file has */
 
 struct place {                          /* a location in machine code */
@@ -33,8 +30,7 @@ struct work {
         struct ls_reader *r;
         struct ls_profile *p;
         uint32_t *trace_of;             /* by function: index of jittraces, 0 = none */
-        struct ls_jit_map **maps;       /* by trace */
-        uint8_t *tried;                 /* by trace */
+        struct ls_jit_maps *maps;
         uint32_t *place_of;             /* by location: index in places, 0 = none yet */
         struct place *places;
         uint32_t n_places, cap_places;
@@ -42,7 +38,6 @@ struct work {
         uint32_t n_frames, cap_frames;
         struct made_table locations, stacks;
         uint32_t cap_locations, cap_stacks, file_stacks;
-        uint64_t cells, bytes;          /* spent */
 };
 
 static int grow(void *array, uint32_t n, uint32_t *cap, size_t size)
@@ -177,9 +172,7 @@ static int read_traces(struct work *w)
         for (uint32_t i = 1; i < p->n_functions; i++)
                 n += p->functions[i].kind == LS_FUNC_TRACE;
         p->jittraces = calloc(n, sizeof(*p->jittraces));
-        w->maps = calloc(n, sizeof(struct ls_jit_map *));
-        w->tried = calloc(n, 1);
-        if (!w->trace_of || !p->jittraces || !w->maps || !w->tried)
+        if (!w->trace_of || !p->jittraces)
                 return -ENOMEM;
         for (uint32_t i = 0; i < n; i++)
                 p->jittraces[i].link_kind = p->jittraces[i].irnames = ls_reader_str(w->r, 0);
@@ -209,48 +202,8 @@ static int read_traces(struct work *w)
                 if (row && trace_function(p, COL(JITTRACE, PARENT)))
                         p->jittraces[i].parent = w->trace_of[COL(JITTRACE, PARENT)];
         }
-        return 0;
-}
-
-/* Whether there is something left of what maps may cost, which is taken from it. */
-static int afford(struct work *w, const struct ls_rec_jittrace *head)
-{
-        w->cells += (uint64_t)head->nir * head->mcode_size / 3;
-        w->bytes += (uint64_t)head->mcode_size * 4 + (uint64_t)head->nir * 8 +
-                    (uint64_t)head->nevents * 16;
-        return w->cells <= CELLS_MAX && w->bytes <= BYTES_MAX;
-}
-
-static int make_map(struct work *w, uint32_t trace)
-{
-        const struct ls_jittrace *t = &w->p->jittraces[trace];
-        struct ls_jit_input in;
-        int e;
-
-        w->tried[trace] = 1;
-        if (!t->map)
-                return 0;
-        e = ls_jit_input_parse(t->map, t->map_len, &in);
-        if (!e && afford(w, in.head))
-                e = ls_jit_map_new(&in, t->irnames.s, t->irnames.len,
-                                   t->parent ? w->maps[t->parent] : NULL, &w->maps[trace]);
-        return e == -ENOMEM ? e : 0;
-}
-
-/* The map of a trace, and before it those of the traces that it leaves. */
-static int map_of(struct work *w, uint32_t trace)
-{
-        uint32_t chain[CHAIN_MAX];
-        unsigned n = 0;
-        int e = 0;
-
-        for (; trace && !w->tried[trace] && n < CHAIN_MAX; trace = w->p->jittraces[trace].parent) {
-                w->tried[trace] = 1;    /* a circle ends here */
-                chain[n++] = trace;
-        }
-        while (!e && n > 0)
-                e = make_map(w, chain[--n]);
-        return e;
+        w->maps = ls_jit_maps_new(p);
+        return w->maps ? 0 : -ENOMEM;
 }
 
 static int add_frame(struct work *w, uint32_t location)
@@ -268,15 +221,16 @@ static int fill_place(struct work *w, struct place *place, uint32_t offset)
         struct ls_jittrace *t = &w->p->jittraces[place->trace];
         struct ls_jit_frame frames[FRAMES_MAX];
         unsigned n;
-        int e = map_of(w, place->trace);
+        const struct ls_jit_map *map;
+        int e = ls_jit_maps_get(w->maps, place->trace, &map);
 
-        if (e || !w->maps[place->trace])
+        if (e || !map)
                 return e;
         t->has_map = 1;
-        t->doubt = ls_jit_map_is_approximate(w->maps[place->trace]);
+        t->doubt = ls_jit_map_is_approximate(map);
         if (offset == LS_JIT_NO_OFFSET)
                 return 0;
-        n = ls_jit_map_frames(w->maps[place->trace], offset, frames, FRAMES_MAX);
+        n = ls_jit_map_frames(map, offset, frames, FRAMES_MAX);
         place->first = w->n_frames;
         place->headless = n && !frames[0].function;
         for (unsigned i = place->headless ? 1 : 0; !e && i < n && i < FRAMES_MAX; i++) {
@@ -402,10 +356,7 @@ static int resolve_stacks(struct work *w)
 
 static void work_done(struct work *w)
 {
-        for (uint32_t i = 0; w->maps && i < w->p->n_jittraces; i++)
-                ls_jit_map_free(w->maps[i]);
-        free(w->maps);
-        free(w->tried);
+        ls_jit_maps_free(w->maps);
         free(w->trace_of);
         free(w->place_of);
         free(w->places);

@@ -109,7 +109,8 @@ enum ls_name_rank {
 #define LS_ATTEMPT_FLAGS       0x3f
 
 /* Why LuaJIT has thrown away all that it had compiled. */
-enum ls_jit_flush { LS_JIT_FLUSH_TRACES, LS_JIT_FLUSH_CODE, LS_JIT_FLUSH_PROGRAM, LS_JIT_FLUSHES };
+enum ls_jit_flush { LS_JIT_FLUSH_TRACES, LS_JIT_FLUSH_CODE, LS_JIT_FLUSH_PROGRAM,
+                    LS_JIT_FLUSH_METATABLE, LS_JIT_FLUSHES };
 
 /* Line checks in compiled code: LuaJIT's modes l and f, or none. */
 enum ls_scope { LS_SCOPE_LINE, LS_SCOPE_FUNCTION, LS_SCOPE_NONE };

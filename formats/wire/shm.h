@@ -3,11 +3,13 @@
 #ifndef LS_WIRE_SHM_H
 #define LS_WIRE_SHM_H
 
+#include <linux/futex.h>
+
 #include "formats/wire/counters.h"
 #include "formats/wire/ring.h"
 
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
-#define LS_SHM_VERSION 12u
+#define LS_SHM_VERSION 13u
 #define LS_SHM_COUNTERS 4096u           /* offset of the counters, struct ls_counter[LS_COUNTERS] */
 /* Offset of the rings: see ls_ring_offset. */
 #define LS_SHM_RINGS   (LS_SHM_COUNTERS + LS_COUNTERS * sizeof(struct ls_counter))
@@ -107,6 +109,9 @@ struct ls_shm {
         _Atomic uint32_t detach;        /* 1 = an attached process is to be left; futex (shared) */
         _Atomic uint32_t paused;        /* 1 while no ticks are counted, for now: all else goes
                                          * on */
+        _Atomic uint32_t recorder_thread;       /* attached: the recorder's first thread, as it
+                                                 * knows itself; the kernel adds FUTEX_OWNER_DIED
+                                                 * when that ends; 0 = it does not */
 
         /* agent writes */
         _Atomic uint32_t request;       /* counts changes of any ring's armed, tid and closing, and
@@ -171,6 +176,13 @@ struct ls_shm {
 };
 _Static_assert(sizeof(struct ls_shm) <= LS_SHM_COUNTERS, "the control page is one page");
 _Static_assert(LS_SHM_RINGS % 4096 == 0, "rings begin at a page");
+
+/* Attached: 1 = the recorder has ended, and with it, some ms later, all that it had open. One that
+ * is stopped has not. */
+static inline int ls_shm_recorder_has_ended(const struct ls_shm *s)
+{
+        return (atomic_load(&s->recorder_thread) & FUTEX_OWNER_DIED) != 0;
+}
 
 /* Of ring i; of as many as there are: the end of the last. */
 static inline uint64_t ls_ring_offset(uint32_t first_size, uint64_t stride, uint32_t i)

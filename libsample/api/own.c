@@ -25,7 +25,6 @@
 #include "formats/wire/attach.h"
 #include "libsample/agent.h"
 #include "libsample/attach/attached.h"
-#include "libsample/attach/recorder.h"
 #include "libsample/handler/clock.h"
 #include "libsample/libc/real.h"
 #include "libsample/old_libc.h"
@@ -277,7 +276,7 @@ int ls_own_end(void)
         if (!ls_own_is_at_work() || !take())
                 return 0;
         fd = (int)syscall(SYS_pidfd_open, atomic_load(&own.pid), 0);
-        if (fd >= 0 && ls_recorder_state() != LS_RECORDER_GONE && syscall(SYS_pidfd_send_signal, fd, SIGINT, NULL, 0) == 0) {
+        if (fd >= 0 && !ls_shm_recorder_has_ended(ls_agent.shm) && syscall(SYS_pidfd_send_signal, fd, SIGINT, NULL, 0) == 0) {
                 uint64_t until = ls_now_ns() + (uint64_t)RECORDS_MS * 1000000u, now;
                 struct pollfd p = { .fd = fd, .events = POLLIN };
 

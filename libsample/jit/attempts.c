@@ -259,19 +259,44 @@ void ls_jit_attempt_aborted(struct ls_jit *jit, struct ls_thread *t, lua_State *
         atomic_fetch_add(&ls_agent.shm->own_hook_ns, ls_own_ns(start, cpu));
 }
 
-/* LuaJIT tells no cause. It flushes by itself when there is no room for code, which it has just
- * said by giving up an attempt, and when each number that maxtrace allows is taken. A few traces
- * may be missing from our table. */
-void ls_jit_attempt_flushed(struct ls_jit *jit)
+/* The C function that runs below our handler, NULL = a Lua function does, or nothing. */
+static void *running_c_function(lua_State *L)
+{
+        struct lua_Debug ar;
+        void *f;
+
+        if (!ls_lua.lua_getstack(L, 1, &ar) || !ls_lua.lua_getinfo(L, "f", &ar))
+                return NULL;
+        f = ls_lua.lua_tocfunction(L, -1);
+        ls_lua.lua_settop(L, -2);
+        return f;
+}
+
+/* LuaJIT tells no cause. It flushes by itself while Lua code runs: when there is no room for code,
+ * which it has just said by giving up an attempt, and when it has grown its table to each number
+ * that maxtrace allows and none is free. What a C function does is the program's: compiled code
+ * knows the metatables of basic types, so debug.setmetatable throws it away. */
+static enum ls_jit_flush flush_cause(const struct ls_jit *jit, lua_State *L)
 {
         const char *state = atomic_load_explicit(&jit->global, memory_order_relaxed) + jit->at.state;
         uint32_t most = jit->at.maxtrace ? LS_READ(uint32_t, state, jit->at.maxtrace) : 0;
-        enum ls_jit_flush why = jit->code_full ? LS_JIT_FLUSH_CODE
-                                : most && LS_READ(uint32_t, state, jit->at.ntraces) > most && jit->nranges >= most - most / 16
-                                ? LS_JIT_FLUSH_TRACES : LS_JIT_FLUSH_PROGRAM;
+        void *f = running_c_function(L);
 
+        if (f)
+                return f == ls_jit_facts.set_metatable ? LS_JIT_FLUSH_METATABLE
+                                                       : LS_JIT_FLUSH_PROGRAM;
+        if (jit->code_full)
+                return LS_JIT_FLUSH_CODE;
+        if (most && LS_READ(uint32_t, state, jit->at.ntraces) > most)
+                return LS_JIT_FLUSH_TRACES;
+        return LS_JIT_FLUSH_PROGRAM;
+}
+
+void ls_jit_attempt_flushed(struct ls_jit *jit, lua_State *L)
+{
         note_parameters(jit);
-        atomic_fetch_add_explicit(&ls_agent.shm->jit_flushes[why], 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&ls_agent.shm->jit_flushes[flush_cause(jit, L)], 1,
+                                  memory_order_relaxed);
         jit->code_full = 0;
 }
 

@@ -16,8 +16,8 @@ void ls_jit_attempt_begins(struct ls_jit *jit);
  * in the latter not. */
 void ls_jit_attempt_compiled(struct ls_jit *jit, struct ls_thread *t, const char *trace);
 void ls_jit_attempt_aborted(struct ls_jit *jit, struct ls_thread *t, lua_State *L);
-/* All traces are thrown away; before ls_jit_flush. */
-void ls_jit_attempt_flushed(struct ls_jit *jit);
+/* All traces are thrown away: the handler of event "flush" runs on L. Before ls_jit_flush. */
+void ls_jit_attempt_flushed(struct ls_jit *jit, lua_State *L);
 
 /* In the probe's VM, protected: a table with strings irnames, errors (each ends with a zero byte)
  * and bcnames is on top. Fills in what ls_jit_facts has of the latter two. */

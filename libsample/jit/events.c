@@ -220,7 +220,7 @@ static void trace_event(struct ls_jit *jit, lua_State *L)
         else if (!strcmp(what, "abort"))
                 ls_jit_attempt_aborted(jit, ls_thread_self(), L);
         else if (!strcmp(what, "flush")) {
-                ls_jit_attempt_flushed(jit);
+                ls_jit_attempt_flushed(jit, L);
                 ls_jit_flush(jit);
         }
         if (strcmp(what, "start"))

@@ -11,6 +11,7 @@ struct ls_jit_facts {
         const char *why;                /* why no map can be made, NULL = verified */
         struct ls_jit_places at;
         int (*attach)(lua_State *L);    /* the original jit.attach behind our patch */
+        void *set_metatable;            /* the C function debug.setmetatable, NULL = not known */
         uint32_t nirnames;              /* bytes */
         char irnames[6 * 256];
         char errors[4096];              /* LuaJIT's words for why it gives up, by number; each ends

@@ -23,7 +23,7 @@ static const char probe_source[] =
         "local record, trace, compare, compare_snap, compare_ir, address, begin, finish, switched, parameters = ...\n"
         "local jit = jit or require('jit')\n"
         "if not jit.status() then return 'the JIT compiler is off' end\n"
-        "address(jit.attach)\n"
+        "address(jit.attach, debug and debug.setmetatable)\n"
         "local util = require('jit.util')\n"
         "local source = [[\n"
         "local keep = { { 0 } }\n"
@@ -470,6 +470,7 @@ static int parameters(lua_State *L)
         return 0;
 }
 
+/* address(jit.attach, debug.setmetatable or nil) */
 static int address(lua_State *L)
 {
         void *attach = ls_lua.lua_tocfunction(L, 1);
@@ -478,6 +479,7 @@ static int address(lua_State *L)
                 attach_patch.target = attach;
                 attach_patch.original = NULL;
         }
+        ls_jit_facts.set_metatable = ls_lua.lua_tocfunction(L, 2);
         return 0;
 }
 

@@ -23,7 +23,6 @@
 #include "libsample/attach/attached.h"
 #include "libsample/attach/exec.h"
 #include "libsample/attach/locked.h"
-#include "libsample/attach/recorder.h"
 #include "libsample/attach/threads.h"
 #include "libsample/handler/clock.h"
 #include "libsample/handler/tick.h"
@@ -159,7 +158,7 @@ static uint32_t wait_for_answer(struct ls_shm *shm, uint32_t asked)
         uint64_t end = ls_now_ns() + HOLD_NS;
 
         while (atomic_load(&shm->hold) == asked && ls_now_ns() < end && !atomic_load(&shm->detach) &&
-               ls_recorder_state() != LS_RECORDER_GONE)
+               !ls_shm_recorder_has_ended(shm))
                 syscall(SYS_futex, &shm->hold, FUTEX_WAIT, asked, &look, NULL, 0);
         return atomic_load(&shm->hold);
 }
@@ -206,18 +205,23 @@ static int is_silent(void)
 }
 
 /* One that is only stopped still has its perf events open: a tick that comes when its handler is
- * gone would kill the program. */
-static int recorder_is_gone(void)
+ * gone would kill the program. They are closed a little later than its end can be seen, so that is
+ * seen in two looks. */
+static int recorder_is_gone(int *seen)
 {
-        return is_silent() && ls_recorder_state() == LS_RECORDER_GONE;
+        int before = *seen;
+
+        *seen = is_silent() && ls_shm_recorder_has_ended(ls_agent.shm);
+        return before && *seen;
 }
 
 static void run(void)
 {
         const struct timespec look = { 0, (long)LOOK_NS };
         const char *library = NULL, *why, *said = NULL;
+        int ended = 0;
 
-        while (!atomic_load(&ls_agent.shm->detach) && !recorder_is_gone()) {
+        while (!atomic_load(&ls_agent.shm->detach) && !recorder_is_gone(&ended)) {
                 ls_vm_library_scan(0);
                 ls_attach_threads_refresh();
                 if (ls_lua.path && ls_lua.path != library) {
@@ -306,7 +310,6 @@ void *luasample_attach(struct ls_attach *page)
         ls_patch_hold = hold;
         ls_patch_let_go = let_go;
         ls_mappings_restart();
-        ls_recorder_remember();
         ls_thread_begin_quiet();
         atomic_store(&ls_agent.shm->agent_tid, (uint32_t)syscall(SYS_gettid));
         atomic_store(&ls_agent.shm->agent_state, LS_AGENT_LOADED);

@@ -19,6 +19,7 @@
 #include "formats/wire/clock.h"
 #include "formats/wire/open_file.h"
 #include "record/attach/hold.h"
+#include "record/attach/robust.h"
 #include "record/attach/threads.h"
 #include "record/process/descriptors.h"
 #include "record/process/proc.h"
@@ -365,6 +366,7 @@ static int hand_over(struct ls_subject *t, const char *agent_path, struct ls_mem
         if (err < 0)
                 return say(t, err, "memory cannot be shared with it");
         m->shm->root_pid = (uint32_t)t->inner_pid;
+        t->robust = ls_robust_begin(m->fd);
         if (!ls_proc_shares(t->living, "ns/pid"))
                 m->shm->recorder_pid = 0;
         atomic_store(&m->shm->recording, 1);

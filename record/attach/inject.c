@@ -44,8 +44,6 @@
 #define TCB_HEAD 0x40u                  /* what is copied of the program's own thread: guards of the stack and of pointers */
 #define TID_FROM 0x40u                  /* where its thread id is looked for */
 #define TID_TO 0x800u
-#define STOP_NS 1000000000ull           /* for a thread to stop */
-#define QUEUE_NS 20000000000ull         /* where all that while it waits for a processor */
 #define OTHERS_NS 1000000000ull         /* for another recorder to be through with the program */
 #define LEAVE_NS 200000000ull           /* for the first thread of ours to have gone */
 
@@ -66,12 +64,12 @@ struct victim {
         const struct ls_thread_data *data;
 };
 
-/* Waits until the thread stops, or so long only; one that merely waits for a processor has not
- * stayed in the kernel. Returns the wait status, or -errno. */
+/* Waits until the thread stops, for ever or until it is late. Returns the wait status, or
+ * -errno. */
 static int wait_stop(const struct victim *v, int for_ever)
 {
         const struct timespec moment = { 0, 5000000 };
-        uint64_t since_ns = ls_clock_ns(CLOCK_MONOTONIC), ns;
+        uint64_t since_ns = ls_clock_ns(CLOCK_MONOTONIC);
         pid_t tid = v->tid;
         sigset_t child;
         int status;
@@ -85,9 +83,7 @@ static int wait_stop(const struct victim *v, int for_ever)
                         return WIFSTOPPED(status) ? status : -ESRCH;
                 if (r < 0 && errno != EINTR)
                         return -errno;
-                ns = ls_clock_ns(CLOCK_MONOTONIC) - since_ns;
-                if (!for_ever && ns > STOP_NS &&
-                    (ns > QUEUE_NS || !ls_thread_is_ready(v->in->pid, tid)))
+                if (!for_ever && ls_thread_is_late(v->in->pid, tid, since_ns))
                         return -EAGAIN;
                 sigtimedwait(&child, NULL, &moment);    /* no CPU time is taken from it */
         }

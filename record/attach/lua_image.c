@@ -184,20 +184,23 @@ static int choose_rights(const struct ls_lua_image *image, pid_t pid, int trust,
 }
 
 /* A program needs the loader and the libraries that are in its own root; to go there its /proc is
- * needed as well. */
-static int open_root(const struct ls_lua_image *image, pid_t pid, const struct ls_rights *r)
+ * needed as well. What runs outside of the root that it had may not be who it was there: it would
+ * reach that user's other files. Returns a descriptor, or -1. */
+static int open_root(const struct ls_lua_image *image, pid_t pid, struct ls_rights *r)
 {
-        int fd = pid && image->is_program ? ls_rights_open_root(pid, r) : -1;
+        int fd = pid ? ls_rights_open_root(pid, r) : -1;
         struct stat st;
 
-        if (fd >= 0 && fstatat(fd, "proc/self/fd", &st, 0)) {
+        if (fd >= 0 && image->is_program && fstatat(fd, "proc/self/fd", &st, 0) == 0)
+                return fd;
+        if (fd != -1)
+                ls_rights_nobody(r);
+        if (fd >= 0)
                 close(fd);
-                return -1;
-        }
-        return fd;
+        return -1;
 }
 
-static pid_t start_probe(const struct ls_lua_image *image, pid_t pid, const struct ls_rights *r, int agent, int answer)
+static pid_t start_probe(const struct ls_lua_image *image, pid_t pid, struct ls_rights *r, int agent, int answer)
 {
         const int fds[] = { image->fd, agent, answer, open_root(image, pid, r) };
         char uid[16], gid[16];

@@ -16,11 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/wire/clock.h"
 #include "record/attach/threads.h"
 #include "record/process/proc.h"
 
 #define LATE_MOST 256u
-#define STOP_MS 1000                    /* for a thread to stop */
 
 /* Where a blocked thread waits: "NUMBER ARGUMENTS... SP PC", "running" for others. */
 static int read_blocked(pid_t pid, struct ls_stopped *t)
@@ -242,6 +242,7 @@ void ls_stop_let_go(void)
 int ls_stop_one(pid_t pid, struct ls_stopped *t)
 {
         const struct timespec moment = { 0, 1000000 };
+        uint64_t asked_ns;
         sigset_t child;
         int err;
 
@@ -251,7 +252,9 @@ int ls_stop_one(pid_t pid, struct ls_stopped *t)
         err = ls_thread_seize_error(pid, t->tid, interrupt(t));
         if (err < 0)
                 return err;
-        for (int i = 0; (err = wait_for_it(t, WNOHANG)) == -EAGAIN && i < STOP_MS; i++)
+        asked_ns = ls_clock_ns(CLOCK_MONOTONIC);
+        while ((err = wait_for_it(t, WNOHANG)) == -EAGAIN &&
+               !ls_thread_is_late(pid, t->tid, asked_ns))
                 sigtimedwait(&child, NULL, &moment);
         if (err == -EAGAIN) {
                 ls_stop_note_late(pid, t->tid);

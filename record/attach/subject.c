@@ -19,6 +19,7 @@
 #include "formats/escape.h"
 #include "formats/wire/clock.h"
 #include "formats/wire/open_file.h"
+#include "record/attach/robust.h"
 #include "record/attach/threads.h"
 #include "record/process/proc.h"
 #include "record/process/thread_ids.h"
@@ -406,5 +407,7 @@ int ls_subject_open(struct ls_subject *t, pid_t pid, struct ls_workers *workers,
 
 void ls_subject_done(struct ls_subject *t)
 {
+        ls_robust_end(t->robust);
+        t->robust = 0;
         ls_modules_close(&t->modules);
 }

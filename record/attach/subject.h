@@ -18,6 +18,7 @@ struct ls_subject {
         unsigned agents;                /* that are loaded, ours or others */
         struct ls_inject inject;
         pid_t agent_tid;                /* the agent's thread; 0 = none */
+        unsigned robust;                /* its agent sees the recorder's end (robust.h); 0 = not */
         uint64_t held_ns;               /* the longest that a thread was stopped for hold.h */
 };
 

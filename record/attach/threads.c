@@ -1,5 +1,6 @@
 /* See threads.h. */
 #include "record/attach/threads.h"
+#include "formats/wire/clock.h"
 #include "record/process/proc.h"
 
 #include <ctype.h>
@@ -16,6 +17,8 @@
 #include <unistd.h>
 
 #define WAIT_NS 1000000000ull
+#define STOP_NS 1000000000ull           /* for a thread to stop */
+#define QUEUE_NS 20000000000ull         /* where all that while it waits for a processor */
 #define SEVERAL_AT 0x18u                /* in a TCB: int, 1 = there are several threads */
 #define SEVERAL_GLOBAL 236u             /* version of the C library since which it is in one place for all */
 
@@ -100,6 +103,13 @@ int ls_thread_is_ready(pid_t pid, pid_t tid)
 
         return ls_proc_read(pid, tid, "stat", text, sizeof(text)) > 0 &&
                (state = strrchr(text, ')')) && !strncmp(state, ") R", 3);
+}
+
+int ls_thread_is_late(pid_t pid, pid_t tid, uint64_t asked_ns)
+{
+        uint64_t ns = ls_clock_ns(CLOCK_MONOTONIC) - asked_ns;
+
+        return ns > STOP_NS && (ns > QUEUE_NS || !ls_thread_is_ready(pid, tid));
 }
 
 int ls_thread_has_ended(pid_t pid, pid_t tid)

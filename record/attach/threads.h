@@ -19,6 +19,9 @@ unsigned ls_threads_by_ease(pid_t pid, pid_t ret[LS_THREADS_TRIED]);
 int ls_thread_has_ended(pid_t pid, pid_t tid);
 /* 1 when it runs, or would if it had a processor. */
 int ls_thread_is_ready(pid_t pid, pid_t tid);
+/* 1 when the thread, which was asked to stop at that time (CLOCK_MONOTONIC), stays in the kernel
+ * for too long: a second. One that merely waits for a processor has 20 s. */
+int ls_thread_is_late(pid_t pid, pid_t tid, uint64_t asked_ns);
 /* A thread of the process that lives: the first, or else another. What /proc/PID says of memory,
  * files and program holds for the first thread only, so it is read as /proc/THREAD. 0 = all have
  * ended. */

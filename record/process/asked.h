@@ -32,6 +32,7 @@
 #define LS_MIN_RING_NS 1000000000ull
 #define LS_MAX_RING_NS (24 * 3600 * 1000000000ull)
 #define LS_DELAY_FOREVER UINT64_MAX
+#define LS_RECORD_TELLS 32u
 
 #define LS_RECORD_CPU  (1u << LS_EVENT_CPU)
 #define LS_RECORD_WALL (1u << LS_EVENT_WALL)
@@ -40,7 +41,9 @@
 #define LS_RECORD_LIVE (1u << LS_EVENT_LIVE)
 #define LS_RECORD_MEMORY (LS_RECORD_ALLOC | LS_RECORD_LIVE)
 #define LS_RECORD_COVERAGE (1u << LS_EVENT_COVERAGE)
-#define LS_RECORD_EXACT (LS_RECORD_COVERAGE | 1u << LS_EVENT_LINES | 1u << LS_EVENT_CALLS | 1u << LS_EVENT_INSTRUCTIONS)
+#define LS_RECORD_EXACT                                                                            \
+        (LS_RECORD_COVERAGE | 1u << LS_EVENT_LINES | 1u << LS_EVENT_CALLS |                        \
+         1u << LS_EVENT_INSTRUCTIONS | 1u << LS_EVENT_BRANCHES)
 
 struct ls_record_options {
         uint64_t interval_ns;
@@ -51,6 +54,8 @@ struct ls_record_options {
         uint64_t ring_ns;               /* keep only so much; 0 = all */
         uint32_t ring_cpu;              /* percent of one CPU; 0 = do not look */
         const char *ring_mark;          /* pattern of marks that want it written; NULL = none do */
+        const char *tells[LS_RECORD_TELLS];     /* --tell, as it was given */
+        unsigned n_tells;
         uint32_t keep;                  /* files that have ended; 0 = all */
         const char *control;            /* NULL = nobody can */
         const char *output;
@@ -75,7 +80,7 @@ struct ls_record_options {
         const char **command;           /* the program and its arguments, NULL-terminated, never
                                          * empty */
         poptContext popt;               /* owns the strings */
-        char *strings[32];              /* values that popt gave away */
+        char *strings[64];              /* values that popt gave away */
         unsigned n_strings;
 };
 

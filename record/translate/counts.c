@@ -17,19 +17,53 @@
 #define ROWS_MAX (1u << 20)             /* of a process in a file, but for last values */
 #define LATE_NS 1000000000ull           /* older than the start, or newer than the last look at the clock */
 
-/* The writer's id, made at the first value. 0 = it has no name. */
-static uint32_t id_of(struct ls_translate *t, uint32_t i)
+/* A copy of its name, which may change at any time. 0 = it has none. */
+static int name_of(const struct ls_translate *t, uint32_t i, char name[LS_COUNTER_NAME],
+                   uint32_t *ret_len)
 {
         struct ls_counter *c = &ls_shm_counters(t->cfg.memory->shm)[i];
         uint32_t named = atomic_load_explicit(&c->named, memory_order_acquire);
-        char name[LS_COUNTER_NAME];
 
-        if (t->counts.one[i].id || !named || named - 1 > sizeof(name))
-                return t->counts.one[i].id;
-        memcpy(name, c->name, sizeof(name));
-        t->counts.one[i].id = ls_trace_counter(t->cfg.writer, t->cfg.process,
-                                               ls_trace_string(t->cfg.writer, name, named - 1), LS_COUNTER_OWN, 0);
+        if (!named || named - 1 > LS_COUNTER_NAME)
+                return 0;
+        memcpy(name, c->name, LS_COUNTER_NAME);
+        *ret_len = named - 1;
+        return 1;
+}
+
+/* The writer's id, made at the first value. 0 = it has no name. */
+static uint32_t id_of(struct ls_translate *t, uint32_t i)
+{
+        char name[LS_COUNTER_NAME];
+        uint32_t len;
+
+        if (!t->counts.one[i].id && name_of(t, i, name, &len))
+                t->counts.one[i].id = ls_trace_counter(t->cfg.writer, t->cfg.process,
+                                                       ls_trace_string(t->cfg.writer, name, len),
+                                                       LS_COUNTER_OWN, 0);
         return t->counts.one[i].id;
+}
+
+static void say_value(const struct ls_translate *t, struct ls_told *told, const char *name,
+                      uint32_t len, uint64_t time_ns, double value)
+{
+        if (time_ns < told->time_ns)
+                return;                 /* the table of the memory had a newer one already */
+        told->time_ns = time_ns;
+        t->cfg.counted(t->cfg.notice_ctx, told, name, len, value);
+}
+
+/* Who wants to hear of it hears of each value, also of those that get no row. */
+static void say_own(struct ls_translate *t, uint32_t i, uint64_t time_ns, uint64_t bits)
+{
+        struct ls_told *told = &t->counts.told[i];
+        char name[LS_COUNTER_NAME];
+        uint32_t len = 0;
+        double value;
+
+        memcpy(&value, &bits, sizeof(value));
+        if (t->cfg.counted && (told->asked ? told->fits != 0 : name_of(t, i, name, &len)))
+                say_value(t, told, name, len, time_ns, value);
 }
 
 static int makes_sense(const struct ls_translate *t, uint64_t time_ns, uint64_t bits)
@@ -74,6 +108,7 @@ int ls_counts_record(struct ls_translate *t, unsigned ring, const void *body, ui
         (void)ring;
         if (len < sizeof(*rec) || rec->counter >= LS_COUNTERS || !makes_sense(t, rec->time_ns, rec->value))
                 return -EINVAL;
+        say_own(t, rec->counter, rec->time_ns, rec->value);
         take(t, rec->counter, rec->time_ns, rec->value, rec->time_ns);
         return 0;
 }
@@ -88,8 +123,10 @@ void ls_counts_look(struct ls_translate *t, int last)
                 uint64_t time_ns = atomic_load_explicit(&c->time_ns, memory_order_acquire);
                 uint64_t value = atomic_load_explicit(&c->value, memory_order_relaxed);
 
-                if (time_ns && makes_sense(t, time_ns, value))
-                        take(t, i, time_ns, value, last ? UINT64_MAX : t->now_ns);
+                if (!time_ns || !makes_sense(t, time_ns, value))
+                        continue;
+                say_own(t, i, time_ns, value);
+                take(t, i, time_ns, value, last ? UINT64_MAX : t->now_ns);
         }
 }
 
@@ -108,15 +145,32 @@ static struct ls_counts_heap *heap_of(struct ls_translate *t, uint32_t vm)
         return &c->heaps[vm];
 }
 
-static void name_heap(struct ls_translate *t, struct ls_counts_heap *h, uint32_t vm)
+static int heap_name(char text[64], uint32_t what, uint32_t vm)
 {
         static const char *const names[LS_COUNTER_WHATS] = { [LS_COUNTER_HEAP] = "Lua heap", [LS_COUNTER_THRESHOLD] = "Lua heap: threshold",
                 [LS_COUNTER_PHASE] = "Lua collector: phase", [LS_COUNTER_CYCLES] = "Lua collector: cycles" };
+
+        return vm == 1 ? snprintf(text, 64, "%s", names[what])
+                       : snprintf(text, 64, "%s, VM %u", names[what], vm);
+}
+
+static void say_heap(struct ls_translate *t, struct ls_counts_heap *h, uint32_t vm,
+                     uint64_t time_ns, uint64_t total)
+{
+        char name[64];
+
+        if (!t->cfg.counted || (h->told.asked && !h->told.fits))
+                return;
+        say_value(t, &h->told, name, (uint32_t)heap_name(name, LS_COUNTER_HEAP, vm), time_ns,
+                  (double)total);
+}
+
+static void name_heap(struct ls_translate *t, struct ls_counts_heap *h, uint32_t vm)
+{
         char text[64];
 
         for (uint32_t i = LS_COUNTER_HEAP; i < LS_COUNTER_WHATS; i++) {
-                int n = vm == 1 ? snprintf(text, sizeof(text), "%s", names[i])
-                                : snprintf(text, sizeof(text), "%s, VM %u", names[i], vm);
+                int n = heap_name(text, i, vm);
 
                 h->one[i].id = ls_trace_counter(t->cfg.writer, t->cfg.process, ls_trace_string(t->cfg.writer, text, (size_t)n),
                                                 i, ls_translate_vm(t, vm));
@@ -144,6 +198,8 @@ int ls_counts_heap(struct ls_translate *t, unsigned ring, const void *body, uint
         if (len < sizeof(*rec) || rec->phase >= LS_GC_PHASES || !makes_sense(t, rec->time_ns, 0) || rec->total >> 47)
                 return -EINVAL;
         h = heap_of(t, rec->vm_id);
+        if (h)
+                say_heap(t, h, rec->vm_id, rec->time_ns, rec->total);
         if (!h || t->counts.rows >= ROWS_MAX) {
                 t->counts.heaps_dropped++;
                 return 0;
@@ -184,6 +240,10 @@ static void restart_heaps(struct ls_translate *t)
 
 void ls_counts_free(struct ls_translate *t)
 {
+        for (uint32_t i = 0; t->cfg.counted && i < LS_COUNTERS; i++)
+                t->cfg.counted(t->cfg.notice_ctx, &t->counts.told[i], NULL, 0, 0);
+        for (uint32_t vm = 0; t->cfg.counted && vm < t->counts.n_heaps; vm++)
+                t->cfg.counted(t->cfg.notice_ctx, &t->counts.heaps[vm].told, NULL, 0, 0);
         free(t->counts.heaps);
 }
 

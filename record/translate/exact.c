@@ -18,7 +18,7 @@
 #define MOST_PER_NS 16384
 
 struct sums {
-        uint64_t at_least, instructions;
+        uint64_t at_least, instructions, no_way;
 };
 
 struct writing {
@@ -30,6 +30,7 @@ struct writing {
         size_t room;                    /* a power of two */
         uint32_t n;
         uint32_t *functions;            /* of the trace, by prototype */
+        uint32_t branch;                /* the word, as a label's key */
         uint64_t left[LS_EVENT_NEXT];   /* that can be, by event: what is more is left out */
         uint64_t impossible;            /* rows of which something was left out */
 };
@@ -107,24 +108,50 @@ static size_t write_calls(struct writing *w, const struct ls_flow *flow, uint32_
         return first;
 }
 
+/* A row for each way out of a branch, taken or not; its label says which: "17 next" and "17 jump"
+ * are those of bytecode 17. */
+static void write_arms(struct writing *w, const struct ls_exact_solved *s, uint32_t function)
+{
+        struct ls_trace_writer *writer = w->t->cfg.writer;
+        char text[32];
+
+        if (!(w->events & 1u << LS_EVENT_BRANCHES))
+                return;
+        if (!w->branch)
+                w->branch = ls_trace_string(writer, "branch", 6);
+        for (size_t i = 0; i < s->n_arms; i++) {
+                const struct ls_exact_arm *a = &s->arms[i];
+                int n = snprintf(text, sizeof(text), "%" PRIu32 " %s", a->pos,
+                                 a->jumps ? "jump" : "next");
+
+                w->row.label = ls_trace_label(writer, 0, w->branch,
+                                              ls_trace_string(writer, text, (size_t)n));
+                write_row(w, LS_EVENT_BRANCHES, 0, function, a->line, a->times);
+        }
+        w->row.label = 0;
+}
+
 /* Lines that were never executed have rows without weight: so a reader knows that they could be. */
 static int write_lines(struct writing *w, const struct ls_flow_proto *p, uint32_t function, struct sums *sums)
 {
-        struct ls_exact_line *lines;
-        size_t n;
-        int r = ls_exact_lines(p, &lines, &n);
+        struct ls_exact_solved s;
+        int r = ls_exact_solve(p, &s);
 
         if (r)
                 return r;
-        for (size_t i = 0; i < n; i++) {
-                sums->instructions += lines[i].instructions;
-                write_row(w, LS_EVENT_COVERAGE, 0, function, lines[i].line, lines[i].entered != 0);
-                write_row(w, LS_EVENT_LINES, 0, function, lines[i].line, lines[i].entered);
-                if (lines[i].instructions)
-                        write_row(w, LS_EVENT_INSTRUCTIONS, 0, function, lines[i].line, lines[i].instructions);
+        for (size_t i = 0; i < s.n_lines; i++) {
+                const struct ls_exact_line *l = &s.lines[i];
+
+                sums->instructions += l->instructions;
+                write_row(w, LS_EVENT_COVERAGE, 0, function, l->line, l->entered != 0);
+                write_row(w, LS_EVENT_LINES, 0, function, l->line, l->entered);
+                if (l->instructions)
+                        write_row(w, LS_EVENT_INSTRUCTIONS, 0, function, l->line, l->instructions);
         }
+        write_arms(w, &s, function);
+        sums->no_way += w->events & 1u << LS_EVENT_BRANCHES ? s.unknown : 0;
         sums->at_least += p->at_least != 0;
-        free(lines);
+        ls_exact_solved_done(&s);
         return 0;
 }
 
@@ -186,6 +213,8 @@ static void say_sums(struct ls_translate *t, const struct ls_flow *flow, const s
         if (sums->at_least)
                 say(t, "of %" PRIu64 " functions not all was counted: some of their compiled code has no place for a counter",
                     sums->at_least);
+        if (sums->no_way)
+                say(t, "%" PRIu64 " branches are left out: their counts do not say which way they went", sums->no_way);
         if (flow->outside)
                 say(t, "%" PRIu64 " instructions were not counted: their functions lie too far away from the first VM",
                     flow->outside);

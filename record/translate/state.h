@@ -17,6 +17,13 @@
 
 #define LS_KNOWN_COROUTINES 65536u       /* more that are alive at a time may be described twice */
 
+/* Of a counter: who wants to hear of its values; the caller's. */
+struct ls_told {
+        uint64_t time_ns;               /* of the value that was looked at last */
+        uint32_t fits, over, known;     /* bits, by number of what is asked for */
+        int asked;                      /* whose name it fits was asked */
+};
+
 struct ls_translate_config {
         struct ls_trace_writer *writer;
         const struct ls_memory *memory;
@@ -42,6 +49,10 @@ struct ls_translate_config {
         void (*notice)(void *ctx, const char *text);
         /* The program has marked an instant; may be NULL. */
         void (*marked)(void *ctx, const char *name, uint32_t len);
+        /* A counter has a value, not older than the last; name NULL: its process has ended. May be
+         * NULL. */
+        void (*counted)(void *ctx, struct ls_told *told, const char *name, uint32_t len,
+                        double value);
         void *notice_ctx;
         /* The thread of a ring has ended, and its last records were taken; may be NULL. */
         void (*ended)(void *ctx, unsigned ring);
@@ -58,6 +69,7 @@ struct ls_counts_one {
 /* What was read last of a VM's heap, and its counters; entry LS_COUNTER_OWN of them is not used. */
 struct ls_counts_heap {
         struct ls_counts_one one[LS_COUNTER_WHATS];
+        struct ls_told told;            /* of its size */
         uint64_t cycles;
         uint64_t peak;                  /* of what is in this file */
         uint8_t white;                  /* 0 = nothing was read yet */
@@ -65,6 +77,7 @@ struct ls_counts_heap {
 
 struct ls_counts {
         struct ls_counts_one one[LS_COUNTERS];  /* as in the memory's table */
+        struct ls_told told[LS_COUNTERS];
         uint32_t rows;                  /* of all, in this file */
         uint64_t dropped;               /* beyond the most of a file */
         struct ls_counts_heap *heaps;   /* by the agent's id of the VM */

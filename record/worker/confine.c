@@ -10,10 +10,13 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,6 +25,7 @@
 #define FILES_MOST  4096u
 #define ROOM_IN_FILES (64u << 20)
 #define NOBODY      65534u
+#define END_FIRST   500                 /* oom_score_adj, of 1000 */
 
 int ls_rights_of(pid_t pid, struct ls_rights *ret)
 {
@@ -137,6 +141,21 @@ static void limit(int what, rlim_t most)
         setrlimit(what, &r);
 }
 
+/* Where memory is short, this process ends before the one that it looks at. A higher value
+ * stays. */
+static void end_first(void)
+{
+        char text[16] = "";
+        int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+
+        if (fd < 0)
+                return;
+        if (read(fd, text, sizeof(text) - 1) > 0 && atoi(text) < END_FIRST &&
+            pwrite(fd, text, (size_t)sprintf(text, "%d", END_FIRST), 0) < 0)
+                errno = 0;              /* it is as likely as others, then */
+        close(fd);
+}
+
 static const int common_calls[] = {
         SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(readv), SCMP_SYS(preadv), SCMP_SYS(write), SCMP_SYS(sendto),
         SCMP_SYS(sendmsg), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(close),
@@ -244,9 +263,60 @@ static int allow_serving(scmp_filter_ctx ctx)
         return err ? err : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, SCMP_A1(SCMP_CMP_EQ, F_SETFL));
 }
 
+/* Connections to other machines, and to services of this one that look up names: sockets of no
+ * other kind. Libraries that look up names are loaded then: their code is mapped from files, and
+ * never writable. Names are looked up by a thread. */
+static int allow_connecting(scmp_filter_ctx ctx)
+{
+        static const int families[] = { AF_INET, AF_INET6, AF_UNIX, AF_NETLINK };
+        static const int calls[] = {
+                SCMP_SYS(connect),         SCMP_SYS(bind),      SCMP_SYS(sendmmsg),
+                SCMP_SYS(recvmmsg),        SCMP_SYS(pipe2),     SCMP_SYS(socketpair),
+                SCMP_SYS(set_robust_list), SCMP_SYS(eventfd2),  SCMP_SYS(mincore),
+                SCMP_SYS(sched_getaffinity),
+        };
+        const uint64_t thread = CLONE_VM | CLONE_THREAD;
+        const uint64_t kinds = thread | CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
+                CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+        int err = ALLOW(ctx, calls);
+
+        for (size_t i = 0; i < sizeof(families) / sizeof(*families) && !err; i++)
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
+                                       SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
+        if (!err)
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+                                       SCMP_A1(SCMP_CMP_EQ, FIONREAD));
+        if (!err)                       /* its arguments are in memory: clone is taken instead */
+                err = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+        if (!err)
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+                                       SCMP_A0(SCMP_CMP_MASKED_EQ, kinds, thread));
+        if (!err)
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
+                                       SCMP_A2(SCMP_CMP_EQ, PROT_READ | PROT_EXEC),
+                                       SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, 0));
+        return err;
+}
+
+/* In a directory that is open; seccomp cannot tell which. */
+static int allow_making(scmp_filter_ctx ctx)
+{
+        static const int calls[] = { SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(unlinkat) };
+        const uint64_t flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+        int err = ALLOW(ctx, calls);
+
+        return err ? err : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+                                            SCMP_A2(SCMP_CMP_EQ, flags));
+}
+
+static int is_push(enum ls_confine_room room)
+{
+        return room == LS_CONFINE_PUSH || room == LS_CONFINE_PUSH_FILES;
+}
+
 static int fill(scmp_filter_ctx ctx, enum ls_confine_room room)
 {
-        int opens = room == LS_CONFINE_FILES || room == LS_CONFINE_PROBE;
+        int opens = room == LS_CONFINE_FILES || room == LS_CONFINE_PROBE || is_push(room);
         int err = ALLOW(ctx, common_calls);
 
         if (!err)
@@ -261,8 +331,12 @@ static int fill(scmp_filter_ctx ctx, enum ls_confine_room room)
                 err = allow_open_files(ctx);
         if (!err && room == LS_CONFINE_WRITER)
                 err = allow_copies(ctx);
-        if (!err && room == LS_CONFINE_HTTP)
+        if (!err && (room == LS_CONFINE_HTTP || room == LS_CONFINE_PUSH))
                 err = allow_serving(ctx);
+        if (!err && room == LS_CONFINE_PUSH)
+                err = allow_connecting(ctx);
+        if (!err && room == LS_CONFINE_PUSH_FILES)
+                err = allow_making(ctx);
         if (!err && opens)
                 err = ALLOW(ctx, files_calls);
         if (!err && opens)
@@ -287,18 +361,22 @@ static int forbid(enum ls_confine_room room)
 
 int ls_confine(const struct ls_rights *r, int root_fd, enum ls_confine_room room, int filter)
 {
-        int err;
+        int pushes = is_push(room), end_signal = SIGKILL, err;
 
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (pushes)                     /* as who started it wants it */
+                prctl(PR_GET_PDEATHSIG, &end_signal);
+        prctl(PR_SET_PDEATHSIG, end_signal);
+        if (!pushes)
+                end_first();
         limit(RLIMIT_CORE, 0);
         /* The writer has the memory of all targets mapped, and its file is as large as it gets. */
         limit(room == LS_CONFINE_WRITER ? RLIMIT_DATA : RLIMIT_AS, MEMORY_MOST);
         limit(RLIMIT_NOFILE, FILES_MOST);
-        if (filter && room != LS_CONFINE_WRITER && room != LS_CONFINE_READER)
+        if (filter && room != LS_CONFINE_WRITER && room != LS_CONFINE_READER && !pushes)
                 limit(RLIMIT_FSIZE, ROOM_IN_FILES);     /* memory files of its own */
         /* /proc/PID/syscall asks for it at each read; what else it allows takes system calls that
          * the room has not. */
         err = become(r, root_fd, room == LS_CONFINE_MEMORY && filter ? 1u << CAP_SYS_PTRACE : 0);
-        prctl(PR_SET_PDEATHSIG, SIGKILL);       /* it is lost when the user changes */
+        prctl(PR_SET_PDEATHSIG, end_signal);    /* it is lost when the user changes */
         return err || !filter ? err : forbid(room);
 }

@@ -18,6 +18,12 @@ enum ls_confine_room {
         LS_CONFINE_READER,              /* reads and writes open files: opens nothing, and starts
                                          * nothing */
         LS_CONFINE_HTTP,                /* answers on sockets that listen, or are connected */
+        LS_CONFINE_PUSH,                /* opens files to read them, loads libraries, looks up names
+                                         * and connects; writes no file, and starts nothing. A
+                                         * command of the user's: it ends with who started it only
+                                         * where that has said so */
+        LS_CONFINE_PUSH_FILES,          /* the same, but makes, renames and removes files, and
+                                         * connects to nothing */
         LS_CONFINE_NROOMS
 };
 

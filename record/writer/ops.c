@@ -14,6 +14,7 @@
 #include "record/worker/worker.h"
 #include "record/writer/ask.h"
 #include "record/writer/join.h"
+#include "record/writer/tell.h"
 
 /* A message as its function has it. */
 struct message {
@@ -121,16 +122,33 @@ static void marked(void *ctx, const char *name, uint32_t len)
         if (visible && fnmatch(s->setup.mark, visible, 0) == 0)
                 s->figures->marked++;
         free(visible);
+        ls_tell_mark(&s->setup, s->figures, name, len);
+}
+
+static void counted(void *ctx, struct ls_told *told, const char *name, uint32_t len, double value)
+{
+        struct ls_serve *s = ctx;
+
+        ls_tell_count(&s->setup, s->figures, told, name, len, value);
 }
 
 static int do_BEGIN(struct ls_serve *s, struct message *m)
 {
         uint32_t number = m->head->target;
-        struct ls_translate_config tr = {
-                .writer = s->trace, .maps = &s->maps, .interval_ns = s->setup.interval_ns, .no_source = s->setup.no_source,
-                .alloc_interval = s->setup.alloc_interval, .alloc = s->setup.alloc, .live = s->setup.live,
-                .wall_only = s->setup.wall_only, .native = s->setup.native, .worker = ls_workers_of(s->workers, 0, NULL),
-                .notice = ls_ask_notice, .marked = marked, .notice_ctx = s };
+        struct ls_translate_config tr = { .writer = s->trace,
+                                          .maps = &s->maps,
+                                          .interval_ns = s->setup.interval_ns,
+                                          .no_source = s->setup.no_source,
+                                          .alloc_interval = s->setup.alloc_interval,
+                                          .alloc = s->setup.alloc,
+                                          .live = s->setup.live,
+                                          .wall_only = s->setup.wall_only,
+                                          .native = s->setup.native,
+                                          .worker = ls_workers_of(s->workers, 0, NULL),
+                                          .notice = ls_ask_notice,
+                                          .marked = marked,
+                                          .counted = s->setup.tells[0].kind ? counted : NULL,
+                                          .notice_ctx = s };
         struct ls_taken *t;
         int err;
 

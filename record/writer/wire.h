@@ -41,6 +41,13 @@ struct ls_out_reply {
 };
 
 #define LS_OUT_MARK 256u
+#define LS_TELLS_MOST 32u               /* of --tell */
+
+struct ls_tell {                        /* what the recorder wants to hear of; tell.h reads it */
+        enum { LS_TELL_NONE, LS_TELL_MARK, LS_TELL_OVER, LS_TELL_UNDER } kind;
+        char pattern[LS_OUT_MARK];      /* of the names of marks, counters */
+        double limit;                   /* that a counter is over, under */
+};
 
 struct ls_out_setup {
         uint64_t interval_ns;
@@ -49,6 +56,7 @@ struct ls_out_setup {
         uint8_t alloc, live;            /* which rows allocations get */
         uint8_t servers;                /* debuginfod servers may be asked, which takes long */
         char mark[LS_OUT_MARK];         /* a pattern: marks of this name are counted; "" = none */
+        struct ls_tell tells[LS_TELLS_MOST];    /* those that are there first */
 };
 
 struct ls_out_begin {
@@ -73,6 +81,10 @@ struct ls_out_figures {                 /* the page: the writer writes it, the r
         _Atomic uint64_t dropped_ticks; /* in chunks that found no room, of all files */
         _Atomic uint32_t error;         /* first errno of a write, 0 = none */
         _Atomic uint32_t marked;        /* marks as of setup */
+        struct {                        /* of each of the setup's tells */
+                _Atomic uint32_t came, went;    /* how often it came true, or false */
+                _Atomic uint32_t holds;         /* counters of which it is true now */
+        } told[LS_TELLS_MOST];
         struct ls_counted targets[LS_TARGETS_MAX];
 };
 

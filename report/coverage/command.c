@@ -4,6 +4,7 @@
 
 #include "cli/output.h"
 #include "formats/trace/reader.h"
+#include "report/coverage/html.h"
 #include "report/coverage/write.h"
 #include "report/options/trace.h"
 
@@ -16,7 +17,7 @@
 
 enum { OPT_INCLUDE = 1 };
 
-static struct { char *input, *lcov, *luacov, *cobertura, *fail_under; int quiet; } opt;
+static struct { char *input, *lcov, *luacov, *cobertura, *html, *fail_under; int quiet; } opt;
 
 static const struct poptOption options[] = {
         { "input", 'i', POPT_ARG_STRING, &opt.input, 0, "trace to read (default luasample.data)", "FILE" },
@@ -26,6 +27,8 @@ static const struct poptOption options[] = {
         { "lcov", '\0', POPT_ARG_STRING, &opt.lcov, 0, "write an LCOV tracefile, for genhtml and others; - for stdout", "FILE" },
         { "luacov", '\0', POPT_ARG_STRING, &opt.luacov, 0, "write luacov.stats.out, for luacov's reporters", "FILE" },
         { "cobertura", '\0', POPT_ARG_STRING, &opt.cobertura, 0, "write Cobertura's XML", "FILE" },
+        { "html", '\0', POPT_ARG_STRING, &opt.html, 0, "write a page with the sources, one file",
+          "FILE" },
         { "fail-under", '\0', POPT_ARG_STRING, &opt.fail_under, 0, "exit with 1 when fewer percent of the lines were executed", "N" },
         { "quiet", 'q', POPT_ARG_NONE, &opt.quiet, 0, "do not show the table", NULL },
         POPT_TABLEEND
@@ -64,7 +67,11 @@ static int show(const struct ls_coverage *c, double least)
                 status = write_one(opt.luacov, ls_coverage_luacov, c);
         if (!status)
                 status = write_one(opt.cobertura, ls_coverage_cobertura, c);
-        if (!status && !opt.quiet && !to_stdout(opt.lcov) && !to_stdout(opt.luacov) && !to_stdout(opt.cobertura)) {
+        if (!status)
+                status = write_one(opt.html, ls_coverage_html, c);
+        if (!status && !opt.quiet && !to_stdout(opt.lcov) && !to_stdout(opt.luacov) &&
+            !to_stdout(opt.cobertura) &&
+            !to_stdout(opt.html)) {
                 int r = ls_output_open(&out, NULL, LS_COLOR_NEVER, 0);
 
                 if (!r) {

@@ -25,8 +25,47 @@ struct pass {
         uint8_t *could;                 /* [n_locations] 1 = it is a line that could be executed */
         uint64_t *calls;                /* [n_functions] */
         uint8_t *has_calls;
+        struct arm { uint32_t function; struct ls_coverage_arm arm; } *arms;
+        size_t n_arms, room_arms;
+        uint32_t *pos;                  /* [n_sample_labels] 2 * bytecode + 1 when it jumps, 0 = it
+                                         * is of no branch */
         struct ls_coverage *c;
 };
+
+/* What labels say of branches: "17 next" or "17 jump" (luasample-trace(5)). */
+static uint32_t read_pos(const struct ls_sample_label *l)
+{
+        uint32_t pos = 0, i = 0;
+
+        if (l->key.len != 6 || memcmp(l->key.s, "branch", 6))
+                return 0;
+        for (; i < l->value.len && i < 9 && isdigit((unsigned char)l->value.s[i]); i++)
+                pos = 10 * pos + (uint32_t)(l->value.s[i] - '0');
+        if (!i || l->value.len != i + 5)
+                return 0;
+        return !memcmp(l->value.s + i, " jump", 5) ? 2 * pos + 1
+               : !memcmp(l->value.s + i, " next", 5) ? 2 * pos : 0;
+}
+
+static int take_arm(struct pass *s, uint32_t location, uint32_t label, uint64_t weight)
+{
+        const struct ls_location *at = &s->p->locations[location];
+        uint32_t pos = label < s->p->n_sample_labels ? s->pos[label] : 0;
+
+        if (!pos || !at->line)
+                return 0;
+        if (s->n_arms == s->room_arms) {
+                struct arm *bigger = reallocarray(s->arms, 2 * s->room_arms + 256, sizeof(*bigger));
+
+                if (!bigger)
+                        return -ENOMEM;
+                s->arms = bigger;
+                s->room_arms = 2 * s->room_arms + 256;
+        }
+        s->arms[s->n_arms++] = (struct arm){ at->function, { at->line, pos / 2, pos & 1,
+                                                             s->p->functions[at->function].hash, weight } };
+        return 0;
+}
 
 static int take_block(void *ctx, const struct ls_sample_block *b)
 {
@@ -41,6 +80,9 @@ static int take_block(void *ctx, const struct ls_sample_block *b)
                 } else if (b->event[i] == LS_EVENT_CALLS) {
                         s->has_calls[function] = 1;
                         s->calls[function] += b->weight[i];
+                } else if (b->event[i] == LS_EVENT_BRANCHES &&
+                           take_arm(s, location, b->label[i], b->weight[i])) {
+                        return -ENOMEM;
                 }
         }
         return 0;
@@ -122,6 +164,20 @@ static struct ls_coverage_file *file_of(struct ls_coverage *c, const char *path)
                 return NULL;
         *slot = (uint32_t)++c->n_files;
         return &c->files[c->n_files - 1];
+}
+
+static int add_arm(struct ls_coverage_file *f, const struct ls_coverage_arm *arm)
+{
+        if ((f->n_arms & (f->n_arms - 1)) == 0) {
+                struct ls_coverage_arm *bigger = reallocarray(f->arms,
+                                                              f->n_arms ? 2 * f->n_arms : 1, sizeof(*bigger));
+
+                if (!bigger)
+                        return -ENOMEM;
+                f->arms = bigger;
+        }
+        f->arms[f->n_arms++] = *arm;
+        return 0;
 }
 
 static int add_line(struct ls_coverage_file *f, uint32_t line, uint64_t hits)
@@ -213,6 +269,12 @@ static int add_rows(struct pass *s)
                 if (f && at->line)
                         r = add_line(f, at->line, s->hits[i]);
         }
+        for (size_t i = 0; !r && i < s->n_arms; i++) {
+                const struct ls_function *function = &p->functions[s->arms[i].function];
+
+                f = function->kind == LS_FUNC_LUA ? files[function->source] : NULL;
+                r = f ? add_arm(f, &s->arms[i].arm) : 0;
+        }
         if (!r)
                 r = add_functions(s, files, hit);
         free(numbers);
@@ -270,7 +332,7 @@ static void name_function(struct ls_coverage_function *f, struct ls_str line)
 static int apply_text(struct ls_coverage_file *f, const struct ls_source_text *t)
 {
         int off = 0;
-        size_t k = 0, kept = 0, fn = 0, fn_kept = 0;
+        size_t k = 0, kept = 0, fn = 0, fn_kept = 0, arm = 0, arms_kept = 0;
 
         for (uint32_t n = 1; n <= t->n_lines; n++) {
                 const struct ls_str *line = &t->lines[n - 1];
@@ -289,6 +351,9 @@ static int apply_text(struct ls_coverage_file *f, const struct ls_source_text *t
                                 f->functions[fn_kept] = f->functions[fn];
                                 name_function(&f->functions[fn_kept++], *line);
                         }
+                for (; arm < f->n_arms && f->arms[arm].line <= n; arm++)
+                        if (!off)
+                                f->arms[arms_kept++] = f->arms[arm];
                 if (mark && memmem(mark, left, "enable", 6))
                         off = 0;
         }
@@ -300,6 +365,9 @@ static int apply_text(struct ls_coverage_file *f, const struct ls_source_text *t
         for (; fn < f->n_functions; fn++)
                 f->functions[fn_kept++] = f->functions[fn];
         f->n_functions = fn_kept;
+        for (; arm < f->n_arms; arm++)
+                f->arms[arms_kept++] = f->arms[arm];
+        f->n_arms = arms_kept;
         return 0;
 }
 
@@ -315,6 +383,32 @@ static int by_function(const void *a, const void *b)
         const struct ls_coverage_function *x = a, *y = b;
 
         return x->first_line < y->first_line ? -1 : x->first_line > y->first_line;
+}
+
+static int by_arm(const void *a, const void *b)
+{
+        const struct ls_coverage_arm *x = a, *y = b;
+
+        if (x->line != y->line)
+                return x->line < y->line ? -1 : 1;
+        if (x->function != y->function)
+                return x->function < y->function ? -1 : 1;
+        return x->pos != y->pos ? (x->pos < y->pos ? -1 : 1) : x->jumps - y->jumps;
+}
+
+static void settle_arms(struct ls_coverage_file *f)
+{
+        size_t n = 0;
+
+        if (f->n_arms)
+                qsort(f->arms, f->n_arms, sizeof(*f->arms), by_arm);
+        for (size_t i = 0; i < f->n_arms; i++) {
+                if (n && by_arm(&f->arms[n - 1], &f->arms[i]) == 0)
+                        f->arms[n - 1].hits += f->arms[i].hits;
+                else
+                        f->arms[n++] = f->arms[i];
+        }
+        f->n_arms = n;
 }
 
 /* Sorted, each line and function once. */
@@ -341,6 +435,7 @@ static void settle(struct ls_coverage_file *f)
                         f->functions[n++] = f->functions[i];
         }
         f->n_functions = n;
+        settle_arms(f);
 }
 
 static int read_text(struct pass *s, struct ls_coverage_file *f)
@@ -401,6 +496,10 @@ static void add_up(struct ls_coverage *c)
                         f->lines_hit += f->lines[k].hits != 0;
                 for (size_t k = 0; k < f->n_functions; k++)
                         f->functions_hit += f->functions[k].calls != 0;
+                for (size_t k = 0; k < f->n_arms; k++)
+                        f->arms_hit += f->arms[k].hits != 0;
+                c->arms += f->n_arms;
+                c->arms_hit += f->arms_hit;
                 f->last = f->n_lines ? f->lines[f->n_lines - 1].line : 0;
                 c->lines += f->n_lines;
                 c->lines_hit += f->lines_hit;
@@ -414,7 +513,8 @@ int ls_coverage_new(struct ls_profile *p, const char *const *include, unsigned n
         struct pass s = { .p = p, .include = include, .n_include = n, .c = ret };
         int r = -ENOMEM;
 
-        *ret = (struct ls_coverage){ .counted = ls_events_have(p, LS_EVENT_LINES) };
+        *ret = (struct ls_coverage){ .counted = ls_events_have(p, LS_EVENT_LINES),
+                                     .has_branches = ls_events_have(p, LS_EVENT_BRANCHES) };
         s.lines_event = ret->counted ? LS_EVENT_LINES : LS_EVENT_COVERAGE;
         if (!ls_events_have(p, s.lines_event))
                 return -ENODATA;
@@ -422,7 +522,10 @@ int ls_coverage_new(struct ls_profile *p, const char *const *include, unsigned n
         s.could = calloc((size_t)p->n_locations + 1, 1);
         s.calls = calloc((size_t)p->n_functions + 1, sizeof(*s.calls));
         s.has_calls = calloc((size_t)p->n_functions + 1, 1);
-        if (s.hits && s.could && s.calls && s.has_calls)
+        s.pos = calloc((size_t)p->n_sample_labels + 1, sizeof(*s.pos));
+        for (uint32_t i = 1; s.pos && i < p->n_sample_labels; i++)
+                s.pos[i] = read_pos(&p->sample_labels[i]);
+        if (s.hits && s.could && s.calls && s.has_calls && s.pos)
                 r = ls_profile_samples(p, 0, take_block, &s);
         if (!r)
                 r = add_rows(&s);
@@ -438,6 +541,8 @@ int ls_coverage_new(struct ls_profile *p, const char *const *include, unsigned n
         free(s.could);
         free(s.calls);
         free(s.has_calls);
+        free(s.pos);
+        free(s.arms);
         if (r)
                 ls_coverage_free(ret);
         return r;
@@ -450,6 +555,7 @@ void ls_coverage_free(struct ls_coverage *c)
                 free(c->files[i].path);
                 free(c->files[i].lines);
                 free(c->files[i].functions);
+                free(c->files[i].arms);
         }
         free(c->files);
         free(c->by_path);

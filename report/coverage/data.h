@@ -7,6 +7,14 @@
 #include "report/model/source.h"
 
 struct ls_coverage_line { uint32_t line; uint64_t hits; };
+/* A way out of a branch; both of one lie beside each other. */
+struct ls_coverage_arm {
+        uint32_t line, pos;             /* pos: of its bytecode */
+        uint8_t jumps;                  /* 1 = it is the way that jumps */
+        uint64_t function;              /* hash of its bytecode */
+        uint64_t hits;
+};
+
 struct ls_coverage_function {
         uint32_t first_line;
         struct ls_str name;             /* as its source or the trace has it, empty = it has none */
@@ -20,7 +28,8 @@ struct ls_coverage_file {
         uint32_t source;                /* a source of the trace that it is of, 0 = none */
         struct ls_coverage_line *lines; /* that could be executed, in their order */
         struct ls_coverage_function *functions;
-        size_t n_lines, n_functions, lines_hit, functions_hit;
+        struct ls_coverage_arm *arms;   /* by line */
+        size_t n_lines, n_functions, n_arms, lines_hit, functions_hit, arms_hit;
         uint32_t last;                  /* line */
         int never;                      /* 1 = it was never loaded: its lines are guessed */
         int changed;                    /* 1 = it is not the file that was recorded */
@@ -31,8 +40,9 @@ struct ls_coverage {
         size_t n_files, room;
         uint32_t *by_path;              /* numbers of files, from 1: open addressing */
         size_t slots;                   /* a power of two, more than twice n_files */
-        size_t lines, lines_hit, functions, functions_hit;
+        size_t lines, lines_hit, functions, functions_hit, arms, arms_hit;
         size_t no_files;                /* chunks that came from no file: they are left out */
+        int has_branches;               /* 1 = they were recorded */
         int counted;                    /* 1 = hits and calls are numbers; 0 = 1 stands for any */
 };
 

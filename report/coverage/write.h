@@ -16,6 +16,10 @@ void ls_coverage_luacov(FILE *out, const struct ls_coverage *c);
 /* Cobertura's XML, for GitLab, Jenkins and others. */
 void ls_coverage_cobertura(FILE *out, const struct ls_coverage *c);
 
+/* Text in XML and HTML. */
+void ls_coverage_xml(FILE *out, const char *s);
+/* The path from here, where it is below. */
+const char *ls_coverage_short_path(const char *path);
 /* Percent of what there is; of nothing, 100. */
 double ls_coverage_percent(size_t hit, size_t all);
 

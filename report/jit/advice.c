@@ -10,7 +10,7 @@
 #define ADVICE_MOST 62                  /* columns of 80 behind a share and its margin */
 #define BEFORE_MOST (ADVICE_MOST - 8)
 
-enum bears { WORDS, FLUSH_TRACES, FLUSH_CODE, FLUSH_PROGRAM, OFF };
+enum bears { WORDS, FLUSH_TRACES, FLUSH_CODE, FLUSH_PROGRAM, FLUSH_METATABLE, OFF };
 
 static const struct row {
         enum bears bears;
@@ -80,11 +80,12 @@ static void add_conditions(const struct ls_jit *j, struct borne borne[N_ROWS])
         static const unsigned keys[] = {
                 [FLUSH_TRACES] = LS_INFO_JIT_FLUSH_TRACES, [FLUSH_CODE] = LS_INFO_JIT_FLUSH_CODE,
                 [FLUSH_PROGRAM] = LS_INFO_JIT_FLUSH_PROGRAM,
+                [FLUSH_METATABLE] = LS_INFO_JIT_FLUSH_METATABLE,
         };
         uint64_t cost = j->blame.by_reason[LS_REASON_FLUSH] + j->states[LS_VMSTATE_JIT];
-        double count[FLUSH_PROGRAM + 1] = { 0 }, all = 0;
+        double count[FLUSH_METATABLE + 1] = { 0 }, all = 0;
 
-        for (unsigned k = FLUSH_TRACES; k <= FLUSH_PROGRAM; k++) {
+        for (unsigned k = FLUSH_TRACES; k <= FLUSH_METATABLE; k++) {
                 count[k] = (double)ls_profile_u64(j->r.profile, keys[k], 0);
                 all += count[k];
         }

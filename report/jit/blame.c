@@ -239,7 +239,8 @@ int ls_blame_new(const struct ls_profile *p, const struct ls_aggregate *a, struc
         if (!ret->by_attempt)
                 return -ENOMEM;
         w.flushes = ls_profile_u64(p, LS_INFO_JIT_FLUSH_TRACES, 0) + ls_profile_u64(p, LS_INFO_JIT_FLUSH_CODE, 0) +
-                    ls_profile_u64(p, LS_INFO_JIT_FLUSH_PROGRAM, 0);
+                    ls_profile_u64(p, LS_INFO_JIT_FLUSH_PROGRAM, 0) +
+                    ls_profile_u64(p, LS_INFO_JIT_FLUSH_METATABLE, 0);
         w.off = all && off >= all - all / 100;
         w.recorded = ls_profile_u64(p, LS_INFO_JIT_ATTEMPTS, 0) > 0;
         ret->recorded = w.recorded;

@@ -63,14 +63,19 @@ static void put_totals(const struct ls_jit *j)
         uint64_t untold = ls_profile_u64(p, LS_INFO_JIT_UNTOLD, 0);
         uint64_t traces = ls_profile_u64(p, LS_INFO_JIT_FLUSH_TRACES, 0), code = ls_profile_u64(p, LS_INFO_JIT_FLUSH_CODE, 0);
         uint64_t program = ls_profile_u64(p, LS_INFO_JIT_FLUSH_PROGRAM, 0);
+        uint64_t types = ls_profile_u64(p, LS_INFO_JIT_FLUSH_METATABLE, 0);
+        uint64_t all = traces + code + program + types;
 
         fprintf(j->r.out, "%" PRIu64 " attempts to compile, %" PRIu64 " given up (--aborts shows them)\n", attempts, aborts);
         if (untold)
                 fprintf(j->r.out, "%" PRIu64 " of them are counted only: there were too many at a time\n", untold);
-        if (traces + code + program)
-                fprintf(j->r.out, "all compiled code was thrown away (a flush) %" PRIu64 " time%s: %" PRIu64 " for\n"
-                        "maxtrace, the most traces; %" PRIu64 " for maxmcode, the most code; %" PRIu64 " by the program\n",
-                        traces + code + program, traces + code + program == 1 ? "" : "s", traces, code, program);
+        if (all)
+                fprintf(j->r.out,
+                        "all compiled code was thrown away (a flush) %" PRIu64 " time%s: %" PRIu64
+                        " for\nmaxtrace, the most traces; %" PRIu64
+                        " for maxmcode, the most code; %" PRIu64 " by the\nprogram (jit.flush); %" PRIu64
+                        " for the metatable of a type (debug.setmetatable)\n",
+                        all, all == 1 ? "" : "s", traces, code, program, types);
 }
 
 int ls_jit_why(const struct ls_jit *j)

@@ -54,6 +54,7 @@ struct ls_report_options {
         int json, html;
         /* look */
         double min;                     /* percent; below 0 = not given */
+        int min_default;                /* nobody gave it */
         int raw, full_path;
         enum ls_sort sort;
         enum ls_color_when color;

@@ -181,8 +181,8 @@ const char *ls_source_problem_text(enum ls_source_problem problem)
                 [LS_SOURCE_OK] = "",
                 [LS_SOURCE_CHANGED] =
                         "[Warning: the file has changed since it was recorded; lines may be off]",
-                [LS_SOURCE_UNKNOWN] = "[Warning: the trace does not tell whether this is the file "
-                                      "that was recorded]",
+                [LS_SOURCE_UNKNOWN] = ("[Warning: the trace does not tell whether this is the file "
+                                       "that was recorded]"),
                 [LS_SOURCE_NOT_A_FILE] = "[Cannot annotate non-file]",
                 [LS_SOURCE_BYTECODE] = "[Cannot annotate bytecode file]",
                 [LS_SOURCE_UNREADABLE] = "",

@@ -18,7 +18,7 @@ static struct raw {
 
 const struct poptOption ls_filter_option_table[] = {
         { "event", 'e', POPT_ARG_STRING, &raw.event, 0,
-          "cpu, wall, suspended, ready, lines, calls, instructions or coverage (default: cpu if it was recorded); several side by side", "EVENT,..." },
+          "cpu, wall, suspended, ready, lines, calls, instructions, branches or coverage (default: cpu if it was recorded); several side by side", "EVENT,..." },
 #define LS_FILTER(field, name, argument, help)                                                     \
         { name, 0, POPT_ARG_STRING, &raw.field, 0, help, argument },
 #include "report/model/filters.def"

@@ -414,7 +414,8 @@ static int settle(struct ls_report_options *o, int is_export)
                 o->depth = 2;
         if (o->split && o->inverse)     /* as -jp=-s */
                 o->callees = 1;
-        if (o->min < 0)
+        o->min_default = o->min < 0;
+        if (o->min_default)
                 o->min = o->json || o->exporter ? 0 : 3;
         return 0;
 }

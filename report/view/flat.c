@@ -21,6 +21,7 @@ struct table {
         struct ls_rows *rows;
         struct shown *shown;
         size_t n_shown;
+        size_t least;                   /* rows that are shown, whatever their share */
         size_t hidden;                  /* rows below --min */
         uint64_t hidden_ticks;
         size_t name_width, place_width;
@@ -37,10 +38,29 @@ static int has_place_column(const struct ls_report *r)
         return r->o->by[0]->function && (r->o->depth == 1 || r->o->split);
 }
 
+#define LEAST_ROWS 20   /* of a profile without large rows, where nobody gave --min */
+
+/* Rows that are shown though they are below --min: where it would hide more than half of the time,
+ * and nobody asked for that. */
+static size_t least_rows(const struct table *t)
+{
+        const struct ls_report *r = t->r;
+        uint64_t ticks = r->aggregate->ticks, hidden = 0;
+
+        if (!r->o->min_default || r->o->sort == LS_SORT_NAME)
+                return 0;
+        for (size_t i = 0; i < t->rows->n_rows; i++)
+                if (ls_below_min(r, rank_of(r, &t->rows->rows[i]), ticks))
+                        hidden += t->rows->rows[i].self;
+        return hidden > ticks / 2 ? LEAST_ROWS : 0;
+}
+
 /* Picks the rows to show and gives them their texts. */
 static int fill(struct table *t)
 {
         const struct ls_report *r = t->r;
+
+        t->least = least_rows(t);
 
         t->has_place = has_place_column(r);
         t->shown = calloc(t->rows->n_rows + 1, sizeof(*t->shown));
@@ -51,7 +71,8 @@ static int fill(struct table *t)
                 struct shown *s = &t->shown[t->n_shown];
                 size_t width;
 
-                if (ls_below_min(r, rank_of(r, row), r->aggregate->ticks)) {
+                if ((t->n_shown >= t->least || !rank_of(r, row)) &&
+                    ls_below_min(r, rank_of(r, row), r->aggregate->ticks)) {
                         if (row->self) {
                                 t->hidden++;
                                 t->hidden_ticks += row->self;
@@ -196,7 +217,10 @@ static void put_hidden(const struct table *t)
 {
         const struct ls_report *r = t->r;
 
-        fprintf(r->out, "%s# %zu more row%s below %g%% with ", ls_dim(r), t->hidden, t->hidden == 1 ? "" : "s", r->o->min);
+        fprintf(r->out, "%s# %zu more row%s", ls_dim(r), t->hidden, t->hidden == 1 ? "" : "s");
+        if (!t->least)
+                fprintf(r->out, " below %g%%", r->o->min);
+        fputs(" with ", r->out);
         if (r->o->raw)
                 fprintf(r->out, "%" PRIu64 "%s", t->hidden_ticks, ls_events_time(&r->filter->choice) ? " ticks" : "");
         else

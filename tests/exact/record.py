@@ -1,8 +1,10 @@
 """Recordings with -e coverage, lines, calls and instructions: what reaches the user. Tests of run.py."""
+import html.parser
 import os
 import re
 import signal
 import sys
+import tempfile
 import xml.etree.ElementTree as xml_tree
 
 import support as s
@@ -63,6 +65,32 @@ def expected_callers(program, n):
     return calls
 
 
+def expected_branches(program, n):
+    """What the comments of branches.lua say: line -> a pair for each branch, None = it was not reached."""
+    want = {}
+    with open(program) as f:
+        for number, line in enumerate(f, 1):
+            pairs = line.partition("--= ")[2].split()
+            if pairs:
+                want[number] = [None if p == ".,." else tuple(int(eval(x, {"N": n}))
+                                                              for x in p.split(",")) for p in pairs]
+    return want
+
+
+def read_branches(lcov):
+    """Of one file: line -> a pair for each branch."""
+    got = {}
+    for line, block, arm, taken in re.findall(r"^BRDA:(\d+),(\d+),(\d+),(-|\d+)$", lcov, re.M):
+        at = got.setdefault(int(line), [])
+        s.check(len(at) == int(block) + int(arm), "line %s: block %s" % (line, block))
+        if arm == "0":
+            at.append(None if taken == "-" else (int(taken),))
+        else:
+            s.check((at[-1] is None) == (taken == "-"), "line %s is half reached" % line)
+            at[-1] = at[-1] and at[-1] + (int(taken),)
+    return got
+
+
 def read_lcov(text):
     """Path -> line -> hits, path -> function -> calls."""
     lines, functions, path = {}, {}, None
@@ -84,6 +112,52 @@ def read_lcov(text):
     return lines, functions
 
 
+class Page(html.parser.HTMLParser):
+    """The page of luasample coverage: rows, as lists of their cells' text, by file; and its elements."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.files, self.rows, self.tags, self.cell = {}, [], set(), None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        for key, value in attrs:
+            harmless = key != "href" or re.match(r"#f\d+$|data:,$", value)
+            s.check(harmless and not key.startswith("on"), "%s %s" % (tag, attrs))
+        if tag == "details":
+            self.rows = []
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "summary"):
+            self.cell = ""
+
+    def handle_endtag(self, tag):
+        if tag == "td":
+            self.rows[-1].append(self.cell)
+        elif tag == "summary":
+            self.files[self.cell] = self.rows
+
+    def handle_data(self, data):
+        if self.cell is not None:
+            self.cell += data
+
+
+def check_page(text, want, hit):
+    page = Page(text)
+    s.check(page.tags == {"html", "head", "meta", "link", "title", "style", "body", "h1", "section",
+                          "table", "tr", "th", "td", "a", "b",
+                          "details", "summary", "span"}, "%s" % page.tags)
+    rows = [rows for name, rows in page.files.items() if "cover/loaded.lua" in name]
+    s.check(len(rows) == 1, "%s" % list(page.files))
+    shown = {int(r[0]): r[1] for r in rows[0] if r[1]}
+    counted = hit(2) == 2
+    s.check(shown == {k: str(n) if counted or not n else "+" for k, n in want.items()},
+            "%s" % shown)
+    s.check(rows[0][2][-1] == "function M.used(x)                                --= 1",
+            "%s" % rows[0][2])
+
+
 def add(suite, luajits):
     for name in luajits:
         @suite.test("lines." + name, "hits of lines that the program says itself", name == "debian")
@@ -98,6 +172,39 @@ def add(suite, luajits):
                 s.check(r.out == plain.out, "another output")
                 compiled = s.info(r.trace)["counted_compiled"]
                 s.check((compiled == 0) == bool(opts), "%d bytecodes in compiled code" % compiled)
+
+        @suite.test("branches." + name, "how often each way of a branch is taken, as the program says itself", name == "debian")
+        def branches(name=name):
+            program = os.path.join(OWN, "branches.lua")
+            want = expected_branches(program, 1000)
+            arms = [n for pairs in want.values() for pair in pairs for n in pair or (0, 0)]
+            for opts in ((), ("-joff",)):
+                r = record(program, events="branches", lj=s.luajit(name), lua_opts=opts).ok()
+                base = [s.luasample(), "coverage", "-i", r.trace]
+                text = s.run(base + ["--lcov", "-"]).ok().out
+                got = read_branches(text)
+                s.check(got == want, "%s" % [(k, got.get(k), want.get(k))
+                                             for k in sorted(set(got) | set(want))
+                                             if got.get(k) != want.get(k)][:8])
+                hit = sum(n > 0 for n in arms)
+                s.check("\nBRF:%d\nBRH:%d\n" % (len(arms), hit) in text, text[-200:])
+                tree = xml_tree.fromstring(s.run(base + ["--cobertura", "-"]).ok().out)
+                s.check((tree.get("branches-valid"),
+                         tree.get("branches-covered")) == (str(len(arms)),
+                                                           str(hit)), "%s" % tree.attrib)
+                got = {int(l.get("number")): l.get("condition-coverage")
+                       for l in tree.findall(".//class/lines/line[@branch='true']")}
+                s.check(set(got) == set(want) and got[12] == "75% (3/4)" and got[22] == "0% (0/4)",
+                        "%s" % got)
+                s.check(re.search(r"%% +%d/%d +1 file$" % (hit, len(arms)), s.run(base).ok().out,
+                                  re.M), s.run(base).out)
+                merged = s.tmpfile(".data")
+                s.run([s.luasample(), "merge", "-o", merged, r.trace, r.trace]).ok()
+                got = read_branches(s.run([s.luasample(), "coverage", "-i", merged, "--lcov",
+                                           "-"]).ok().out)
+                s.check(got == {k: [p and (2 * p[0], 2 * p[1]) for p in v] for k,
+                                v in want.items()}, "merged: %s" % got)
+                s.check((s.info(r.trace)["counted_compiled"] == 0) == bool(opts), "compiled")
 
         @suite.test("callers." + name, "who calls whom, as the program says itself", name == "debian")
         def callers(name=name):
@@ -187,7 +294,10 @@ def add(suite, luajits):
         program = os.path.join(BENCH, "richards.lua")
         one, same, more = (record(program, n, events="instructions").ok().trace for n in ("50", "50", "51"))
         base = [s.luasample(), "diff", "--event", "instructions", "--fail-above", "1%"]
-        s.run(base + [one, same]).ok()
+        r = s.run(base + ["--min", "0", one, same]).ok()
+        rows = re.findall(r"^ +(\d+) +(\d+) +(\S+) ", r.out, re.M)
+        s.check(len(rows) > 10 and all(a == b and d == "+0" for a, b, d in rows), r.out)
+        s.check(re.search(r"All in all: (\d+) before, \1 after, \+0 \(\+0\.00%\)", r.out), r.out)
         r = s.run(base + [one, more])
         s.check(r.status == 1 and re.search(r"All in all: (\d+) before, (\d+) after, .*\+(1\.99|2\.00)%\) \*", r.out), "%d %s" % (r.status, r.out))
         s.check(re.search(r"^# Before: .*: \d+ instructions: ", r.out, re.M), r.out)
@@ -258,6 +368,49 @@ def add(suite, luajits):
                 calls[tuple(stack.split(";"))] = int(n)
         s.check(len(calls) > 10 and got == calls, "%s, not %s" % (sorted(got.items()), sorted(calls.items())))
 
+    @suite.test("record.pprof", "counts are sample types beside the time", True)
+    def pprof():
+        r = record(os.path.join(BENCH, "richards.lua"), "10", events="instructions,calls,cpu").ok()
+        path = s.tmpfile(".pb.gz")
+        s.run([s.luasample(), "export", "-i", r.trace, "--event", "instructions,calls,cpu",
+               "--format",
+               "pprof", "-o", path]).ok()
+        text = s.run([s.need("go"), "tool", "pprof", "-raw", path], timeout=300).ok().out
+        types = re.search(r"^Samples:\n(.*)$", text, re.M).group(1).split()
+        s.check([x.split("[")[0] for x in types] ==
+                ["instructions/count", "calls/count", "samples/count",
+                 "cpu/nanoseconds"], "%s" % types)
+        sums = [0] * 4
+        for line in re.findall(r"^((?: +\d+){4}): ", text, re.M):
+            sums = [a + int(b) for a, b in zip(sums, line.split())]
+        want = [sum(by_line(r.trace, e).values()) for e in ("instructions", "calls", "cpu")]
+        s.check(sums[:3] == want and min(want) > 0, "%s, not %s" % (sums, want))
+
+    @suite.test("record.busted", "busted and the programs that its tests start are covered", True)
+    def busted():
+        if not os.path.exists("/usr/share/lua/5.1/busted/runner.lua"):
+            raise s.Skip("busted is not installed (lua-busted)")
+        lj, work = s.luajit(), tempfile.mkdtemp(dir=s.tmpdir())
+        with open(os.path.join(work, "app_spec.lua"), "w") as f:
+            f.write("local loaded = require 'cover.loaded'\ndescribe('all', function()\n  it('works', function()\n"
+                    "    assert.equal(7, loaded.used(7))\n    assert.equal(0, os.execute('%s %s >/dev/null'))\n"
+                    "  end)\nend)\n" % (lj.program, os.path.join(OWN, "lines.lua")))
+        with open(os.path.join(work, "run.lua"), "w") as f:
+            f.write("require 'busted.runner' { standalone = false }\n")
+        r = s.record([lj.program, "run.lua", "app_spec.lua"], "-e", "branches", cwd=work,
+                     env=lj.environ({"LUA_PATH": OWN + "/?.lua;;"}))
+        s.check(r.status == 0 and "1 success" in r.out, "%d %s %s" % (r.status, r.out, r.err))
+        lines, _ = read_lcov(s.run([s.luasample(), "coverage", "-i", r.trace, "--lcov",
+                                    "-"]).ok().out)
+        once = lambda hits: {k: min(n, 1) for k, n in hits.items()}
+        loaded = os.path.join(OWN, "cover", "loaded.lua")
+        want = once(expected(loaded, 0))
+        want[7] = 0                     # for x of 1, which the test has not
+        s.check(once(lines[loaded]) == want, "%s" % lines[loaded])
+        want = expected(os.path.join(OWN, "lines.lua"), 1000)
+        got = lines[os.path.join(OWN, "lines.lua")]
+        s.check(once(got) == once(want), "the child: %s" % got)
+
     @suite.test("record.fork", "a child of fork is not counted, and says so; its parent is", True)
     def fork():
         program = os.path.join(OWN, "forks.lua")
@@ -322,6 +475,7 @@ def add(suite, luajits):
             tree = xml_tree.fromstring(xml)
             got = {int(l.get("number")): int(l.get("hits")) for l in tree.findall(".//class[@name='loaded.lua']/lines/line")}
             s.check(got == {k: hit(v) for k, v in want[loaded].items()}, "%s" % got)
+            check_page(s.run(base + ["--include", OWN, "--html", "-"]).ok().out, want[loaded], hit)
             table = s.run(base + ["--include", cover, "--fail-under", "80"])
             s.check(table.status == 1 and "61.53% of the lines were executed, 80% are wanted" in table.err,
                     "%d %s%s" % (table.status, table.out, table.err))
@@ -332,6 +486,28 @@ def add(suite, luajits):
         r = s.record_lua("kinds.lua", "-e", "cpu", args=["0.05"])
         none = s.run([s.luasample(), "coverage", "-i", r.trace])
         s.check(none.status == 1 and "has no coverage; record it with" in none.err, "%d %s" % (none.status, none.err))
+
+    @suite.test("coverage.hostile", "names and sources are text of the page, and nothing else",
+                True)
+    def hostile():
+        work = s.tmpdir()
+        name = os.path.join(work, '"><img src=x onerror=alert(1)>&\n.lua')
+        with open(name, "wb") as f:
+            f.write(b"local x = '</td><script>alert(1)</script>'\n"
+                    b"local y = \"\\xff\x1b[31m\xe2\x80\xae\"\nprint(#x)\n")
+        r = record(name, events="branches").ok()
+        page = Page(s.run([s.luasample(), "coverage", "-i", r.trace, "--html", "-"]).ok().out)
+        s.check(not {"img", "script"} & page.tags, "%s" % page.tags)
+        ((title, rows),) = page.files.items()
+        s.check('"><img src=x onerror=alert(1)>&\\n.lua' in title, title)
+        s.check(rows[0][-1] == "local x = '</td><script>alert(1)</script>'", "%s" % rows[0])
+        s.check("\x1b" not in rows[1][-1] and "\u202e" not in rows[1][-1], "%s" % rows[1])
+        with open(name, "ab") as f:
+            f.write(b"-- more\n")
+        page = Page(s.run([s.luasample(), "coverage", "-i", r.trace, "--html", "-"]).ok().out)
+        ((title, rows),) = page.files.items()
+        s.check([r[0] for r in rows] == ["1", "2", "3"] and not any(r[-1] for r in rows),
+                "%s" % rows)
 
     @suite.test("record.control", "a count that is moved by one is found", True)
     def control():

@@ -7,13 +7,14 @@ digit, for each bytecode of each function and for each line that calls one, and 
 module exacttruth (truth.c), which count.lua loads: no recording is made.
 
 same.PROGRAM: with and without counts the same traces are compiled, at the same places, in the same order. killed: what a
-process counted that ended by SIGKILL. control: a count that is moved by one must be found. record.*, lines.*: recordings
-with -e lines, calls, instructions and coverage (record.py)."""
+process counted that ended by SIGKILL. control: a count that is moved by one must be found. luacov.*: coverage
+against luacov's. record.*, lines.*: recordings with -e lines, calls, instructions and coverage (record.py)."""
 import os
 import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import luacov
 import record
 import support as s
 
@@ -23,10 +24,19 @@ BENCH = os.path.join(s.TESTS, "bench", "programs")
 # Programs of tests/bench and their argument, for some million bytecodes. strings is none: it sorts what pairs gives, whose order
 # changes from run to run.
 BENCH_ROUNDS = {"fannkuch": "1", "json": "3", "life": "20", "nbody": "3000", "parser": "1", "richards": "1", "ring": "300", "trees": "1"}
-OWN_ROUNDS = {"kinds": "300", "chunks": "3000", "forks": ""}
-# kinds has hooks of its own, which take the place of the test's; the child of forks would have them; 96 million of them are long.
-NO_HOOKS = {"kinds", "forks", "fannkuch"}
+OWN_ROUNDS = {"kinds": "300", "chunks": "3000", "forks": "", "many": "20", "finalizers": "1000"}
+# kinds has hooks of its own, which take the place of the test's; the child of forks would have them; a hundred million of them are long.
+NO_HOOKS = {"kinds", "forks", "finalizers", "fannkuch", "awfy-havlak", "awfy-mandelbrot",
+            "awfy-nbody"}
 QUICK = {"kinds", "chunks", "richards", "json"}
+# are-we-fast-yet, as far as its repository lies in the tests' cache, in the directory awfy; with sizes for a million bytecodes or more.
+AWFY = {"bounce": 3, "cd": 10, "deltablue": 20, "havlak": 1, "json": 1, "list": 2,
+        "mandelbrot": 500, "nbody": 250000, "permute": 3,
+        "queens": 3, "richards": 1, "sieve": 5, "storage": 1, "towers": 1}
+AWFY_LONG = {"havlak"}         # half a minute each: with LUASAMPLE_AWFY=all
+AWFY_DIR = os.path.join(os.environ.get("LUASAMPLE_TEST_CACHE",
+                                       os.path.expanduser("~/.cache/luasample-tests")), "awfy",
+                        "benchmarks", "Lua")
 MUST_BE_0 = ("no_head", "no_loop", "unbalanced", "damaged", "lost", "outside")
 
 suite = s.Suite("exact")
@@ -77,15 +87,19 @@ def compare(what, a, b):
     s.check(not wrong, "%s: %d of %d bytecodes differ: %s" % (what, len(wrong), len(a), "; ".join(wrong[:5])))
 
 
-def add(name, program, arg, lj_name, quick):
+def add(name, program, arg, lj_name, quick, directory=None):
     def test():
         lj = s.luajit(lj_name)
-        off, _, off_out = count(lj, "exact", program, arg, "-joff", env={"LS_JIT": "off"})
+        if directory and not os.path.isdir(directory):
+            raise s.Skip("no %s (a copy of are-we-fast-yet's repository)" % directory)
+        path = {"LUA_PATH": "%s/?.lua;%s" % (directory,
+                                             lj.env.get("LUA_PATH", ";;"))} if directory else {}
+        off, _, off_out = count(lj, "exact", program, arg, "-joff", env={"LS_JIT": "off", **path})
         if name not in NO_HOOKS:
-            hooked, _, hooked_out = count(lj, "hook", program, arg, "-joff")
+            hooked, _, hooked_out = count(lj, "hook", program, arg, "-joff", env=path)
             compare("stubs and hooks", hooked, off)
             s.check(hooked_out == off_out, "the program's output differs")
-        on, figures, on_out = count(lj, "exact", program, arg, env={"LS_JIT": "on"})
+        on, figures, on_out = count(lj, "exact", program, arg, env={"LS_JIT": "on", **path})
         compare("with the JIT compiler", off, on)
         s.check(any(" calls " in where for where, _ in on), "nobody calls anything")
         s.check(on_out == off_out, "the program's output differs")
@@ -119,9 +133,23 @@ for lj in ("debian", "shared", "luajit2"):
         add(n, os.path.join(OWN, n + ".lua"), rounds, lj, n in QUICK and lj == "debian")
     for n, rounds in BENCH_ROUNDS.items():
         add(n, os.path.join(BENCH, n + ".lua"), rounds, lj, n in QUICK and lj == "debian")
+    for n, size in AWFY.items():
+        if n not in AWFY_LONG or os.environ.get("LUASAMPLE_AWFY") == "all":
+            add("awfy-" + n, os.path.join(OWN, "awfy.lua"), "%s=%d" % (n, size), lj, False,
+                AWFY_DIR)
 # Others give up recordings, and how long LuaJIT then waits is random.
 for n in ("fannkuch", "life", "nbody"):
     add_same(n, os.path.join(BENCH, n + ".lua"), BENCH_ROUNDS[n])
+
+
+@suite.test("storm", "100,000 chunks that are loaded, run and dropped")
+def storm():
+    lj, program = s.luajit(), os.path.join(OWN, "chunks.lua")
+    off, _, off_out = count(lj, "exact", program, "50000", "-joff", env={"LS_JIT": "off"})
+    on, figures, on_out = count(lj, "exact", program, "50000", env={"LS_JIT": "on"})
+    compare("with the JIT compiler", off, on)
+    s.check(on_out == off_out, "the program's output differs")
+    s.check(not any(figures[f] for f in MUST_BE_0) and figures["compiled"] > 0, "%s" % figures)
 
 
 @suite.test("killed", "what a process had counted when it was killed", True)
@@ -161,6 +189,7 @@ def control():
 
 
 suite.count = count
+luacov.add(suite)
 record.add(suite, ("debian", "shared", "luajit2"))
 
 if __name__ == "__main__":

@@ -242,6 +242,19 @@ static int begin_hook(lua_State *L)
         return 0;
 }
 
+/* What a hook costs that does nothing, at each line: for tests/bench. */
+static void nothing(lua_State *L, struct lua_Debug *ar)
+{
+        (void)L;
+        (void)ar;
+}
+
+static int begin_nothing(lua_State *L)
+{
+        ls_lua.lua_sethook(L, nothing, 4, 0);
+        return 0;
+}
+
 static struct kind *kind_of_record(const struct ls_flow_proto *p)
 {
         return kind_of(p->name, p->rec->name_len, p->rec->first_line, p->rec->last_line, p->rec->n);
@@ -320,11 +333,12 @@ int luaopen_exacttruth(lua_State *L)
         static const struct { const char *name; int (*f)(lua_State *); } functions[] = {
                 { "probe", probe }, { "exact", begin_exact }, { "watch", begin_watch },
                 { "hook", begin_hook }, { "read", read_file }, { "write", write_counts },
+                { "nothing", begin_nothing },
         };
 #define LS_LUA(ret, name, args) ls_lua.name = (ret (*) args)dlsym(RTLD_DEFAULT, #name);
 #include "libsample/lua_api.def"
 #undef LS_LUA
-        ls_lua.lua_createtable(L, 0, 6);
+        ls_lua.lua_createtable(L, 0, 7);
         for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
                 ls_lua.lua_pushcclosure(L, functions[i].f, 0);
                 ls_lua.lua_setfield(L, -2, functions[i].name);

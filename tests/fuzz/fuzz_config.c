@@ -28,7 +28,9 @@ static void check_config(const struct ls_config *c)
         for (unsigned i = 0; i < c->n_services; i++)
                 must(ls_service_name_ok(c->services[i].name) && c->services[i].interval_ns >= 1000000);
         for (unsigned i = 0; i < c->n_rules; i++)
-                must(ls_service_name_ok(c->rules[i].name) && (c->rules[i].cpu || c->rules[i].rss || c->rules[i].exit));
+                must(ls_service_name_ok(c->rules[i].name) &&
+                     (c->rules[i].cpu || c->rules[i].rss || c->rules[i].exit ||
+                      c->rules[i].mark.n || c->rules[i].counter.n || c->rules[i].stall_ns));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

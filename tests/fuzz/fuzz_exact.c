@@ -95,7 +95,9 @@ static int make_memory(struct input in)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-        static const uint8_t events[] = { LS_EVENT_CALLS, LS_EVENT_LINES, LS_EVENT_INSTRUCTIONS, LS_EVENT_COVERAGE };
+        static const uint8_t events[] = { LS_EVENT_CALLS, LS_EVENT_LINES, LS_EVENT_INSTRUCTIONS,
+                                          LS_EVENT_COVERAGE,
+                                          LS_EVENT_BRANCHES };
         struct ls_memory memory;
         struct ls_translate translate;
         struct ls_translate_config cfg = { .memory = &memory, .cwd = "/nowhere", .interval_ns = 1000000, .start_ns = START_NS,

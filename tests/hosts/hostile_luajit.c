@@ -8,13 +8,17 @@
 #include <unistd.h>
 
 void *lua_newstate(void *f, void *ud);
-extern const char luaJIT_setmode_is_here[];
-const char luaJIT_setmode_is_here[] = "luaJIT_setmode";
+int luaJIT_setmode(void);
 
 void *lua_newstate(void *f, void *ud)
 {
         (void)f;
         return ud;
+}
+
+int luaJIT_setmode(void)
+{
+        return 0;
 }
 
 __attribute__((constructor)) static void take_over(void)

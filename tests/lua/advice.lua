@@ -39,6 +39,7 @@ local cases = {
   traces = all(),
   code = all(),
   flush = all(jit.flush),
+  metatable = all(function() debug.setmetatable(1, nil) end),
   none = function(n) local s = 0 for i = 1, n do s = s + i % 7 end end,
 }
 if case == "traces" then jit.opt.start("maxtrace=30", "maxmcode=8192") end

@@ -88,6 +88,17 @@ if case:find("^exit") then branch(1000, 1) branch_closures(1000, 1) end
 if case == "flush" then
   for i = 1, 3 do sum(1000) jit.flush() end
   cases.flush = { sum, sum }
+elseif case == "flush_full" then        -- by the program, with as many traces as there may be
+  jit.opt.start("maxtrace=20")
+  for i = 1, 20 do loadstring("local s = 0 for i = 1, 200 do s = s + i % " .. i + 1 .. " end")() end
+  jit.flush() jit.opt.start("maxtrace=1000")
+  cases.flush_full = { sum, sum }
+elseif case == "metatable" then         -- of a basic type; that of a table is none
+  for i = 1, 3 do sum(1000) debug.setmetatable(1, i < 3 and {} or nil) end
+  cases.metatable = { sum, sum }
+elseif case == "table" then
+  for i = 1, 3 do sum(1000) debug.setmetatable({}, {}) end
+  cases.table = { sum, sum }
 elseif case == "traces" then
   jit.opt.start("maxtrace=20")
   for i = 1, 50 do loadstring("local s = 0 for i = 1, 200 do s = s + i % " .. i + 1 .. " end")() end

@@ -78,7 +78,7 @@ local function rest(...)
 end                                               --= 1
 for x = 1, N do rest(x, x) end                    --= N
 
-local t = setmetatable({}, {                      --= 1
+local t = setmetatable({}, {                      --= 2 (and the call, behind the functions)
   __index = function(_, k)
     return k                                      --= N
   end,                                            --= 1

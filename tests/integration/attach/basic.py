@@ -55,6 +55,26 @@ def queued_ns(pid):
         return int(f.read().split()[1])
 
 
+def attach_without_processor(*cmd):
+    """To a program that gets no processor for seconds: as soon as it has one."""
+    if os.geteuid():
+        raise support.Skip("a priority that keeps it waiting needs root")
+    # What runs beside it has nearly all of the one processor that both may use.
+    hog = "import time\nprint('begin', flush=True)\nt = time.monotonic() + 5\nwhile time.monotonic() < t: pass\nprint('end', flush=True)"
+    cpu = str(max(os.sched_getaffinity(0)))
+    p = Started(["taskset", "-c", cpu, "chrt", "-i", "0", *cmd])
+    p.wait_for("begin")
+    h = Started(["taskset", "-c", cpu, "nice", "-n", "-20", "python3", "-c", hog])
+    h.wait_for("begin")
+    began = time.monotonic()
+    waited = queued_ns(p.p.pid)
+    r = attach(p.p.pid, duration="300ms")
+    waited = queued_ns(p.p.pid) - waited
+    check(waited > 1.5e9, "it waited for %.1f s of %.1f s only: nothing was tried" % (waited / 1e9, time.monotonic() - began))
+    check(p.p.poll() is None and "attached to %d" % p.p.pid in r.err, r.err)
+    end(p)
+
+
 def end(p):
     p.p.kill()
     p.p.wait()
@@ -234,22 +254,7 @@ def add_to(suite):
 
     @test("no-processor", "a program that gets no processor for seconds: attached to as soon as it has one")
     def _():
-        if os.geteuid():
-            raise support.Skip("a priority that keeps it waiting needs root")
-        # What runs beside it has nearly all of the one processor that both may use.
-        hog = "import time\nprint('begin', flush=True)\nt = time.monotonic() + 5\nwhile time.monotonic() < t: pass\nprint('end', flush=True)"
-        cpu = str(max(os.sched_getaffinity(0)))
-        p = Started(["taskset", "-c", cpu, "chrt", "-i", "0", luajit().program, LOOP, "60"])
-        p.wait_for("begin")
-        h = Started(["taskset", "-c", cpu, "nice", "-n", "-20", "python3", "-c", hog])
-        h.wait_for("begin")
-        began = time.monotonic()
-        waited = queued_ns(p.p.pid)
-        r = attach(p.p.pid, duration="300ms")
-        waited = queued_ns(p.p.pid) - waited
-        check(waited > 1.5e9, "it waited for %.1f s of %.1f s only: nothing was tried" % (waited / 1e9, time.monotonic() - began))
-        check(p.p.poll() is None and "attached to %d" % p.p.pid in r.err, r.err)
-        end(p)
+        attach_without_processor(luajit().program, LOOP, "60")
 
     @test("patched-while-called", "threads that call what is patched, without a pause, are never in the middle of a patch")
     def _():

@@ -2,11 +2,14 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
+import time
 
 import process
 import support
 from basic import LOOP, attach, attach_until, clean, end, same, shares
+from ends import started
 from refusals import refused
 from support import Skip, Started, check, info, json_of, luajit, need, run, tmpdir, tmpfile
 
@@ -93,6 +96,24 @@ def add_to(suite):
                       in s.err, "stack: %d %r" % (s.status, s.err))
             same(before, p.pid)
             end(p)
+
+    @test("namespaces-killed", "its recorder is killed, which has no number there: the agent leaves, and another may come")
+    def _():
+        if os.geteuid():
+            raise Skip("needs root")
+        p = Inside()
+        attach(p.pid, duration="50ms")
+        before = process.state(p.pid)
+        r = started(p.pid)
+        time.sleep(1.2)
+        r.p.kill()
+        r.p.wait()
+        s = started(p.pid)                      # waits for the agent to leave
+        s.signal(signal.SIGTERM)
+        check(s.wait() == 0, "status of the second recorder: " + s.read(s.err))
+        same(before, p.pid)
+        end(p)
+        check(info(r.trace)["samples"] > 0, "the first recording has no samples")
 
     @test("no-proc", "a root without /proc: said in a line, and nothing is touched")
     def _():

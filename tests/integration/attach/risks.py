@@ -9,7 +9,7 @@ import time
 import calls
 import process
 import support
-from basic import LOOP, attach, begun, end, same
+from basic import LOOP, attach, attach_without_processor, begun, end, same
 from refusals import as_nobody, compiled, open_copy, refused
 from support import Skip, Started, check, host, info, luajit, need, run, tmpfile
 from unusual import Unusual
@@ -140,6 +140,11 @@ def add_to(suite):
         u.tell()
         refused_for(u.pid, "seccomp filter kills it at getpid")
         end(u.p)
+
+    @test("sandbox-no-processor", "a filter of a program that gets no processor for seconds is read as soon as it has one")
+    def _():
+        need_root()
+        attach_without_processor(luajit().program, "-joff", SANDBOX, str(ALLOW), "163:%d" % KILL)
 
     @test("sandbox-unreadable", "a user cannot read filters: refused, and attached to with --force")
     def _():

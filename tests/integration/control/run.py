@@ -457,6 +457,39 @@ def ring_mark():
     check(r.status == 129 and "give --last with it" in r.err, r.err)
 
 
+@suite.test("tell", "--tell: a line when a mark of that name or a counter's value comes, at most one a second of each; nothing of others")
+def tell():
+    script = s.tmpfile(".lua")
+    with open(script, "w") as f:
+        f.write("""local ls = require "luasample"
+            require("ffi").cdef "int usleep(unsigned)"
+            local function sleep(s) require("ffi").C.usleep(s * 1e6) end
+            ls.counter("queue", 1) ls.counter("queues", 5000) ls.counter("free", 50)
+            local t = {} while os.clock() < 0.3 do t[#t % 1000 + 1] = {} end
+            sleep(0.5)
+            for i = 1, 1000 do ls.mark("slow " .. i) ls.mark("quick") end
+            ls.counter("queue", 1001) ls.counter("free", 9)
+            sleep(2.5) ls.counter("queue", 3)
+            sleep(1.5) ls.counter("queue", 2000) ls.counter("queue", 4)
+            sleep(1.5) ls.mark("slow at the end")""")
+    words = ["mark:slow*", "counter:queue>1000", "counter:free<10", "mark:none", "counter:Lua?heap>1000", "counter:queue>1e9"]
+    r = s.record([s.luajit().program, script], "-q", *["--tell=" + w for w in words])
+    r.ok()
+    said = [l for l in r.err.splitlines() if "tell" in l]
+    no, yes = " no more", ""
+    want = {2: [no, yes, no, yes, no], 3: [no, yes], 4: [], 5: [yes], 6: [no]}
+    for n, how in want.items():
+        got = [l for l in said if l.startswith("[ luasample: tell %d" % n)]
+        check(got == ["[ luasample: tell %d%s: %s ]" % (n, more, words[n - 1]) for more in how], "%s: %s" % (words[n - 1], got))
+    marks = [l for l in said if l.startswith("[ luasample: tell 1")]
+    check(set(marks) == {"[ luasample: tell 1: mark:slow* ]"} and 2 <= len(marks) <= 4, marks)     # 1001 came, in some 6 s
+    for bad in ("slow", "mark:", "counter:queue", "counter:>5", "counter:queue>", "counter:queue>x", "counter:queue>inf", "mark:" + "x" * 256):
+        r = s.run([s.luasample(), "record", "--tell=" + bad, "--", "true"])
+        check(r.status == 129 and r.err.startswith("luasample: --tell " + bad) and len(r.err.splitlines()) == 1, "%s: %r" % (bad, r.err))
+    r = s.run([s.luasample(), "record"] + ["--tell=mark:x"] * 33 + ["--", "true"])
+    check(r.status == 129 and "32 are asked for already" in r.err, r.err)
+
+
 @suite.test("control-refused", "--control: what cannot be used is refused in a line, and nothing runs")
 def control_refused():
     plain, link, open_fifo, mark = s.tmpfile(), s.tmpfile(), s.tmpfile(), s.tmpfile()

@@ -82,6 +82,44 @@ def burst():
     check("hot" in out, out)
 
 
+@suite.test("kept", "what is kept for good has bounds: its size, and half of the times for each rule or service; others are kept on", quick=True)
+def kept():
+    a, b = Service("wants"), Service("else")
+    d = Daemon(rule("wants") + rule("else"))
+    for p in a, b:
+        d.until_state(p.pid, "recording")
+    until("chunks", lambda: d.chunks("wants") and d.chunks("else"))
+    for i in range(50):
+        os.makedirs(d.store + "/kept/wants.%d.%d" % (i, i))
+    r = d.ctl("snapshot", "wants")
+    check(r.status == 1 and r.err == "luasample: ctl: snapshot: 50 times of wants are kept already: remove some of kept/\n", r.err)
+    said = d.ctl("snapshot", "else").ok().out.strip()
+    files = until("it is kept", lambda: os.path.isdir(d.store + "/" + said) and os.listdir(d.store + "/" + said))
+    for i in range(49):
+        os.makedirs(d.store + "/kept/other.%d.%d" % (i, i))
+    r = d.ctl("snapshot", "else")
+    check(r.status == 1 and "100 times are kept already" in r.err, r.err)
+    for i in range(49):
+        os.rmdir(d.store + "/kept/other.%d.%d" % (i, i))
+    with open(d.store + "/kept/wants.0.0/large", "wb") as f:
+        f.truncate(3 << 20)
+    os.link(d.store + "/kept/wants.0.0/large", d.store + "/kept/wants.1.1/large")      # a second name, and no more bytes
+    d.head += "max-kept = 3M\n"
+    d.write(rule("wants") + rule("else"))
+    d.ctl("reload").ok()
+    size = (3 << 20) + sum(os.stat("%s/%s/%s" % (d.store, said, f)).st_size for f in files)
+    until("it is counted", lambda: d.json("status")["kept_bytes"] == size and d.json("status")["kept"] == 51)
+    r = d.ctl("snapshot", "else")
+    check(r.status == 1 and "more than max-kept; remove some of kept/" in r.err and r.err.count("\n") == 1, r.err)
+    os.unlink(d.store + "/kept/wants.0.0/large")
+    os.unlink(d.store + "/kept/wants.1.1/large")
+    until("it is kept again", lambda: d.ctl("snapshot", "else").status == 0)
+    check("51 times are kept for good" in d.ctl("status").ok().out or "52 times" in d.ctl("status").out, d.ctl("status").out)
+    d.stop()
+    a.end()
+    b.end()
+
+
 @suite.test("hostile", "floods, endless lines, zero bytes, slow readers and idle clients: the daemon answers others meanwhile")
 def hostile():
     d = Daemon()
@@ -143,6 +181,15 @@ def refused():
     os.unlink(d.store + "/version")
     os.symlink("/etc/passwd", d.store + "/version")
     said(d, "/version: Too many levels of symbolic links")
+    if os.geteuid() == 0:
+        os.mkdir(d.dir + "/ro")
+        for at, want in ("ro/new", "ro/new: the store cannot be made: Read-only file system"), ("ro", "ro/lock: Read-only file system"):
+            ro = Daemon(start=False)
+            ro.head = ro.head.replace(ro.store, d.dir + "/" + at)
+            ro.write("")
+            r = s.run(["unshare", "-m", "sh", "-c", "mount -t tmpfs -o ro,mode=700 tmpfs %s/ro && exec %s daemon --config %s" %
+                       (d.dir, s.luasample(), ro.path)])
+            check(r.status == 1 and want in r.err and r.err.count("\n") == 1, r.err)
     first = Daemon()
     second = Daemon(start=False)
     second.head = second.head.replace(second.store, first.store)

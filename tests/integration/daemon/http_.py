@@ -239,6 +239,51 @@ def rights():
     d.stop()
 
 
+@suite.test("http-reload", "what [http] says is taken by a reload; what cannot be is said, and then nothing is", quick=True)
+def reload():
+    port, token = free_port(), s.tmpfile(".token")
+
+    def put(text):
+        with open(token, "w") as f:
+            f.write(text + "\n")
+    put(TOKEN)
+    base = rule("none") + "[http]\nlisten = 127.0.0.1:%d\n" % port
+    d = Daemon(base)
+
+    def bearer(text):
+        try:
+            return ask(port, "/healthz", headers={"Authorization": "Bearer " + text}).status
+        except (OSError, http.client.HTTPException):
+            return 0                    # it is cut when another process takes over
+    check(ask(port, "/healthz").status == 200, "it does not answer")
+    pid = http_process(d)[0]
+    d.ctl("reload").ok()
+    check(http_process(d)[0] == pid, "it was begun anew for nothing")
+    d.write(base + "token-file = %s\nhost = me.example\n" % token)
+    d.ctl("reload").ok()
+    until("a token is asked for", lambda: bearer("x" * 20) == 401 and bearer(TOKEN) == 200)
+    check(ask(port, "/healthz", headers={"Authorization": "Bearer " + TOKEN, "Host": "me.example"}).status == 200, "host")
+    check("HTTP is served anew" in d.log() and "ended with" not in d.log(), d.log())
+    put("another-" + TOKEN)             # the file alone
+    os.kill(d.started.p.pid, 1)
+    until("the new token holds", lambda: bearer(TOKEN) == 401 and bearer("another-" + TOKEN) == 200)
+    put("short")
+    r = d.ctl("reload")
+    check(r.status == 1 and "less than 16 characters" in r.err and "stays as it was" in r.err and r.err.count("\n") == 1, r.err)
+    check(bearer("another-" + TOKEN) == 200, "the old one is gone")
+    put(TOKEN)
+    other = free_port()
+    for text in (base.replace(str(port), str(other)), rule("none"), base + "enable = no\n", base + "socket = %s/other\n" % d.dir):
+        d.write(text)
+        r = d.ctl("reload")
+        check(r.status == 1 and "enable, socket and listen of [http] cannot be changed by a reload" in r.err and r.err.count("\n") == 1, r.err)
+    check(bearer("another-" + TOKEN) == 200, "something of it was taken")
+    d.write(base)
+    d.ctl("reload").ok()
+    until("no token is asked for", lambda: bearer("") == 200)
+    d.stop()
+
+
 @suite.test("http-tls", "off loopback only with token and TLS; what is missing is said; TLS works")
 def tls():
     port, token, key, cert = free_port(), s.tmpfile(".token"), s.tmpfile(".key"), s.tmpfile(".cert")
@@ -346,6 +391,73 @@ def many():
     check(left, "children are left")
     d.stop()
     a.end()
+
+
+class Drips:
+    """Clients that send a request byte by byte, and never its end."""
+    def __init__(self, make, n):
+        self.socks, self.stop = [make() for _ in range(n)], threading.Event()
+        self.began, self.ended = time.monotonic(), {}
+        self.thread = threading.Thread(target=self.drip)
+        self.thread.start()
+
+    def drip(self):
+        while not self.stop.wait(0.5):
+            for k, c in enumerate(self.socks):
+                try:
+                    if k not in self.ended:
+                        c.send(b"G")
+                        if c.recv(1, socket.MSG_DONTWAIT) == b"":
+                            raise OSError
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    self.ended.setdefault(k, time.monotonic() - self.began)
+
+    def end(self):
+        self.stop.set()
+        self.thread.join()
+        for c in self.socks:
+            c.close()
+
+
+@suite.test("http-slow", "clients that send for ever, or wait for minutes, hold no place: others are answered, a request has 30 s to come")
+def slow():
+    port = free_port()
+    d = Daemon(rule("none") + "[http]\nlisten = 127.0.0.1:%d\n" % port)
+
+    def unix():
+        c = socket.socket(socket.AF_UNIX)
+        c.connect(os.path.join(d.dir, "http"))
+        return c
+    for at, make in ((d, unix), (port, lambda: socket.create_connection(("127.0.0.1", port)))):
+        many = Drips(make, 90)
+        for _ in range(20):
+            ask(at, "/healthz").ok()
+        check(not many.stop.is_set() and len(many.ended) >= 20, "%d were closed" % len(many.ended))
+        many.end()
+    few = Drips(unix, 2)
+    waits = [unix() for _ in range(40)]
+    for c in waits:
+        c.sendall(b"GET /flame?seconds=120 HTTP/1.1\r\nHost: x\r\n\r\n")
+    for _ in range(5):
+        ask(d, "/healthz").ok()
+    refused = 0
+    for c in waits:
+        c.settimeout(0.2)
+        try:
+            refused += b" 429 " in c.recv(4096)
+        except TimeoutError:
+            pass
+    check(refused == 16, "%d of 40 were told to come back" % refused)
+    for c in waits:
+        c.close()
+    until("a request that does not come is given up", lambda: len(few.ended) == 2)
+    few.end()
+    check(all(t > 25 for t in few.ended.values()), few.ended)
+    pid, _ = http_process(d)
+    until("their descriptors are closed", lambda: len(os.listdir("/proc/%d/fd" % pid)) < 20)
+    d.stop()
 
 
 def is_apart(pid, parent):

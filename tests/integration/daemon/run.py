@@ -2,7 +2,7 @@
 """The daemon: run.py [--list] [--quick] [--long] [NAME...]
 
 Each test has a daemon, a store and services of its own. Needs the build directory in LUASAMPLE_BUILD (default build/).
---long: `kills` kills 200 times in place of 20."""
+--long: `kills` kills 200 times in place of 20. LUASAMPLE_DAEMON_MINUTES=30: a day in small, `steady`."""
 import os
 import sys
 
@@ -14,6 +14,7 @@ import http_            # noqa: F401
 import lending          # noqa: F401
 import reading          # noqa: F401
 import sinks            # noqa: F401
+import steady           # noqa: F401
 import supervise        # noqa: F401
 import systemd          # noqa: F401
 import triggers         # noqa: F401

@@ -62,7 +62,7 @@ class Daemon:
         self.head = ("[daemon]\nstore = %s\nsocket = %s\ndiscover = %s\n%s\n[store]\nchunk = %s\nmin-free = 0\n%s\n" %
                      (self.store, self.socket, discover, daemon, chunk, store))
         self.write(config)
-        self.started = None
+        self.started, self.before, self.env = None, [], {}       # before: words before the command; env: beside ours
         if start:
             self.start()
 
@@ -71,7 +71,8 @@ class Daemon:
             f.write(self.head + config)
 
     def start(self):
-        self.started = s.Started([s.luasample(), "daemon", "--config", self.path])
+        self.started = s.Started([*self.before, s.luasample(), "daemon", "--config", self.path],
+                                 env=dict(os.environ, **self.env))
         until("the daemon listens", self.listens)
         return self
 

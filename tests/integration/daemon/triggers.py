@@ -1,8 +1,9 @@
 """[rule NAME]: what is done when a service uses much, or ends with an error."""
+import glob
 import os
 import time
 
-from shared import Daemon, Service, check, rule, s, suite, until
+from shared import HERE, Daemon, Service, check, rule, s, suite, until
 
 QUIET = "max-overhead = 100%\nmax-host-cpu = 100%"
 
@@ -73,13 +74,115 @@ def rule_exit():
     d.stop()
 
 
+class Says:
+    """A service that is told by files what to do."""
+    def __init__(self, name):
+        self.base = s.tmpfile("-says")
+        self.started = s.Started([s.luajit().program, os.path.join(HERE, "says.lua"), self.base, os.path.join(s.ROOT, "libsample", "api"),
+                                  "service.lua", name])
+        self.pid = self.started.p.pid
+        self.started.wait_for("ready")
+
+    def tell(self, word):
+        open("%s.%s" % (self.base, word), "w").close()
+
+    def end(self):
+        self.tell("stop")
+        status = self.started.wait()
+        err = self.started.read(self.started.err)
+        check(status == 0 and not err, "the service ended with %d: %s" % (status, err))
+
+
+def acted(d, **want):
+    return until("rules act: %s" % want, lambda: all(rule_of(d, name)["acted"] == n for name, n in want.items())
+                 and {name: rule_of(d, name) for name in want})
+
+
+@suite.test("rule-said", "a mark and a counter: said by a Lua program that was not started by us; by reload, and beside a close look, too", quick=True)
+def rule_said():
+    out = s.tmpfile(".out")
+    command = script("echo $LUASAMPLE_RULE $LUASAMPLE_WHY >> %s\n" % out)
+    a, other = Says("talks"), Says("else")
+    rules = ("[rule slow]\nservice = talks\nmark = timeout*\nmark = slow*\nburst = yes\nkeep = yes\nrun = %s\n"
+             "[rule queue]\ncounter = queue>1000\nfor = 1s\nrun = %s\n[rule none]\nmark = never\ncounter = queue>1e9\nstall = 1h\nrun = /bin/true\n"
+             % (command, command))
+    d = Daemon(rule("talks", more="burst-time = 2s") + rule("else") + rules, daemon=QUIET)
+    for p in a, other:
+        d.until_state(p.pid, "recording")
+    time.sleep(2)               # the module looks once a second whether somebody records
+    a.tell("mark")
+    got = acted(d, slow=1, queue=0)
+    check(got["slow"]["last"] == "process %d of talks: mark slow*" % a.pid, got)
+    until("it is recorded closely", lambda: any(s.info(c)["interval_ns"] == 1000000 for c in d.chunks("talks")))
+    until("it is kept", lambda: glob.glob(d.store + "/kept/slow.*"))
+    until("it is as before", lambda: d.target(a.pid)["burst"] == 0 and d.target(a.pid)["state"] == "recording")
+    other.tell("mark")          # the rule is not for it
+    other.tell("over")
+    got = acted(d, queue=1)
+    check(got["queue"]["last"] == "process %d of else: counter queue>1000" % other.pid, got)
+    d.ctl("burst", "else").ok()         # another recorder, which hears the value anew: the rule is true already
+    until("it is recorded closely", lambda: d.target(other.pid)["burst"] == 1 and d.target(other.pid)["state"] == "recording")
+    a.tell("over")
+    acted(d, queue=2)
+    other.tell("under")
+    time.sleep(3)
+    other.tell("over")
+    acted(d, queue=3, slow=1, none=0)
+    d.write(rule("talks") + rule("else") + rules.replace("slow*", "quick"))
+    d.ctl("reload").ok()
+    until("the new mark acts", lambda: rule_of(d, "slow")["acted"] >= 2)
+    text = until("the commands ran", lambda: os.path.exists(out) and open(out).read().count("slow") >= 2 and open(out).read())
+    check("slow mark slow*\n" in text and "queue counter queue>1000\n" in text and "slow mark quick\n" in text, text)
+    d.stop()
+    a.end()
+    other.end()
+
+
+@suite.test("rule-stall", "a main thread that neither waits for events nor sleeps, busy or in a call; one that does either is no stall")
+def rule_stall():
+    a, idle = Says("stalls"), Service("idle", share=0.9)
+    d = Daemon(rule("stalls") + rule("idle") + "[rule stall]\nstall = 2s\nstack = yes\n[rule long]\nstall = 1m\nstack = yes\n", daemon=QUIET)
+    for p in a, idle:
+        d.until_state(p.pid, "recording")
+    kept = os.path.join(d.store, "kept")
+    check(rule_of(d, "stall")["acted"] == 0, rule_of(d, "stall"))
+    for n, (word, frame) in enumerate((("stall", "hot"), ("read", "blocked")), 1):
+        a.tell(word)
+        got = acted(d, stall=n)["stall"]
+        check(got["last"] == "process %d of stalls: stall" % a.pid, got)
+        folder = sorted(os.listdir(kept))[-1]
+        path = os.path.join(kept, folder, "stack.txt")
+        text = until("the stack", lambda: os.path.exists(path) and "Thread" in open(path).read() and open(path).read())
+        check(frame in text, "%s: %s" % (word, text))
+        until("it goes on", lambda: stalls(a.pid) is False)
+    time.sleep(2)
+    check(rule_of(d, "stall")["acted"] == 2 and rule_of(d, "long")["acted"] == 0, rule_of(d, "stall"))
+    d.stop()
+    a.end()
+    idle.end()
+
+
+def stalls(pid):
+    """Whether the voluntary switches of a process stand still for half a second."""
+    def switches():
+        with open("/proc/%d/status" % pid) as f:
+            return [l for l in f if l.startswith("voluntary")]
+    before = switches()
+    time.sleep(0.5)
+    return switches() == before
+
+
 @suite.test("rule-errors", "errors of rules are said with file and line", quick=True)
 def rule_errors():
     for text, why in (("[rule a]\nrun = /bin/true\n", "says not when"), ("[rule a]\ncpu = 90\n", "says not what to do"),
                       ("[rule a]\ncpu = 90\nkeep = yes\nservice = no\n", "there is no [service no]"),
                       ("[rule a]\ncup = 90\n", "did you mean 'cpu'"), ("[rule]\n", "a rule needs a name"),
                       ("[rule a/b]\n", "a name has letters"), ("[rule a]\ncpu = 0\nkeep = yes\n", "give from 1"),
-                      ("[rule a]\nrss = 1\nkeep = yes\n", "rss"), ("[rule a]\ncpu = 5\nrun = true\n", "absolute path")):
+                      ("[rule a]\nrss = 1\nkeep = yes\n", "rss"), ("[rule a]\ncpu = 5\nrun = true\n", "absolute path"),
+                      ("[rule a]\nmark =\nkeep = yes\n", "mark"), ("[rule a]\ncounter = queue\nkeep = yes\n", "counter = queue: give PATTERN>N"),
+                      ("[rule a]\ncounter = queue>many\nkeep = yes\n", "give PATTERN>N"), ("[rule a]\nstall = 10ms\nkeep = yes\n", "give from 1s"),
+                      ("[rule a]\nkeep = yes\n" + "".join("mark = m%d\n" % i for i in range(20)) +
+                       "[rule b]\nkeep = yes\n" + "counter = n>1\n" * 13, "33 marks and counters: at most 32")):
         d = Daemon(rule("any") + text, start=False)
         got = s.run([s.luasample(), "daemon", "--config", d.path, "--check"])
         check(got.status == 1 and why in got.err and d.path + ":" in got.err, "%r: %d %r" % (text, got.status, got.err))

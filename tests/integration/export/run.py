@@ -19,6 +19,7 @@ MODULES = [
     "rows",
     "text",
     "speedscope",
+    "perf_map",
     "firefox",
     "otlp",
     "bad_input",

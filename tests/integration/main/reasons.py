@@ -18,7 +18,9 @@ CASES = {
     "exit": (("behind exits, not compiled",), 0.3, False),
     "exit_aborted": (tuple("%s: NYI: bytecode FNEW" % r for r in (GOOD, NOW, EXIT)), 0.4, True),
 }
-FLUSHES = {"flush": "by the program", "traces": "maxtrace", "code": "maxmcode"}
+# case: the flushes' cause, None = it has no flush
+FLUSHES = {"flush": "by the program", "flush_full": "by the program", "metatable": "metatable", "traces": "maxtrace",
+           "code": "maxmcode", "table": None}
 # case of advice.lua: what is to be said of it. What says nothing, and is compiled, gets no advice.
 ADVICE = {
     "closure": "make the closure once, outside of what is hot",
@@ -34,9 +36,10 @@ ADVICE = {
     "traces": "let LuaJIT keep more traces, and more machine code",
     "code": "let LuaJIT keep more machine code",
     "flush": "do not throw compiled code away: no jit.flush()",
+    "metatable": "give a basic type its metatable once, at the start",
     "none": None,
 }
-FLUSHED = ("traces", "code", "flush")
+FLUSHED = ("traces", "code", "flush", "metatable")
 ROW = re.compile(r"^ *(\d+) +\d+  (\S.*)$", re.M)
 
 
@@ -84,9 +87,12 @@ def add_to(suite):
         for case, cause in FLUSHES.items():
             _, _, out = reasons(record(case).trace)
             m = re.search(r"thrown away \(a flush\) (\d+) times?: (\d+) for\nmaxtrace, the most traces; (\d+) for maxmcode, "
-                          r"the most code; (\d+) by the program", out)
+                          r"the most code; (\d+) by the\nprogram \(jit.flush\); (\d+) for the metatable of a type", out)
+            if not cause:
+                check("a flush" not in out, case + " has a flush: " + out)
+                continue
             check(m, case + " has no flush: " + out)
-            n = dict(zip(("maxtrace", "maxmcode", "by the program"), map(int, m.groups()[1:])))
+            n = dict(zip(("maxtrace", "maxmcode", "by the program", "metatable"), map(int, m.groups()[1:])))
             check(n.pop(cause) == int(m.group(1)) > 0 and not any(n.values()), "%s: %s" % (case, m.group(0)))
 
     @t("reasons.advice", "luasample jit: each reason for which there is advice has it, and a program that is compiled has none")

@@ -50,7 +50,12 @@ def shares(r, *by):
     return {(x["name"], c["name"]): 100.0 * c["self_ticks"] / total for x in rows for c in x["children"]}
 
 
-def compare(got, want, total, points=POINTS):
+def points_of(r):
+    """POINTS, and what a busy machine adds: of ticks that came late fewer samples have the same time, each with more of it."""
+    return POINTS + max(0, s.margin(50, s.effective_samples(r.trace)) - s.margin(50, r.info()["ticks"]))
+
+
+def compare(got, want, total, points):
     for name, ns in want.items():
         check_near(name, got.get(name, 0.0), 100 * ns / total, points)
 
@@ -76,7 +81,7 @@ def add_to(suite):
             total = sum(said.values())
             names = {"%s (%s)" % tuple(k.split("-")): ns for k, ns in said.items()}
             # Whose they were the recording does not say: all may be of one thread.
-            points = POINTS + (100 * r.info()["lost_ticks"] / r.info()["ticks"] if coarse else 0)
+            points = points_of(r) + (100 * r.info()["lost_ticks"] / r.info()["ticks"] if coarse else 0)
             compare(shares(r, "thread"), names, total, points)
             vms = {}
             for (thread, vm), share in sorted(shares(r, "thread", "vm").items(), key=lambda i: -i[1]):
@@ -105,10 +110,10 @@ def add_to(suite):
         vms = {f.split("@")[-1].split(":")[0]: vm for (vm, f), share in got.items()
                if f.startswith("work@") and share > 1}
         check(len(vms) == 2 and vms["a"] != vms["b"], "work is in %s" % vms)
-        compare(shares(r, "vm"), {vms["a"]: said["a"] + said["again"] + said["run_b"], vms["b"]: said["b"]}, total)
-        compare(got, {(vms["a"], "run_b"): said["run_b"]}, total)
+        compare(shares(r, "vm"), {vms["a"]: said["a"] + said["again"] + said["run_b"], vms["b"]: said["b"]}, total, points_of(r))
+        compare(got, {(vms["a"], "run_b"): said["run_b"]}, total, points_of(r))
         below = s.share(r.rows("--by", "function"), "total", function="again")
-        check_near("again in total", below, 100 * said["again"] / total, POINTS)
+        check_near("again in total", below, 100 * said["again"] / total, points_of(r))
 
     @t("threads.vm-loop", "200 VMs one after the other beside one that stays")
     def vm_loop():
@@ -116,12 +121,13 @@ def add_to(suite):
         check(r.info()["vms"] == 201, "%s VMs" % r.info()["vms"])
         got = shares(r, "vm")
         lua = [n for n in got if n.startswith("VM ")]
-        check(len(lua) == 201, "%d VMs have time" % len(lua))
+        left = sum(r.info()["lost"].get(k, 0) for k in ("waited", "busy"))  # ticks whose time is in the next sample
+        check(201 - min(left, 20) <= len(lua) <= 201, "%d VMs have time, %d ticks are in the next sample" % (len(lua), left))
         stays = max(lua, key=got.get)
         short = sum(got[n] for n in lua if n != stays)
-        check_near("the short ones", short, 100 * said["in_short"] / said["all"], POINTS)
+        check_near("the short ones", short, 100 * said["in_short"] / said["all"], points_of(r))
         total = s.share(r.rows("--by", "function"), "total", function="in_short")
-        check_near("in_short", total, 100 * said["in_short"] / said["all"], POINTS)
+        check_near("in_short", total, 100 * said["in_short"] / said["all"], points_of(r))
 
     @t("threads.migrate", "coroutines resumed by turns in the thread that made them and in another", True)
     def migrate():
@@ -131,10 +137,10 @@ def add_to(suite):
         threads = {k.split("-")[1]: ns for k, ns in said.items() if k.startswith("thread")}
         for tid, ns in threads.items():
             mine = sum(share for (thread, _), share in got.items() if thread.endswith("(%s)" % tid))
-            check_near("thread " + tid, mine, 100 * ns / total, POINTS)
+            check_near("thread " + tid, mine, 100 * ns / total, points_of(r))
         for name in ("long", "short"):
             share = sum(v for (_, co), v in got.items() if re.match(name + r"\b", co))
-            check_near("coroutine " + name, share, 100 * said[name] / total, POINTS)
+            check_near("coroutine " + name, share, 100 * said[name] / total, points_of(r))
 
     @t("threads.coroutines", "coroutines by the function that they run, also one that another resumes")
     def coroutines():
@@ -143,7 +149,7 @@ def add_to(suite):
         got = collections.Counter()
         for x in r.rows("--by", "coroutine"):
             got[re.sub(r" #\d+$", "", x["name"])] += 100 * x["self"]
-        compare(got, {k: ns for k, ns in said.items() if k != "all"}, said["all"])
+        compare(got, {k: ns for k, ns in said.items() if k != "all"}, said["all"], points_of(r))
 
     @t("threads.sysbench", "sysbench, 4 threads with a VM each, work of 40/30/20/10")
     def sysbench():
@@ -157,7 +163,7 @@ def add_to(suite):
         rows = r.rows("--by", "vm")
         got = sorted((x["self_ticks"] for x in rows if x["name"].startswith("VM ")), reverse=True)[:4]
         for ticks, ns in zip(got, sorted(said.values(), reverse=True)):
-            check_near("share of a VM", 100.0 * ticks / sum(got), 100 * ns / total, POINTS)
+            check_near("share of a VM", 100.0 * ticks / sum(got), 100 * ns / total, points_of(r))
         threads = sorted((x["self_ticks"] for x in r.rows("--by", "thread")), reverse=True)[:4]
         for ticks, ns in zip(threads, sorted(said.values(), reverse=True)):
             check_near("ticks of a thread", ticks, ns / 250e3, 0.05 * ns / 250e3 + 20)

@@ -5,7 +5,7 @@ import threading
 
 
 class Store:
-    def __init__(self, *answers, usual=(200, {}, b"")):
+    def __init__(self, *answers, usual=(200, {}, b""), host="127.0.0.1"):
         self.requests, self.answers, self.usual = [], list(answers), usual
         self.ends = threading.Event()
         store = self
@@ -34,8 +34,8 @@ class Store:
 
             def log_message(self, *args):
                 pass
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = "http://127.0.0.1:%d" % self.server.server_address[1]
+        self.server = http.server.ThreadingHTTPServer((host, 0), Handler)
+        self.url = "http://%s:%d" % (host, self.server.server_address[1])
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,))
 
     def __enter__(self):

@@ -1,6 +1,9 @@
 """Stores that fail: each error is one line, the status says whether it may succeed later, and nothing is lost."""
 import os
+import shutil
 import socket
+import ssl
+import tempfile
 import time
 
 import support as s
@@ -112,12 +115,11 @@ def _():
     check(r.status == 129 and len(st.requests) == 1, r.err)
 
 
-@suite.test("rights", "as root it is nobody before it reads the trace, and sends as nobody", quick=True)
-def _():
-    if os.geteuid() != 0:
-        raise s.Skip("not root")
+def status_while_sending(*command):
+    """What the kernel says of a push whose request is on its way."""
     with Store(usual="slow") as st:
-        p = s.Started([s.luasample(), "push", small(), "--to", "pyroscope:" + st.url])
+        p = s.Started(["sh", "-c", "exec \"$@\" < " + small(), "sh", *(command or [s.luasample()]), "push", "-", "--to",
+                       "pyroscope:" + st.url])
         end = time.monotonic() + 20
         while not st.requests:
             check(time.monotonic() < end and p.p.poll() is None, "no request: " + p.read(p.err))
@@ -126,6 +128,39 @@ def _():
             status = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
         p.p.kill()
         p.p.wait()
+    return status
+
+
+@suite.test("rights", "as root it is nobody before it reads the trace, and sends as nobody", quick=True)
+def _():
+    if os.geteuid() != 0:
+        raise s.Skip("not root")
+    status = status_while_sending()
     check(status["Uid"].split() == ["65534"] * 4 and status["Gid"].split() == ["65534"] * 4, str(status["Uid"]))
     check(int(status["CapPrm"], 16) == int(status["CapEff"], 16) == 0 and status["NoNewPrivs"].strip() == "1", "rights are left")
     check(status["Groups"].strip() == "", status["Groups"])
+
+
+@suite.test("confined", "whoever pushes may make few system calls: names are looked up by a thread, and TLS reads its certificates")
+def _():
+    status = status_while_sending()
+    check(status["Seccomp"].strip() == "2" and status["NoNewPrivs"].strip() == "1", "as this user: %r" % status["Seccomp"])
+    if os.geteuid() == 0:
+        with tempfile.TemporaryDirectory() as d:        # the build directory may be closed to others
+            os.chmod(d, 0o755)
+            status = status_while_sending(s.need("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups",
+                                          shutil.copy(s.luasample(), d))
+        check(status["Seccomp"].strip() == "2" and status["Uid"].split() == ["65534"] * 4, "as nobody: %r" % status["Seccomp"])
+    with Store() as st:
+        push(small(), "pyroscope:" + st.url.replace("127.0.0.1", "localhost")).ok()
+        check(len(st.requests) == 1, "%d requests" % len(st.requests))
+    key, cert = s.tmpfile(".key"), s.tmpfile(".pem")
+    s.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj",
+           "/CN=localhost"]).ok()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(cert, key)
+    st = Store()
+    st.server.socket = tls.wrap_socket(st.server.socket, server_side=True)
+    with st:                            # the handshake came as far as the certificate, which nobody has signed
+        r = push(small(), "pyroscope:https://localhost:%d" % st.server.server_address[1], "--retries", "0")
+    failed(r, REFUSED, "certificate")

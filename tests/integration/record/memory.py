@@ -61,6 +61,9 @@ def add_to(suite):
         @test("memory-bursts-%s" % timer, "a small ring after quiet times, when the recorder looks seldom, --timer %s" % timer)
         def _(timer=timer):
             script = os.path.join(support.LUA, "bursts.lua")
-            i = record([support.luajit().program, script], "--buffer-size", "64k", "--timer", timer).ok().info()
+            with support.Late() as late:
+                i = record([support.luajit().program, script], "--buffer-size", "64k", "--timer", timer).ok().info()
             check(i["ticks"] > 500, "%d ticks" % i["ticks"])
-            check(i["lost"]["ring-full"] <= 0.02 * i["ticks"], "%d of %d did not fit" % (i["lost"]["ring-full"], i["ticks"]))
+            # The ring holds some 25 ms: a recorder that the machine wakes later than that has lost what came meanwhile.
+            check(i["lost"]["ring-full"] <= 0.02 * i["ticks"] + late.ms,
+                  "%d of %d did not fit, %d ms late" % (i["lost"]["ring-full"], i["ticks"], late.ms))

@@ -106,6 +106,8 @@ def check_confined(pid, uid, what, capabilities=0):
     check(st["NoNewPrivs"].strip() == "1" and st["Seccomp"].strip() == "2", "%s: NoNewPrivs %s, Seccomp %s"
           % (what, st["NoNewPrivs"], st["Seccomp"]))
     check("SECRET" not in read(pid, "environ"), "%s has our environment" % what)
+    adjusted = int(read(pid, "oom_score_adj"))
+    check(adjusted >= 500, "%s does not end first where memory is short: oom_score_adj %d" % (what, adjusted))
     fields = read(pid, "stat").rsplit(")", 1)[1].split()
     check(int(fields[3]) == pid and int(fields[4]) == 0, "%s is in session %s with terminal %s" % (what, fields[3], fields[4]))
     for fd in range(3):
@@ -135,6 +137,30 @@ def stack():
         check(r.wait() == 1 and len(r.read(r.err).splitlines()) == 1, "%r" % r.read(r.err))
         check(p.poll() is None, "the program has ended")
         check(not os.path.exists("/tmp/luasample-hostile"), "it has made a file")
+
+
+def put_libraries_into(root, *files):
+    """What these need, at the same places in another root."""
+    for word in " ".join(s.run(["ldd", f]).out for f in files).split():
+        if word.startswith("/") and not os.path.exists(root + word):
+            os.makedirs(os.path.dirname(root + word), exist_ok=True)
+            shutil.copy(word, root + word)
+
+
+@suite.test("chrooted", "stack PID: what root's process in another root offers as its LuaJIT does not run as root outside of that", True)
+def chrooted():
+    need_root()
+    with shared_dir() as where, hostile(where) as (other, lib):
+        put_libraries_into(where, where + "/program", lib)
+        p = s.Started(["chroot", where, "/program", "/liblua.so"], env=dict(os.environ, HOSTILE="1"))
+        p.wait_for("up")
+        r = s.Started([s.luasample(), "stack", str(p.p.pid)], env=dict(os.environ, SECRET="of root"))
+        pid = who_has_mapped(lib, {other.pid, p.p.pid, r.p.pid}, time.monotonic() + 20)
+        check(pid, "nobody loads the library; %r" % r.read(r.err))
+        check_confined(pid, NOBODY, "the process that loads it")
+        check(r.wait() == 1 and len(r.read(r.err).splitlines()) == 1, "%r" % r.read(r.err))
+        p.p.kill()
+        p.p.wait()
 
 
 @suite.test("core", "stack --core: code of a file that belongs to neither root nor the user runs on --trust alone")

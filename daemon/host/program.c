@@ -1,11 +1,13 @@
 /* What is known of a program: see program.h. */
-#include "daemon/program.h"
+#include "daemon/host/program.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -61,6 +63,46 @@ int ls_proc_usage(pid_t pid, uint64_t *ret_cpu_ns, uint64_t *ret_rss)
         *ret_cpu_ns = (user + system) * (1000000000u / hz);
         *ret_rss = pages > 0 ? (uint64_t)pages * page : 0;
         return 0;
+}
+
+/* In these a program waits for what is to come, or sleeps because it wants to. */
+static int is_wait(long call)
+{
+        static const long waits[] = {
+                SYS_epoll_wait,      SYS_epoll_pwait,     SYS_poll,      SYS_ppoll,
+                SYS_select,          SYS_pselect6,        SYS_accept,    SYS_accept4,
+                SYS_io_getevents,    SYS_io_uring_enter,  SYS_nanosleep, SYS_clock_nanosleep,
+                SYS_restart_syscall, SYS_futex,           SYS_pause,     SYS_rt_sigsuspend,
+                SYS_rt_sigtimedwait, SYS_mq_timedreceive, SYS_msgrcv,
+#ifdef SYS_epoll_pwait2
+                SYS_epoll_pwait2,
+#endif
+        };
+
+        for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++)
+                if (waits[i] == call)
+                        return 1;
+        return 0;
+}
+
+int ls_proc_stalls(pid_t pid, uint64_t *ret_switches)
+{
+        char text[4096], *at;
+        ssize_t n = ls_proc_read(pid, 0, "status", text, sizeof(text));
+        char state;
+
+        if (n < 0)
+                return (int)n;
+        at = strstr(text, "\nState:");          /* the name, before it, has its newlines escaped */
+        if (!at || sscanf(at, "\nState: %c", &state) != 1)
+                return -EIO;
+        at = strstr(at, "\nvoluntary_ctxt_switches:");
+        if (!at || sscanf(at, "\nvoluntary_ctxt_switches: %" SCNu64, ret_switches) != 1)
+                return -EIO;
+        if (state != 'S')
+                return state == 'R' || state == 'D';
+        n = ls_proc_read(pid, 0, "syscall", text, sizeof(text));
+        return n > 0 && *text >= '0' && *text <= '9' && !is_wait(strtol(text, NULL, 10));
 }
 
 /* Without what the kernel adds when the file was replaced. */

@@ -1,8 +1,8 @@
 /* What /proc says of a process, as the daemon needs it; record/process/proc.h opens the files.
  * Called by the scan. All of it may be chosen by the process: it is compared and shown with
  * escapes, never opened or run. */
-#ifndef LS_DAEMON_PROGRAM_H
-#define LS_DAEMON_PROGRAM_H
+#ifndef LS_DAEMON_HOST_PROGRAM_H
+#define LS_DAEMON_HOST_PROGRAM_H
 
 #include <limits.h>
 #include <stdint.h>
@@ -32,6 +32,9 @@ int ls_proc_identify(pid_t pid, struct ls_proc_id *ret);
 int ls_program_read(pid_t pid, struct ls_proc *ret);
 /* CPU time so far, and resident memory in bytes. */
 int ls_proc_usage(pid_t pid, uint64_t *ret_cpu_ns, uint64_t *ret_rss);
+/* Whether its main thread runs, or waits in a system call that is no wait for events, and how often
+ * it has slept so far. Returns 1, 0 or -errno. */
+int ls_proc_stalls(pid_t pid, uint64_t *ret_switches);
 /* The value of a variable of its first environment. Returns 1 and the value, cut to size; 0 = not
  * there; -errno. */
 int ls_proc_env(pid_t pid, const char *name, char *ret, size_t size);
