@@ -1,5 +1,6 @@
 /* The command luasample top: a recording in a child process, luasample record, and the terminal
- * browser on the trace while it grows; or the browser on what the daemon stores of a service. Called by luasample.c.
+ * browser on the trace while it grows; or the browser on what the daemon stores of a service.
+ * Called by luasample.c.
  *
  * The child is a session of its own, so that no key reaches the program, and what the program
  * writes goes to --log or nowhere. Its stderr comes to us in a pipe: record's own words are among

@@ -139,7 +139,8 @@ int ls_follow_start(const char *command, struct ls_follow *f)
 }
 
 /* A user who has named another time of the trace keeps it. */
-static void follow_bounds(struct ls_follow *f, const struct answer *a, struct ls_filter_options *want)
+static void follow_bounds(struct ls_follow *f, const struct answer *a,
+                          struct ls_filter_options *want)
 {
         char *text;
 

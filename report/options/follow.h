@@ -18,8 +18,8 @@ struct ls_follow {
  * nothing to give up. Returns 0 or -errno. */
 extern int (*ls_follow_drop)(void);
 
-/* Starts the process that finds chunks, and looks for the first time. Returns 0, or the status to exit with, after a
- * line. */
+/* Starts the process that finds chunks, and looks for the first time. Returns 0, or the status to
+ * exit with, after a line. */
 int ls_follow_start(const char *command, struct ls_follow *f);
 /* Merges what the store has now, into a file beside the one that is shown. The bounds of want
  * follow, unless the user has set others. Returns 0 and a trace to be closed, or -errno. */
