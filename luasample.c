@@ -14,6 +14,7 @@
 #include "report/diff/command.h"
 #include "report/jit/jit.h"
 #include "report/heap/heap.h"
+#include "report/options/follow.h"
 #include "report/tui/command.h"
 #include "store/commands.h"
 #include "store/store.h"
@@ -66,6 +67,7 @@ int main(int argc, const char **argv)
 #endif
         if (argc > 0 && !strcmp(argv[0], LS_WORKER_ARGV0))
                 return argc > 1 && !strcmp(argv[1], LS_OUT_ROLE) ? ls_serve_main(argc, argv) : ls_worker_main(argc, argv);
+        ls_follow_drop = geteuid() ? NULL : ls_apart_drop;
         ls_heap_drop = geteuid() ? NULL : ls_apart_drop;
         if (argc > 0 && !strcmp(argv[0], LS_APART_ARGV0))
                 return run_apart(argc, argv);

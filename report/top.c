@@ -1,12 +1,15 @@
 /* The command luasample top: a recording in a child process, luasample record, and the terminal
- * browser on the trace while it grows. Called by luasample.c.
+ * browser on the trace while it grows; or the browser on what the daemon stores of a service.
+ * Called by luasample.c.
  *
  * The child is a session of its own, so that no key reaches the program, and what the program
  * writes goes to --log or nowhere. Its stderr comes to us in a pipe: record's own words are among
  * it. */
 #include "report/commands.h"
 #include "formats/wire/clock.h"
+#include "report/options/follow.h"
 #include "report/options/options.h"
+#include "report/options/range.h"
 #include "report/tui/tui.h"
 
 #include <errno.h>
@@ -36,6 +39,8 @@ static const struct poptOption option_table[] = {
         { "output", 'o', TEXT(output, "FILE", "keep the trace") },
         { "log", 0, TEXT(log, "FILE", "what the program writes goes to FILE (default: nowhere)") },
         { "record", 0, TEXT(record, "OPTIONS", "more options for luasample record: --record '--native'") },
+        { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_range_option_table, 0, NULL,
+          NULL },
         { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_tui_look_option_table, 0, NULL, NULL },
         POPT_TABLEEND
 };
@@ -374,6 +379,80 @@ static int run_top(struct top *s, struct ls_report_options *o)
         return ls_tui_exit(status);
 }
 
+static int follow_fd(void *ctx)
+{
+        (void)ctx;
+        return -1;
+}
+
+static void follow_attend(void *ctx)
+{
+        (void)ctx;
+}
+
+static int follow_growing(void *ctx)
+{
+        return ((struct ls_follow *)ctx)->fd >= 0;
+}
+
+static int follow_open(void *ctx, struct ls_filter_options *want, struct ls_profile **ret)
+{
+        return ls_follow_look(ctx, want, ret);
+}
+
+static void follow_shown(void *ctx)
+{
+        ls_follow_shown(ctx);
+}
+
+static void follow_status(void *ctx, char *buf, size_t size)
+{
+        const struct ls_follow *f = ctx;
+
+        snprintf(buf, size, "%s", f->fd >= 0 ? "stored" : "no more of the store");
+}
+
+static void follow_question(void *ctx, char *buf, size_t size)
+{
+        (void)ctx;
+        (void)size;
+        *buf = '\0';
+}
+
+/* What the daemon records: nothing is started, and nothing ended. */
+static int run_stored(const struct top *s, struct ls_report_options *o)
+{
+        struct ls_follow f;
+        struct ls_tui_live live = {
+                .ctx = &f, .fd = follow_fd, .attend = follow_attend, .growing = follow_growing,
+                .open = follow_open, .shown = follow_shown, .status = follow_status,
+                .question = follow_question,
+        };
+        int status;
+
+        if (raw.pid || s->command[0] || raw.output || raw.interval || raw.freq || raw.log ||
+            raw.record) {
+                ls_error("top: --service, --since, --until and --store show what the daemon "
+                         "records: no program and no options of a recording go with them");
+                return LS_EXIT_USAGE;
+        }
+        if (o->want.time) {
+                ls_error("top: --time is for a recording; --since and --until say which time of "
+                         "the store");
+                return LS_EXIT_USAGE;
+        }
+        if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO)) {
+                ls_error("top: needs a terminal; luasample report works without one");
+                return LS_EXIT_FAIL;
+        }
+        status = ls_follow_start("top", &f);
+        o->input = "";
+        if (!status)
+                status = ls_tui_run(&ls_cmd_top, o, NULL, &live);
+        ls_follow_done(&f);
+        return ls_tui_exit(status);
+}
+
 static int top_run(int argc, const char **argv)
 {
         struct top s = { .err_fd = -1, .log_fd = -1 };
@@ -382,6 +461,8 @@ static int top_run(int argc, const char **argv)
 
         if (status != LS_GO_ON)
                 return status;
+        if (ls_range_wanted())
+                return run_stored(&s, &o);
         if (o.want.events.n && o.want.events.id[0] != LS_EVENT_CPU)
                 s.events = ls_event_overlaps(o.want.events.id[0]) ? "cpu,suspended" : "cpu,wall";
         return run_top(&s, &o);
@@ -390,7 +471,7 @@ static int top_run(int argc, const char **argv)
 const struct ls_command ls_cmd_top = {
         .name = "top",
         .summary = "browse a recording while the program runs",
-        .usage = "[OPTION...] [-p PID | [--] CMD [ARG...]]",
+        .usage = "[OPTION...] [-p PID | --service NAME | [--] CMD [ARG...]]",
         .options = option_table,
         .run = top_run,
 };

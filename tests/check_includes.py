@@ -22,7 +22,7 @@ import sys
 
 #   folder: (folders whose headers it may use, doors beside NAME/NAME.h)
 ROOMS = {
-    ".": ("cli daemon daemon/http push record record/worker record/writer report report/coverage report/diff report/heap report/jit report/tui store", ""),
+    ".": ("cli daemon daemon/http push record record/worker record/writer report report/coverage report/diff report/heap report/jit report/options report/tui store", ""),
     "formats/wire": ("", ""),
     "formats": ("formats/wire", ""),
     "formats/jit": ("formats formats/wire", ""),

@@ -12,8 +12,8 @@ int ls_apart(int (*fn)(void *ctx), void *ctx, int ms);
 /* main() runs commands under this name whose traces are read by a process that has no rights left,
  * once its files are open: ls_apart_drop. */
 #define LS_APART_ARGV0 "luasample-apart"
-/* For ls_store_apart and ls_heap_drop: nobody's rights, where this process is root, and no system
- * calls but for open files. Returns 0 or -errno. */
+/* For ls_store_apart, ls_follow_drop and ls_heap_drop: nobody's rights, where this process is root,
+ * and no system calls but for open files. Returns 0 or -errno. */
 int ls_apart_drop(void);
 
 #endif

@@ -474,7 +474,7 @@ static int read_line(const struct ls_command *cmd, int argc, const char **argv, 
                 status = LS_EXIT_USAGE;
         } else if (read_values(o, is_export) || (is_export && find_exporter(o)) || settle(o, is_export)) {
                 status = LS_EXIT_USAGE;
-        } else if (ls_range_wanted()) {
+        } else if (ls_range_wanted() && !ret_rest) {
                 r = ls_range_use(o, raw.input);
                 status = r ? r : LS_GO_ON;
         }

@@ -32,6 +32,12 @@ int ls_range_wanted(void)
         return raw.service || raw.since || raw.until || raw.store;
 }
 
+void ls_range_recent(const char *since)
+{
+        if (!raw.since && !raw.until)
+                raw.since = strdup(since);
+}
+
 int ls_range_open(const char *command, const char *shift, const char **ret_name)
 {
         const struct ls_query q = { raw.store, raw.service, raw.since, raw.until };

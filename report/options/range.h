@@ -11,6 +11,8 @@ extern const struct poptOption ls_range_option_table[];         /* --service, --
 
 /* Whether the command line names one. */
 int ls_range_wanted(void);
+/* Where it names no time: from then on ("10m"). */
+void ls_range_recent(const char *since);
 /* Finds the time that the command line names, or, with shift, the same so long before ("24h").
  * *ret_name stands for it wherever a trace is named, and lives as long as the process. Returns 0,
  * or the status to exit with, after a line. */

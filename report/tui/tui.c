@@ -266,7 +266,8 @@ static int read_again(struct ls_tui *t)
         struct keep keep;
         char message_before[sizeof(t->message)];
 
-        if (ls_profile_open(t->o->input, &p, &why))
+        if (t->live->open ? t->live->open(t->live->ctx, &t->o->want, &p)
+                          : ls_profile_open(t->o->input, &p, &why))
                 return 0;
         memcpy(message_before, t->message, sizeof(message_before));
         if (load(t, p, NULL, &fresh)) {
@@ -277,6 +278,8 @@ static int read_again(struct ls_tui *t)
         forget_views(t, &keep);
         drop(t);
         use(t, p, &fresh);
+        if (t->live->shown)
+                t->live->shown(t->live->ctx);
         free(t->program);
         t->program = program_text(t);
         build_views(t, &keep);

@@ -75,6 +75,10 @@ struct ls_tui_live {                    /* of luasample top; all may be called a
         int (*fd)(void *ctx);           /* to wait for, beside the keyboard; -1 = none */
         void (*attend)(void *ctx);      /* fd has something, or a second went by */
         int (*growing)(void *ctx);      /* the trace may have grown since it was read last */
+        /* Opens the trace as it is now; may move the bounds of time of want. NULL = that of the
+         * name. */
+        int (*open)(void *ctx, struct ls_filter_options *want, struct ls_profile **ret);
+        void (*shown)(void *ctx);       /* what was opened last is in use now; with open */
         void (*status)(void *ctx, char *buf, size_t size);      /* for the title: "running 12 s" */
         /* What quitting would end, as a question; empty = nothing. */
         void (*question)(void *ctx, char *buf, size_t size);

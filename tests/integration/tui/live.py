@@ -3,8 +3,12 @@ import os
 import re
 import signal
 import stat
+import sys
 
 import support as s
+
+sys.path.append(os.path.join(s.TESTS, "integration", "daemon"))
+import shared
 from support import check
 from browse import flat_rows, report_rows, same
 from screen import Screen
@@ -45,6 +49,14 @@ def recorded(w):
             return recorder, kids[0]
         s.time.sleep(0.02)
     raise s.Fail("no program under the recorder %d" % recorder)
+
+
+def is_nobody(pid):
+    try:
+        with open("/proc/%d/status" % pid) as f:
+            return "0" not in [l.split()[1:] for l in f if l.startswith("Uid:")][0]
+    except OSError:
+        return False
 
 
 def add_to(suite):
@@ -173,3 +185,39 @@ def add_to(suite):
         finally:
             open(end, "w").close()
         check(p.wait() == 0, "the process did not end well")
+
+    @t("top.service", "what the daemon records is shown while it grows, as root merged with nobody's rights; nothing ends with it")
+    def _():
+        s.need("luajit")
+        service = shared.Service("topped", share=0.8)
+        d = shared.Daemon(shared.rule("topped"))
+        try:
+            d.until_state(service.pid, "recording")
+            shared.until("a chunk", lambda: d.chunks("topped"))
+            with top("--service", "topped", "--store", d.store, "--since", "5m", "--raw", width=120, then=SANE) as w:
+                first = int(w.wait(r"^ stored: [^$]*^ ([1-9]\d*) samples").group(1))
+                w.wait("hot")
+                w.wait(r"^ %d samples" % first, gone=True)
+                more = int(w.wait(r"^ (\d+) samples").group(1))
+                check(more > first, "%d samples after %d" % (more, first))
+                finder = s.children_of(w.pid())
+                check(len(finder) == 1, "%s find chunks" % finder)
+                if os.getuid() == 0:
+                    shared.until("chunks are merged with nobody's rights", lambda: any(is_nobody(k) for k in
+                                                                                      s.children_of(finder[0])))
+                w.keys("t", until="call tree")
+                w.keys("q", until="^status 0")
+                is_sane(w)
+                for pid in finder:
+                    wait_for_end(pid)
+            check(d.target(service.pid)["state"] == "recording", "the recording ended with top")
+        finally:
+            d.stop()
+            service.end()
+        for args, words, status in ((["--service", "toped"], "did you mean topped", 1),
+                                    (["--service", "topped", "--since", "tomorrow"], "--since: give how long ago", 129),
+                                    (["--service", "topped", "-p", "1"], "no program", 129),
+                                    (["--service", "topped", "--time", "1,2"], "--since and --until say", 129)):
+            with top("--store", d.store, *args, width=150) as w:
+                w.wait(re.escape(words))
+                w.wait("^status %d" % status)
