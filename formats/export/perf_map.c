@@ -140,12 +140,15 @@ static int put_trace(const struct maps *m, uint32_t trace)
         const struct ls_profile *p = m->in->profile;
         const struct ls_jittrace *t = &p->jittraces[trace];
         const struct ls_jit_map *map;
-        uint32_t begin = 0, function;
+        uint64_t begin = 0, known;      /* bytes that there is a map of, which has a limit */
+        uint32_t function;
         int error = ls_jit_maps_get(m->of, trace, &map);
 
+        known = map ? ((const struct ls_rec_jittrace *)t->map)->mcode_size : 0;
+        known = known < t->size ? known : t->size;
         function = function_at(p, t, map, 0);
-        for (uint32_t at = 1; !error && at <= t->size; at++) {
-                uint32_t next = at < t->size ? function_at(p, t, map, at) : UINT32_MAX;
+        for (uint32_t at = 1; !error && at < known; at++) {
+                uint32_t next = function_at(p, t, map, at);
 
                 if (next == function)
                         continue;
@@ -153,7 +156,7 @@ static int put_trace(const struct maps *m, uint32_t trace)
                 begin = at;
                 function = next;
         }
-        return error;
+        return error ? error : put_run(m, t->address + begin, t->size - begin, function, t->number);
 }
 
 static int perf_map_write(FILE *out, const struct ls_export *in)
