@@ -219,8 +219,8 @@ def views():
 def usage():
     r, _ = both()
     for cmd, status, text in (
-            ((s.luasample(), "record", "-e", "cpus", "--", "true"), 129, "give cpu, wall, alloc, calls, lines, suspended, instructions, coverage, live, or several"),
-            ((s.luasample(), "report", "-i", r.trace, "-e", "all"), 129, "give cpu, wall, alloc, calls, lines, suspended, ready, instructions, coverage, alloc-objects, live or live-objects;"),
+            ((s.luasample(), "record", "-e", "cpus", "--", "true"), 129, "-e cpus: give cpu, wall, alloc, "),
+            ((s.luasample(), "report", "-i", r.trace, "-e", "all"), 129, "give cpu, wall, alloc, "),
             ((s.luasample(), "report", "-i", r.trace, "-e", "cpu,wall", "--tree"), 129, "flat view"),
             ((s.luasample(), "report", "-i", r.trace, "-e", "wall,wall"), 129, "each event once")):
         w = s.run(list(cmd))
