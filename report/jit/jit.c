@@ -12,7 +12,7 @@
 
 static struct {
         char *input, *output, *trace, *line, *min, *color, *by, *fail_on;
-        int tree, aborts, json, raw, full_path, no_pager;
+        int tree, graph, aborts, json, raw, full_path, no_pager;
 } opt;
 
 #define FLAG(name, help) POPT_ARG_NONE, &opt.name, 0, help, NULL
@@ -24,6 +24,7 @@ static const struct poptOption options[] = {
         { "trace", 0, TEXT(trace, "N", "the JIT trace of this number: lines, exits, machine code") },
         { "line", 0, TEXT(line, "FILE:N", "only the time of this line, and of C that it called") },
         { "tree", 0, FLAG(tree, "which trace leaves which, by what exit") },
+        { "graph", 0, FLAG(graph, "the same as a drawing, for dot of graphviz") },
         { "aborts", 0, FLAG(aborts, "what LuaJIT tried to compile and gave up") },
         { "by", 0, TEXT(by, "reason|line|function", "with --aborts: a row for each (where it stopped)") },
         { "json", 0, FLAG(json, "states, reasons, attempts and traces as JSON") },
@@ -137,8 +138,9 @@ static int read_options(int argc, const char **argv, struct ls_report_options *o
         } else if (r == LS_GO_ON && opt.color && ls_parse_color(opt.color, &o->color)) {
                 ls_options_bad("--color", opt.color, "it is auto, always or never");
                 r = LS_EXIT_USAGE;
-        } else if (r == LS_GO_ON && opt.tree + opt.aborts + opt.json + (opt.trace != NULL) > 1) {
-                ls_error("jit: --trace, --tree, --aborts and --json are four views: give one");
+        } else if (r == LS_GO_ON &&
+                   opt.tree + opt.graph + opt.aborts + opt.json + (opt.trace != NULL) > 1) {
+                ls_error("jit: --trace, --tree, --graph, --aborts and --json are views: give one");
                 r = LS_EXIT_USAGE;
         } else if (r == LS_GO_ON && (read_by() || read_fail_on(&fail_on))) {
                 r = LS_EXIT_USAGE;
@@ -148,7 +150,7 @@ static int read_options(int argc, const char **argv, struct ls_report_options *o
         o->output = opt.output;
         o->raw = opt.raw;
         o->full_path = opt.full_path;
-        o->no_pager = opt.no_pager || opt.json;
+        o->no_pager = opt.no_pager || opt.json || opt.graph;
         return r;
 }
 
@@ -201,6 +203,8 @@ static int show(const struct ls_jit *j, uint32_t trace)
 {
         if (opt.json)
                 return ls_jit_json(j);
+        if (opt.graph)
+                return ls_jit_graph(j);
         ls_header_text(&j->r);
         put_narrowed(j);
         if (!j->r.aggregate->ticks) {

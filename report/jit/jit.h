@@ -47,8 +47,11 @@ int ls_jit_source(const struct ls_jit *j, uint32_t source, uint32_t line, size_t
 /* tree.c: root traces with those that leave them, by the exit. Returns 0 or -errno. */
 int ls_jit_tree(const struct ls_jit *j);
 
-/* text.c, for the tree: where a trace starts, "work:33", and goes on to, "itself"; to be freed,
- * NULL = no memory. */
+/* graph.c: the same as a drawing, in graphviz's DOT. Returns 0 or -errno. */
+int ls_jit_graph(const struct ls_jit *j);
+
+/* text.c, for tree and graph: where a trace starts, "work:33", and goes on to, "itself"; to be
+ * freed, NULL = no memory. */
 char *ls_jit_start(const struct ls_jit *j, uint32_t trace);
 char *ls_jit_link(const struct ls_jit *j, uint32_t trace);
 

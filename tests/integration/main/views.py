@@ -168,6 +168,22 @@ def add_to(suite):
             r = s.run([s.luasample(), "jit", "-i", trace, *args])
             check(r.status == status and why in r.err and r.err.count("\n") == 1 and not r.out, "%s: %d %s" % (args, r.status, r.err))
 
+    @t("views.jit.graph", "luasample jit --graph is read by dot: the traces and exits of --tree", True)
+    def jit_graph():
+        program = os.path.join(s.TESTS, "bench", "programs", "richards.lua")
+        r = s.record_lua(program, "-q", args=("40",)).ok()
+        dot = s.run([s.luasample(), "jit", "-i", r.trace, "--graph", "--min", "0.01"]).ok().out
+        plain = s.run([s.need("dot"), "-Tplain"], input=dot.encode()).ok().out
+        boxes = re.findall(r'^node \S+ .*"(?:side )?trace (\d+)\\n(\S+?)\\n([\d.]+)%"', plain, re.M)
+        j = json.loads(s.run([s.luasample(), "jit", "-i", r.trace, "--json"]).ok().out)
+        want = {str(x["trace"]): 100 * x["ticks"] / j["header"]["ticks"] for x in j["traces"] if x["ticks"]}
+        got = {n: float(share) for n, _, share in boxes}
+        check(len(got) > 5 and all(abs(got[n] - share) < 0.01 for n, share in want.items()),
+              "%s, traces %s" % (got, want))
+        tree = s.run([s.luasample(), "jit", "-i", r.trace, "--tree", "--min", "0.01"]).ok().out
+        exits = re.findall(r"exit (\d+): trace", tree)
+        check(sorted(exits) == sorted(re.findall(r'label="exit (\d+)"', dot)) and exits, "exits: %s in %s" % (exits, dot))
+
     @t("views.jit.code", "luasample jit --trace has the instructions and exits that jit.dump "
        "has of the same trace in the same run", True)
     def jit_code():
