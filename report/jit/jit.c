@@ -11,8 +11,8 @@
 #include <string.h>
 
 static struct {
-        char *input, *output, *trace, *min, *color, *by, *fail_on;
-        int tree, aborts, json, raw, full_path, no_pager;
+        char *input, *output, *trace, *line, *min, *color, *by, *fail_on;
+        int tree, graph, aborts, json, raw, full_path, no_pager;
 } opt;
 
 #define FLAG(name, help) POPT_ARG_NONE, &opt.name, 0, help, NULL
@@ -22,7 +22,9 @@ static const struct poptOption options[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
         { "output", 'o', TEXT(output, "FILE", "write to FILE, which appears when it is whole") },
         { "trace", 0, TEXT(trace, "N", "the JIT trace of this number: lines, exits, machine code") },
+        { "line", 0, TEXT(line, "FILE:N", "only the time of this line, and of C that it called") },
         { "tree", 0, FLAG(tree, "which trace leaves which, by what exit") },
+        { "graph", 0, FLAG(graph, "the same as a drawing, for dot of graphviz") },
         { "aborts", 0, FLAG(aborts, "what LuaJIT tried to compile and gave up") },
         { "by", 0, TEXT(by, "reason|line|function", "with --aborts: a row for each (where it stopped)") },
         { "json", 0, FLAG(json, "states, reasons, attempts and traces as JSON") },
@@ -130,11 +132,15 @@ static int read_options(int argc, const char **argv, struct ls_report_options *o
                    (ls_options_filters(&o->want) || read_trace_number(ret_trace) ||
                     (opt.min && ls_options_percent("--min", opt.min, &o->min)))) {
                 r = LS_EXIT_USAGE;
+        } else if (r == LS_GO_ON && opt.line && !ls_jit_is_line(opt.line)) {
+                ls_options_bad("--line", opt.line, "a file and a line, such as app.lua:39");
+                r = LS_EXIT_USAGE;
         } else if (r == LS_GO_ON && opt.color && ls_parse_color(opt.color, &o->color)) {
                 ls_options_bad("--color", opt.color, "it is auto, always or never");
                 r = LS_EXIT_USAGE;
-        } else if (r == LS_GO_ON && opt.tree + opt.aborts + opt.json + (opt.trace != NULL) > 1) {
-                ls_error("jit: --trace, --tree, --aborts and --json are four views: give one");
+        } else if (r == LS_GO_ON &&
+                   opt.tree + opt.graph + opt.aborts + opt.json + (opt.trace != NULL) > 1) {
+                ls_error("jit: --trace, --tree, --graph, --aborts and --json are views: give one");
                 r = LS_EXIT_USAGE;
         } else if (r == LS_GO_ON && (read_by() || read_fail_on(&fail_on))) {
                 r = LS_EXIT_USAGE;
@@ -144,7 +150,7 @@ static int read_options(int argc, const char **argv, struct ls_report_options *o
         o->output = opt.output;
         o->raw = opt.raw;
         o->full_path = opt.full_path;
-        o->no_pager = opt.no_pager || opt.json;
+        o->no_pager = opt.no_pager || opt.json || opt.graph;
         return r;
 }
 
@@ -182,11 +188,25 @@ static int sum(struct ls_jit *j)
         return 0;
 }
 
+/* Whose time shares are of, where that is not all of it. */
+static void put_narrowed(const struct ls_jit *j)
+{
+        if (!opt.line)
+                return;
+        fprintf(j->r.out, "%s# Only:     line ", ls_dim(&j->r));
+        ls_put_visible(j->r.out, opt.line);
+        fprintf(j->r.out, ", %.2f%% of the time; shares are of it%s\n",
+                100 * ls_share(j->r.aggregate->ticks, j->ticks_before), ls_plain(&j->r));
+}
+
 static int show(const struct ls_jit *j, uint32_t trace)
 {
         if (opt.json)
                 return ls_jit_json(j);
+        if (opt.graph)
+                return ls_jit_graph(j);
         ls_header_text(&j->r);
+        put_narrowed(j);
         if (!j->r.aggregate->ticks) {
                 ls_say_no_samples(&j->r);
                 return 0;
@@ -220,6 +240,16 @@ static int show_in(struct ls_jit *j, uint32_t trace)
         return judge(j, fail_on);
 }
 
+static int narrow(const struct ls_report *r, struct ls_aggregate *a)
+{
+        int error = a->ticks ? ls_jit_narrow(r, a, opt.line) : 0;
+
+        if (error != -ENOENT)
+                return error;
+        ls_error("jit: %s has no time at %s", r->o->input, opt.line);
+        return -EINVAL;
+}
+
 static int run_jit(const struct ls_report_options *o, struct ls_profile *p, uint32_t trace)
 {
         struct ls_labels *labels = NULL;
@@ -241,6 +271,9 @@ static int run_jit(const struct ls_report_options *o, struct ls_profile *p, uint
         j.r.labels = labels;
         j.r.filter = &filter;
         j.r.aggregate = j.r.events[0] = aggregate;
+        j.ticks_before = error ? 0 : aggregate->ticks;
+        if (!error && opt.line)
+                error = narrow(&j.r, aggregate);
         if (!error)
                 error = sum(&j);
         if (!error)

@@ -17,6 +17,7 @@ struct ls_jit {
         struct ls_report r;             /* its aggregate tells samples apart by VM state and
                                          * trace */
         uint64_t states[LS_NVMSTATES];  /* ticks */
+        uint64_t ticks_before;          /* without --line */
         uint64_t *ticks;                /* [n_jittraces] */
         uint32_t *order;                /* [n_order] traces with ticks, most first */
         uint32_t n_order;
@@ -27,6 +28,11 @@ struct ls_jit {
 int ls_jit_summary(const struct ls_jit *j);
 int ls_jit_trace(const struct ls_jit *j, uint32_t number);      /* all traces of this number;
                                                                  * -ENOENT: there is none */
+
+/* narrow.c: leaves only the time of a line "FILE:N" in a. Returns 0, -ENOENT (it has none), -EINVAL
+ * (that is no line) or -ENOMEM. */
+int ls_jit_narrow(const struct ls_report *r, struct ls_aggregate *a, const char *line);
+int ls_jit_is_line(const char *text);   /* "FILE:N" */
 
 /* json.c: what the summary and --aborts show, and all traces. Returns 0 or -errno. */
 int ls_jit_json(const struct ls_jit *j);
@@ -41,8 +47,11 @@ int ls_jit_source(const struct ls_jit *j, uint32_t source, uint32_t line, size_t
 /* tree.c: root traces with those that leave them, by the exit. Returns 0 or -errno. */
 int ls_jit_tree(const struct ls_jit *j);
 
-/* text.c, for the tree: where a trace starts, "work:33", and goes on to, "itself"; to be freed,
- * NULL = no memory. */
+/* graph.c: the same as a drawing, in graphviz's DOT. Returns 0 or -errno. */
+int ls_jit_graph(const struct ls_jit *j);
+
+/* text.c, for tree and graph: where a trace starts, "work:33", and goes on to, "itself"; to be
+ * freed, NULL = no memory. */
 char *ls_jit_start(const struct ls_jit *j, uint32_t trace);
 char *ls_jit_link(const struct ls_jit *j, uint32_t trace);
 

@@ -146,6 +146,44 @@ def add_to(suite):
         bad = s.run([s.luasample(), "jit", "-i", r.trace, "--json", "--tree"])
         check(bad.status == 129, "--json --tree: %d" % bad.status)
 
+    @t("views.jit.narrow", "luasample jit --line has the ticks of --by line", True)
+    def jit_narrow():
+        script = s.tmpfile(".lua")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write('local function busy(n)\n    local sum = 0\n    for i = 1, n do sum = sum + #string.format("%d", i) end\n'
+                    "    return sum\nend\nlocal stop = os.clock() + 0.6\nwhile os.clock() < stop do busy(2000) end\n")
+        trace = s.record_lua(script, "-q").ok().trace
+        lines = {x["line"]: x["self_ticks"] for x in s.rows(trace, "--by", "line", "--min", "0") if x["source"] == script}
+        name = os.path.basename(script)
+
+        def ticks(*args):
+            return json.loads(s.run([s.luasample(), "jit", "-i", trace, "--json", *args]).ok().out)["header"]["ticks"]
+        got = {line: ticks("--line", "%s:%d" % (name, line)) for line, n in lines.items() if n}
+        check(got == {line: n for line, n in lines.items() if n} and max(got, key=got.get) == 3, "%r, --by line %r" % (got, lines))
+        text = s.run([s.luasample(), "jit", "-i", trace, "--line", name + ":3"]).ok().out
+        share = float(re.search(r"^# Only:     line .*:3, ([\d.]+)% of the time", text, re.M)[1])
+        check_near("share", share, 100 * got[3] / ticks(), 0.01)
+        for args, status, why in ((("--line", "x.lua"), 129, "a file and a line"), (("--line", ":3"), 129, "a file and a line"),
+                                  (("--line", name + ":99"), 1, "has no time at " + name + ":99")):
+            r = s.run([s.luasample(), "jit", "-i", trace, *args])
+            check(r.status == status and why in r.err and r.err.count("\n") == 1 and not r.out, "%s: %d %s" % (args, r.status, r.err))
+
+    @t("views.jit.graph", "luasample jit --graph is read by dot: the traces and exits of --tree", True)
+    def jit_graph():
+        program = os.path.join(s.TESTS, "bench", "programs", "richards.lua")
+        r = s.record_lua(program, "-q", args=("40",)).ok()
+        dot = s.run([s.luasample(), "jit", "-i", r.trace, "--graph", "--min", "0.01"]).ok().out
+        plain = s.run([s.need("dot"), "-Tplain"], input=dot.encode()).ok().out
+        boxes = re.findall(r'^node \S+ .*"(?:side )?trace (\d+)\\n(\S+?)\\n([\d.]+)%"', plain, re.M)
+        j = json.loads(s.run([s.luasample(), "jit", "-i", r.trace, "--json"]).ok().out)
+        want = {str(x["trace"]): 100 * x["ticks"] / j["header"]["ticks"] for x in j["traces"] if x["ticks"]}
+        got = {n: float(share) for n, _, share in boxes}
+        check(len(got) > 5 and all(abs(got[n] - share) < 0.01 for n, share in want.items()),
+              "%s, traces %s" % (got, want))
+        tree = s.run([s.luasample(), "jit", "-i", r.trace, "--tree", "--min", "0.01"]).ok().out
+        exits = re.findall(r"exit (\d+): trace", tree)
+        check(sorted(exits) == sorted(re.findall(r'label="exit (\d+)"', dot)) and exits, "exits: %s in %s" % (exits, dot))
+
     @t("views.jit.code", "luasample jit --trace has the instructions and exits that jit.dump "
        "has of the same trace in the same run", True)
     def jit_code():
