@@ -63,6 +63,7 @@ struct ls_watched {                     /* a process that a rule names */
         uint32_t told;                  /* tells.c: bits of counters that are over their number */
         uint64_t stall_switches, stall_ns;      /* triggers.c: its main thread neither waits nor
                                                  * sleeps since then; 0 = it does */
+        uint64_t stirred_ns;            /* triggers.c: when a rule did something to it */
         unsigned refusals, commits;
         uint64_t retry_ns, since_ns;    /* since: of the state */
         pid_t recorder;                 /* 0 = none */

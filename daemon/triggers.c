@@ -19,6 +19,7 @@
 #include "formats/escape.h"
 
 #define LOOK_NS SECOND_NS
+#define STIRRED_NS (5 * SECOND_NS)
 #define KEEP_AFTER_NS (3 * SECOND_NS)   /* what was recorded until then is in the store */
 
 struct ls_firing *ls_firing(struct ls_daemon *d, const char *name)
@@ -316,6 +317,7 @@ static void look_at_rule(struct ls_daemon *d, unsigned i, struct ls_watched *w, 
         if (w->acted[i] || now - w->true_ns[i] < for_ns)
                 return;
         w->acted[i] = 1;
+        w->stirred_ns = now;
         ls_triggers_fire(d, r, w, why);
 }
 
@@ -329,7 +331,8 @@ static int wants_stalls(const struct ls_daemon *d, const struct ls_watched *w)
 
 /* A thread that has not slept between two looks has the same number of switches at both, and does
  * not sleep at either; in a call that is no wait for events it is asleep, for as long as the number
- * is the same. */
+ * is the same. What a rule does stops the thread, as a stack that is taken, and that counts as a
+ * switch, too: for a while after it another number is the same stall. */
 static void look_for_stall(const struct ls_daemon *d, struct ls_watched *w, uint64_t now)
 {
         uint64_t switches;
@@ -337,7 +340,8 @@ static void look_for_stall(const struct ls_daemon *d, struct ls_watched *w, uint
         if (!wants_stalls(d, w) || ls_proc_stalls(w->pid, &switches) <= 0) {
                 w->stall_ns = 0;
         } else if (!w->stall_ns || switches != w->stall_switches) {
-                w->stall_ns = now;
+                if (!w->stall_ns || !w->stirred_ns || now - w->stirred_ns > STIRRED_NS)
+                        w->stall_ns = now;
                 w->stall_switches = switches;
         }
 }

@@ -145,18 +145,22 @@ def rule_stall():
     for p in a, idle:
         d.until_state(p.pid, "recording")
     kept = os.path.join(d.store, "kept")
-    check(rule_of(d, "stall")["acted"] == 0, rule_of(d, "stall"))
+    before = rule_of(d, "stall")["acted"]
     for n, (word, frame) in enumerate((("stall", "hot"), ("read", "blocked")), 1):
         a.tell(word)
-        got = acted(d, stall=n)["stall"]
+        got = acted(d, stall=before + n)["stall"]
         check(got["last"] == "process %d of stalls: stall" % a.pid, got)
         folder = sorted(os.listdir(kept))[-1]
         path = os.path.join(kept, folder, "stack.txt")
         text = until("the stack", lambda: os.path.exists(path) and "Thread" in open(path).read() and open(path).read())
         check(frame in text, "%s: %s" % (word, text))
         until("it goes on", lambda: stalls(a.pid) is False)
-    time.sleep(2)
-    check(rule_of(d, "stall")["acted"] == 2 and rule_of(d, "long")["acted"] == 0, rule_of(d, "stall"))
+    with s.Late() as late:
+        had = rule_of(d, "stall")["acted"]
+        time.sleep(3)
+        got = rule_of(d, "stall")["acted"]
+    # One that gets no processor for two seconds stalls, too.
+    check((got == had or late.ms > 1000) and rule_of(d, "long")["acted"] == 0, "%d, %d before, %d ms late" % (got, had, late.ms))
     d.stop()
     a.end()
     idle.end()
