@@ -51,7 +51,7 @@ def add_to(suite):
         if not stat.S_ISCHR(os.stat("/dev/full").st_mode):
             raise s.Skip("no /dev/full")
         for row in command.formats():
-            args = [s.luasample(), "export", "-i", shared.odd("mixed"), "--format", row[0], *experimental(row)]
+            args = [s.luasample(), "export", "-i", shared.filled(row[0]), "--format", row[0], *experimental(row)]
             r = s.run([*args, "-o", "/dev/full"])
             check(r.status == 1 and r.err.count("\n") == 1 and "No space left" in r.err and "/dev/full" in r.err,
                   "%s -o /dev/full: %d %s" % (row[0], r.status, r.err[-300:]))

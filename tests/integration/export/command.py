@@ -79,7 +79,7 @@ def add_to(suite):
     def filters():
         for name, _, experimental in formats():
             args = ["--format", name, *["--experimental"] * experimental]
-            whole, part, none = (shared.export(shared.odd("mixed"), *args, *f, binary=True)
+            whole, part, none = (shared.export(shared.filled(name), *args, *f, binary=True)
                                  for f in ((), ("--vmstate", "gc"), ("--vmstate", "gc", "--zone", "x")))
             check(whole.status == part.status == 0, name)
             check(whole.out != part.out, name + " does not obey --vmstate")

@@ -33,6 +33,17 @@ def workers():
     return s.record([s.host("workers"), "3", "1", "150"], "-q").ok().trace
 
 
+@functools.lru_cache(None)
+def compiled():
+    """A recording of a program with JIT traces, which also collects garbage."""
+    return s.record_lua(os.path.join(s.TESTS, "bench", "programs", "richards.lua"), "-q", args=["60"]).ok().trace
+
+
+def filled(name):
+    """A trace of which a format has something to write."""
+    return compiled() if name == "perf-map" else odd("mixed")
+
+
 def synthetic():
     """Traces that are exact, small, and need no LuaJIT."""
     return [golden("app"), golden("threads"), golden("recursion"), golden("weights"), odd("mixed"), odd("names")]
