@@ -10,5 +10,6 @@ description = {
 dependencies = { "lua >= 5.1, < 5.2" }
 build = {
         type = "builtin",
-        modules = { luasample = "libsample/api/luasample.lua", ["luasample.openresty"] = "libsample/api/openresty.lua" },
+        modules = { luasample = "libsample/api/luasample.lua", ["luasample.iprof"] = "libsample/api/iprof.lua",
+                    ["luasample.openresty"] = "libsample/api/openresty.lua" },
 }

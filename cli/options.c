@@ -1,6 +1,7 @@
 /* Option handling of all commands on popt: opens a context with --help added, prints usage errors
  * in one line. */
 #include "cli/command.h"
+#include "cli/keeper.h"
 #include "cli/options.h"
 #include "cli/suggest.h"
 
@@ -256,6 +257,8 @@ static void check_kept_output(void *ctx, const struct poptOption *o)
 
         if (path && ls_check_output(path))
                 *(int *)ctx = -2;
+        else if (path)
+                ls_keeper_name(path);
 }
 
 int ls_options_next(const struct ls_command *cmd, poptContext ctx)

@@ -2,6 +2,7 @@
  * by report/. */
 #include "cli/output.h"
 #include "cli/command.h"
+#include "cli/keeper.h"
 #include "cli/pager.h"
 
 #include <errno.h>
@@ -93,10 +94,23 @@ static int open_beside(struct ls_output *o)
         return 0;
 }
 
+static int open_kept(struct ls_output *o)
+{
+        int fd = ls_keeper_open(o->path);
+
+        if (fd < 0)
+                return fd;
+        o->kept = 1;
+        o->file = fdopen(fd, "w");
+        return o->file ? 0 : -ENOMEM;
+}
+
 static int open_file(struct ls_output *o)
 {
         struct stat st;
 
+        if (ls_keeper_there())
+                return open_kept(o);
         if (stat(o->path, &st) == 0) {
                 if (S_ISDIR(st.st_mode))
                         return -EISDIR;
@@ -121,7 +135,9 @@ int ls_output_open(struct ls_output *o, const char *path, enum ls_color_when col
         o->file = stdout;
         o->color = want_color(color);
         o->width = find_width();
-        if (use_pager)
+        if (use_pager && ls_keeper_there())
+                ls_keeper_pager();
+        else if (use_pager)
                 ls_pager_start();
         return 0;
 }
@@ -137,6 +153,11 @@ int ls_output_close(struct ls_output *o, int failed)
                         error = errno ? -errno : -EIO;
                 if (fclose(o->file) == EOF && !error)
                         error = -errno;
+        }
+        if (o->kept) {
+                int end = ls_keeper_close(error || failed);
+
+                error = error ? error : end;
         }
         if (o->tmp) {
                 char real[PATH_MAX];

@@ -14,6 +14,7 @@ struct ls_output {
         /* private */
         const char *path;       /* final name of -o, NULL = stdout */
         char *tmp;
+        int kept;               /* another process has it */
 };
 
 /* "auto", "always" or "never". Returns 0 or -EINVAL. */

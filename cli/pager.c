@@ -37,17 +37,24 @@ static void run_pager(const char *pager, const int fds[2])
         _exit(127);
 }
 
-void ls_pager_start(void)
+void ls_pager_quiet(void)
+{
+        signal(SIGINT, SIG_IGN);
+        signal(SIGQUIT, SIG_IGN);
+        signal(SIGPIPE, SIG_IGN);
+}
+
+int ls_pager_start(void)
 {
         const char *pager = choose();
         const char *term = getenv("TERM");
         int fds[2];
 
         if (!pager || pager_pid || !isatty(STDOUT_FILENO) || (term && !strcmp(term, "dumb")))
-                return;
+                return 0;
         fflush(stdout);
         if (pipe(fds) < 0)
-                return;
+                return 0;
         pager_pid = fork();
         if (pager_pid == 0)
                 run_pager(pager, fds);
@@ -55,15 +62,12 @@ void ls_pager_start(void)
         if (pager_pid < 0) {
                 pager_pid = 0;
                 close(fds[1]);
-                return;
+                return 0;
         }
         dup2(fds[1], STDOUT_FILENO);
         close(fds[1]);
-        /* The user quits the pager with its own keys: Ctrl-C must not take its text away. A pager
-         * that is gone is told by EPIPE, which ends the command quietly. */
-        signal(SIGINT, SIG_IGN);
-        signal(SIGQUIT, SIG_IGN);
-        signal(SIGPIPE, SIG_IGN);
+        ls_pager_quiet();
+        return 1;
 }
 
 int ls_pager_finish(void)

@@ -73,6 +73,7 @@ struct ls_watched {                     /* a process that a rule names */
         char dir[160];                  /* its directory in incoming */
         char control[108];              /* its --control; empty = none */
         struct ls_cost cost;
+        int burst_due;                  /* it is still recorded as usual: its stack is being taken */
         uint64_t burst_ns;              /* it is recorded closely for so long, from when it is
                                          * attached to; 0 = not now */
         char line[512];                 /* of its stderr, so far */
@@ -177,7 +178,12 @@ struct ls_daemon {
         unsigned n_firings;
         struct ls_sending sendings[LS_SINKS_MOST];
         unsigned n_sendings;
-        struct { pid_t pid; uint64_t until_ns; char rule[LS_SERVICE_NAME]; } commands[LS_COMMANDS_MOST];        /* pid: 0 = none */
+        struct {
+                pid_t pid;              /* 0 = none */
+                pid_t stops;            /* process that it stops to take its stack, 0 = none */
+                uint64_t until_ns;
+                char rule[LS_SERVICE_NAME];
+        } commands[LS_COMMANDS_MOST];
         struct ls_keeping keeping[LS_KEEPINGS_MOST];
         struct ls_operation operations[LS_OPERATIONS_MOST];
         uint64_t n_operations;          /* begun so far */
@@ -285,6 +291,8 @@ void ls_triggers_fire(struct ls_daemon *d, const struct ls_when *r, struct ls_wa
                       const char *why);
 /* A process that a rule may be for has ended; status as waitpid has it. */
 void ls_triggers_exit(struct ls_daemon *d, struct ls_watched *w, int status);
+/* Whether a stack of the process is being taken: an agent can neither leave nor come meanwhile. */
+int ls_triggers_stop(const struct ls_daemon *d, pid_t pid);
 /* Returns 1 when it was a command of a rule. */
 int ls_triggers_ended(struct ls_daemon *d, pid_t pid, int status);
 struct ls_firing *ls_firing(struct ls_daemon *d, const char *name);

@@ -113,13 +113,17 @@ int ls_decide_burst(struct ls_daemon *d, struct ls_watched *w)
         if (w->state != LS_WATCH_RECORDING || w->burst_ns || n >= LS_BURSTS_MOST)
                 return -EBUSY;
         w->burst_ns = ls_daemon_service(d, w->service, &spare)->burst_ns;
-        ls_recorder_end(w, "it is recorded closely");
+        w->burst_due = 1;
         return 0;
 }
 
-static void look_at_recorder(struct ls_watched *w, uint64_t now)
+static void look_at_recorder(const struct ls_daemon *d, struct ls_watched *w, uint64_t now)
 {
-        if (w->state == LS_WATCH_RECORDING && w->burst_ns && now - w->since_ns > w->burst_ns) {
+        if (w->state == LS_WATCH_RECORDING && w->burst_due) {
+                if (!ls_triggers_stop(d, w->pid))
+                        ls_recorder_end(w, "it is recorded closely");
+        } else if (w->state == LS_WATCH_RECORDING && w->burst_ns &&
+                   now - w->since_ns > w->burst_ns) {
                 w->burst_ns = 0;
                 ls_recorder_end(w, "it was recorded closely");
         }
@@ -140,7 +144,7 @@ void ls_decide(struct ls_daemon *d)
 
                 if (w->recorder) {
                         prove(d, w, now);
-                        look_at_recorder(w, now);
+                        look_at_recorder(d, w, now);
                         if (ls_serving(d, w->service)->off)
                                 ls_recorder_end(w, "detached");
                         else if (d->full)
@@ -185,6 +189,9 @@ static void refuse(struct ls_daemon *d, struct ls_watched *w, uint64_t now)
                 w->refusals = 0;
         }
 
+        if (w->burst_ns)
+                ls_daemon_say("process %d of %s is not recorded closely: %s", (int)w->pid,
+                              w->service, *w->reason ? w->reason : "it could not be attached to");
         w->refusals++;
         w->burst_ns = 0;
         w->retry_ns = now + (wait < LS_REFUSED_MOST_NS ? wait : LS_REFUSED_MOST_NS);

@@ -159,7 +159,7 @@ int ls_recorder_start(struct ls_daemon *d, struct ls_watched *w)
         }
         w->err_fd = fds[0];
         fcntl(w->err_fd, F_SETFL, O_NONBLOCK);
-        w->attached = w->killed = 0;
+        w->attached = w->killed = w->burst_due = 0;
         w->n_line = 0;
         w->line[0] = 0;
         ls_watch_state(w, LS_WATCH_STARTING, "");

@@ -87,11 +87,20 @@ static void run_command(struct ls_daemon *d, const struct ls_when *r, const stru
                         become_command(r, w, why, self);
                 if (d->commands[i].pid < 0)
                         d->commands[i].pid = 0;
+                d->commands[i].stops = stack_fd >= 0 ? w->pid : 0;
                 memcpy(d->commands[i].rule, r->name, sizeof(r->name));
                 d->commands[i].until_ns = ls_daemon_now() + LS_COMMAND_NS;
                 return;
         }
         ls_daemon_say("rule %s: %u commands run already", r->name, LS_COMMANDS_MOST);
+}
+
+int ls_triggers_stop(const struct ls_daemon *d, pid_t pid)
+{
+        for (unsigned i = 0; i < LS_COMMANDS_MOST; i++)
+                if (d->commands[i].pid && d->commands[i].stops == pid)
+                        return 1;
+        return 0;
 }
 
 int ls_triggers_ended(struct ls_daemon *d, pid_t pid, int status)

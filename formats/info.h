@@ -10,6 +10,8 @@ enum ls_info_key {
         LS_INFO_KEYS
 };
 
+#define LS_BOOT_ID 36           /* characters of LS_INFO_BOOT */
+
 static inline const char *ls_info_key(enum ls_info_key key)
 {
         static const char *const keys[] = {

@@ -94,7 +94,7 @@ static void end_recording(struct ls_session *s)
         ls_recording_end(s);
 }
 
-static void turn(struct ls_session *s, uint64_t end)
+static void turn(struct ls_session *s)
 {
         if (s->exited && !s->reaped) {
                 ls_processes_look(s, ls_session_clock(CLOCK_MONOTONIC));
@@ -105,7 +105,8 @@ static void turn(struct ls_session *s, uint64_t end)
         if (s->reaped)
                 say_who_is_left(s);
         ls_control_handle(s);
-        if (s->control.stop || s->write_error == -EOWNERDEAD || ls_session_clock(CLOCK_MONOTONIC) >= end)
+        if (s->control.stop || s->write_error == -EOWNERDEAD ||
+            ls_session_clock(CLOCK_MONOTONIC) >= ls_pause_end(s))
                 end_recording(s);
         else if (!s->stopping)
                 ls_attached_next(s);
@@ -114,14 +115,12 @@ static void turn(struct ls_session *s, uint64_t end)
 /* Until all has ended that is waited for; the recording may end before. */
 static void main_loop(struct ls_session *s)
 {
-        uint64_t end = ls_pause_end(s);
-
         while (goes_on(s)) {
-                wait_for_something(s, end);
+                wait_for_something(s, ls_pause_end(s));
                 ls_stop_let_go();
                 ls_signals_handle(s);
                 if (s->recording)
-                        turn(s, end);
+                        turn(s);
         }
         if (s->recording)
                 end_recording(s);

@@ -45,8 +45,10 @@ void ls_pause_set(struct ls_session *s, int on)
 
 void ls_pause_look(struct ls_session *s, uint64_t now_ns)
 {
-        if (s->pause.until_ns && now_ns >= s->pause.until_ns)
-                ls_pause_set(s, 0);
+        if (!s->pause.until_ns || now_ns < s->pause.until_ns)
+                return;
+        s->pause.late_ns = now_ns - s->pause.until_ns;
+        ls_pause_set(s, 0);
 }
 
 uint64_t ls_pause_enabled_ns(const struct ls_session *s)
@@ -60,6 +62,7 @@ uint64_t ls_pause_end(const struct ls_session *s)
 {
         uint64_t delay = s->o->delay_ns == LS_DELAY_FOREVER ? 0 : s->o->delay_ns, end;
 
+        delay += s->pause.late_ns;
         if (!s->o->duration_ns || __builtin_add_overflow(s->start_ns + delay, s->o->duration_ns, &end))
                 return UINT64_MAX;
         return end;

@@ -24,6 +24,7 @@ struct ls_pause {
         int was_on;                     /* at any time so far */
         uint64_t until_ns;              /* CLOCK_MONOTONIC: end of --delay, 0 = it is over, or there
                                          * was none */
+        uint64_t late_ns;               /* from the end of --delay to when it was seen */
         uint64_t since_ns;              /* they are wanted since then; when not on */
         uint64_t enabled_ns;            /* times in which they were wanted that are over */
 };

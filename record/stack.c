@@ -60,7 +60,7 @@ const struct poptOption ls_stack_option_table[] = {
 #define WRITE_OBJECTS_MS 120000
 #define OBJECTS_MOST (UINT64_C(4) << 30)       /* bytes of a snapshot */
 #define REST_NS 500000000u              /* between two stops, at most */
-#define TRIES       5                   /* of a VM that is in the middle of a change */
+#define TRIES       5                   /* of a VM that is changed while it is copied */
 #define COPY_RATE   UINT64_C(1000)      /* bytes that are copied in a microsecond, about */
 
 /* Whose errors these are. */

@@ -89,6 +89,31 @@ static uint64_t period_of(const struct ls_session *s, const struct ls_event_kind
         return k->sampled && k->unit == LS_UNIT_ns ? s->o->interval_ns : 0;
 }
 
+/* A namespace of time has other clocks than the machine: then it says nothing of the times. */
+static int has_own_clocks(void)
+{
+        FILE *f = fopen("/proc/self/timens_offsets", "re");
+        long long seconds, ns;
+        int own = 0;
+
+        while (f && fscanf(f, "%*s %lld %lld", &seconds, &ns) == 2)
+                own |= seconds || ns;
+        if (f)
+                fclose(f);
+        return own;
+}
+
+static void put_boot(struct ls_session *s)
+{
+        FILE *f = has_own_clocks() ? NULL : fopen("/proc/sys/kernel/random/boot_id", "re");
+        char id[LS_BOOT_ID + 1];
+
+        if (f && fgets(id, sizeof(id), f) && strlen(id) == LS_BOOT_ID)
+                put_str(s, LS_INFO_BOOT, id);
+        if (f)
+                fclose(f);
+}
+
 void ls_totals_start(struct ls_session *s)
 {
         char kernel[512];
@@ -101,6 +126,7 @@ void ls_totals_start(struct ls_session *s)
                 snprintf(kernel, sizeof(kernel), "%s %s %s", u.sysname, u.release, u.machine);
                 put_str(s, LS_INFO_KERNEL, kernel);
         }
+        put_boot(s);
         put_u64(s, LS_INFO_CPUS, (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
         put_str(s, LS_INFO_CWD, s->cwd);
         put_str(s, LS_INFO_ENGINE, ls_engine_names[s->o->engine]);

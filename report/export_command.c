@@ -32,4 +32,5 @@ const struct ls_command ls_cmd_export = {
         .usage = "[-i FILE] [--format NAME] [-o FILE] [OPTION...]",
         .options = ls_export_option_table,
         .run = export_run,
+        .shows = 1,
 };

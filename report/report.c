@@ -240,4 +240,5 @@ const struct ls_command ls_cmd_report = {
         .usage = "[-i FILE] [OPTION...]",
         .options = ls_report_option_table,
         .run = report_run,
+        .shows = 1,
 };

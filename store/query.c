@@ -311,7 +311,7 @@ static int merge_some(struct merging *m, const struct piece *v, size_t n, struct
                 ls_error("%s: the interval was changed in that time, and ticks of %s and %s cannot be added up: "
                          "choose a shorter time", m->command, m->in[a].name, m->in[b].name);
         for (unsigned i = 0; i < m->n; i++)
-                m->boots += m->in[i].boot != m->in[0].boot;
+                m->boots += !ls_merge_one_clock(&m->in[0], &m->in[i]);
         if (!r && m->n) {
                 fd = make_file();
                 r = fd < 0 ? fd : ls_merge_write(fd, m->in, m->n, interval, &pieces);

@@ -53,7 +53,7 @@ static int merge_to(int fd, uint32_t level, struct ls_merge_input *in, unsigned 
         int r = ls_merge_plan(in, n, &interval, &a, &b);
 
         for (unsigned i = 0; !r && i < n; i++)
-                if (in[i].boot != in[0].boot)   /* its times would be moved */
+                if (!ls_merge_one_clock(&in[0], &in[i]))        /* no time of the day fits both */
                         r = -EXDEV;
         if (!r)
                 r = ls_merge_write(fd, in, n, interval, &pieces);

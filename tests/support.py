@@ -107,6 +107,15 @@ def need(program):
     return path
 
 
+def need_open():
+    """For programs that run as another user: they read programs of the tests, and load what was built."""
+    for path in (os.path.realpath(ROOT), os.path.realpath(build_dir())):
+        while path != "/":
+            if not os.stat(path).st_mode & 1:
+                raise Skip("other users cannot enter %s" % path)
+            path = os.path.dirname(path)
+
+
 # The LuaJITs. Debian's own, and what scripts/luajit-trees made.
 
 class LuaJIT:

@@ -1,8 +1,8 @@
 /* Exporter "chrome": Trace Event JSON. The same samples twice: as samples with stackFrames, which
  * speedscope and chrome://tracing add up, and as slices, from which chrome://tracing and Perfetto
- * draw a chart. Zones, regions and labels are asynchronous slices: a slice of a function goes on
- * when a label changes, and so cannot have it. Marks are instants, the program's counters are
- * counter events.
+ * draw a chart. Zones, regions, labels and collectors' phases are asynchronous slices: a slice of
+ * a function goes on when a label changes, and so cannot have it. Marks are instants, the program's
+ * counters and the VMs' heaps are counter events.
  *
  * A reader takes a sample to last until the next one of its thread. So where a thread did not run,
  * and at its end, there is a sample of stack frame 0, "[idle]".
@@ -268,6 +268,24 @@ static int add_slices(void *ctx, const struct ls_timeline_sample *s)
         return r ? r : ferror(x->j.out) ? -EIO : 0;
 }
 
+/* Each VM's have a line of their own. */
+static int put_phase(void *ctx, uint32_t counter, uint32_t thread, unsigned phase, uint64_t from_ns,
+                     uint64_t to_ns)
+{
+        struct chrome *x = ctx;
+        const char *text = ls_timeline_phase_name(phase);
+        struct ls_str name = { text, (uint32_t)strlen(text) };
+        char id[32];
+
+        snprintf(id, sizeof(id), "collector-%u", counter);
+        for (int begins = 1; begins >= 0; begins--) {
+                open_event(x, begins ? "b" : "e", "collector", thread, name, begins ? from_ns : to_ns);
+                ls_js_key_string(&x->j, "id", id);
+                ls_js_close(&x->j, '}');
+        }
+        return ferror(x->j.out) ? -EIO : 0;
+}
+
 /* Those of processes that are shown. */
 static void put_counters(struct chrome *x)
 {
@@ -313,6 +331,8 @@ static int put_events(struct chrome *x)
                 r = ls_timeline_regions(x->t, put_region, x);
         if (!r)
                 r = ls_timeline_marks(x->t, put_mark, x);
+        if (!r)
+                r = ls_timeline_phases(x->t, put_phase, x);
         put_counters(x);
         ls_js_close(&x->j, ']');
         return r;

@@ -111,6 +111,18 @@ static int add_mark(void *ctx, uint32_t mark)
         return ls_spool_add(x->markers, from->thread, &m);
 }
 
+static int add_phase(void *ctx, uint32_t counter, uint32_t thread, unsigned phase,
+                     uint64_t from_ns, uint64_t to_ns)
+{
+        struct ls_fx *x = ctx;
+        struct marker m = { .from_ns = from_ns, .to_ns = to_ns, .kind = LS_FX_MARKER_PHASE };
+
+        (void)counter;
+        x->has_phases = 1;
+        m.string = ls_fx_phase_string(x, phase);
+        return ls_spool_add(x->markers, thread, &m);
+}
+
 static int collect(struct ls_fx *x)
 {
         int r = ls_fx_number_files(x);
@@ -123,7 +135,9 @@ static int collect(struct ls_fx *x)
                 r = ls_fx_number_stacks(x);
         if (!r)
                 r = ls_timeline_regions(x->t, add_region, x);
-        return r ? r : ls_timeline_marks(x->t, add_mark, x);
+        if (!r)
+                r = ls_timeline_marks(x->t, add_mark, x);
+        return r ? r : ls_timeline_phases(x->t, add_phase, x);
 }
 
 static int put_stack(void *ctx, const void *record)

@@ -13,7 +13,8 @@ enum { LS_FX_OTHER, LS_FX_VMSTATES, LS_FX_LUA = LS_FX_VMSTATES + LS_NVMSTATES, L
 
 #define LS_FX_CALLER 0xffu              /* in place of a VM state: the frame called another */
 
-enum { LS_FX_MARKER_ZONE, LS_FX_MARKER_REGION, LS_FX_MARKER_LABEL, LS_FX_MARKER_MARK };
+enum { LS_FX_MARKER_ZONE, LS_FX_MARKER_REGION, LS_FX_MARKER_LABEL, LS_FX_MARKER_MARK,
+       LS_FX_MARKER_PHASE };
 
 struct ls_fx_row { uint32_t id; uint8_t vmstate; };     /* of the frame table, a location; of the
                                                          * stack table, a stack */
@@ -45,6 +46,7 @@ struct ls_fx {
         struct ls_fx_open **open;       /* [n_threads] NULL = none */
         uint32_t thread;                /* whose zone or label changes, */
         uint64_t time_ns;               /* and when */
+        int has_phases;                 /* a marker is one of a collector */
         uint8_t *used_labels;           /* [n_sample_labels] 1 = a marker has it; NULL = none has */
         int error;
 };
@@ -65,6 +67,7 @@ void ls_fx_put_counters(struct ls_fx *x);
 uint32_t ls_fx_zone_string(const struct ls_fx *x, uint32_t zone);
 uint32_t ls_fx_region_string(const struct ls_fx *x, uint32_t region);
 uint32_t ls_fx_mark_string(const struct ls_fx *x, uint32_t mark);
+uint32_t ls_fx_phase_string(const struct ls_fx *x, unsigned phase);
 uint32_t ls_fx_label_string(const struct ls_fx *x, uint32_t label);     /* of its key; that of its value is the next */
 void ls_fx_free_numbers(struct ls_fx *x);
 

@@ -15,6 +15,8 @@ static const struct { const char *name, *text, *row, *description; } marker_kind
         [LS_FX_MARKER_LABEL] = { "label", VALUE, NAME ": " VALUE,
                                  "A label of luasample.label(), as long as it has one value." },
         [LS_FX_MARKER_MARK] = { "mark", NAME, NAME, "An instant that the program marked with luasample.mark()." },
+        [LS_FX_MARKER_PHASE] = { "collector", NAME, NAME,
+                                 "A phase of a VM's garbage collector, as ticks read it." },
 };
 
 const char *ls_fx_marker_name(unsigned kind)
@@ -74,6 +76,7 @@ static void put_marker_schema(struct ls_fx *x)
         ls_js_key_open(&x->j, "markerSchema", '[');
         for (size_t i = 0; i < sizeof(marker_kinds) / sizeof(marker_kinds[0]); i++) {
                 if ((i == LS_FX_MARKER_MARK && !x->p->n_marks) ||
+                    (i == LS_FX_MARKER_PHASE && !x->has_phases) ||
                     (i == LS_FX_MARKER_LABEL && !x->used_labels))
                         continue;
                 ls_js_open(&x->j, '{');

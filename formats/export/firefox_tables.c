@@ -60,9 +60,20 @@ uint32_t ls_fx_mark_string(const struct ls_fx *x, uint32_t mark)
         return ls_fx_region_string(x, x->p->n_regions) + mark;
 }
 
+uint32_t ls_fx_phase_string(const struct ls_fx *x, unsigned phase)
+{
+        return ls_fx_mark_string(x, x->p->n_marks) + phase;
+}
+
+/* Strings of phases: of none where no counter can be one's. */
+static unsigned n_phases(const struct ls_fx *x)
+{
+        return x->p->n_counters > 1 ? LS_GC_PHASES : 0;
+}
+
 uint32_t ls_fx_label_string(const struct ls_fx *x, uint32_t label)
 {
-        return ls_fx_mark_string(x, x->p->n_marks) + 2 * label;
+        return ls_fx_phase_string(x, n_phases(x)) + 2 * label;
 }
 
 /* Rows of a table with n ids: what callers and vmstates say. */
@@ -449,6 +460,8 @@ static void put_strings(struct ls_fx *x)
                 ls_js_string(&x->j, x->p->regions[i].name.len ? x->p->regions[i].name.s : "region");
         for (uint32_t i = 0; i < x->p->n_marks; i++)
                 ls_js_text(&x->j, x->p->marks[i].name);
+        for (unsigned i = 0; i < n_phases(x); i++)
+                ls_js_string(&x->j, ls_timeline_phase_name(i));
         for (uint32_t i = 0; x->used_labels && i < x->p->n_sample_labels; i++) {
                 static const struct ls_str none = { "", 0 };
                 const struct ls_sample_label *l = x->used_labels[i] ? &x->p->sample_labels[i]

@@ -297,6 +297,58 @@ int ls_timeline_marks(const struct ls_timeline *t, ls_timeline_mark_fn fn, void 
         return r;
 }
 
+const char *ls_timeline_phase_name(unsigned phase)
+{
+        static const char *const names[LS_GC_PHASES] = {
+#define LS_GC_PHASE(NAME, name, meaning) "collector: " name,
+#include "formats/wire/gcphases.def"
+#undef LS_GC_PHASE
+        };
+
+        return names[phase];
+}
+
+/* The phases of one series; the last goes on to end_ns. */
+static int give_phases(const struct ls_timeline *t, uint32_t counter, uint32_t thread,
+                       uint64_t end_ns, ls_timeline_phase_fn fn, void *ctx)
+{
+        const struct ls_counter_series *s = &t->p->counters[counter];
+        int r = 0;
+
+        for (uint32_t k = 0; !r && k < s->n; k++) {
+                uint64_t from = s->counts[k].time_ns;
+                uint64_t to = k + 1 < s->n ? s->counts[k + 1].time_ns : end_ns;
+                double phase = s->counts[k].value;
+
+                from = from > t->in->from_ns ? from : t->in->from_ns;
+                to = t->in->to_ns && to > t->in->to_ns ? t->in->to_ns : to;
+                if (phase >= LS_GC_MARK && phase < LS_GC_PHASES && from < to)
+                        r = fn(ctx, counter, thread, (unsigned)phase, from, to);
+        }
+        return r;
+}
+
+int ls_timeline_phases(const struct ls_timeline *t, ls_timeline_phase_fn fn, void *ctx)
+{
+        int r = 0;
+
+        for (uint32_t i = 1; !r && i < t->p->n_counters; i++) {
+                const struct ls_counter_series *s = &t->p->counters[i];
+                uint32_t thread = t->p->n_threads;
+                uint64_t end_ns = 0;
+
+                for (uint32_t k = t->p->n_threads; s->what == LS_COUNTER_PHASE && k-- > 0;) {
+                        if (!t->threads[k].rows || t->p->threads[k].process != s->process)
+                                continue;
+                        thread = k;
+                        end_ns = t->threads[k].to_ns > end_ns ? t->threads[k].to_ns : end_ns;
+                }
+                if (thread < t->p->n_threads)
+                        r = give_phases(t, i, thread, end_ns, fn, ctx);
+        }
+        return r;
+}
+
 static int give_region(const struct ls_timeline *t, uint32_t region, uint64_t to_ns,
                        ls_timeline_region_fn fn, void *ctx)
 {

@@ -92,6 +92,13 @@ int ls_timeline_labels(const struct ls_timeline *t, uint32_t from, uint32_t to,
 /* Marks of threads that have samples, in the time that is shown. */
 typedef int (*ls_timeline_mark_fn)(void *ctx, uint32_t mark);
 int ls_timeline_marks(const struct ls_timeline *t, ls_timeline_mark_fn fn, void *ctx);
+/* Phases of the VMs' collectors, as ticks read them, of processes that have samples and in the
+ * time that is shown; not what is between cycles. counter: of the profile's, whose phases they are;
+ * thread: the first of the process that has samples. */
+typedef int (*ls_timeline_phase_fn)(void *ctx, uint32_t counter, uint32_t thread, unsigned phase,
+                                    uint64_t from_ns, uint64_t to_ns);
+int ls_timeline_phases(const struct ls_timeline *t, ls_timeline_phase_fn fn, void *ctx);
+const char *ls_timeline_phase_name(unsigned phase);     /* "collector: mark" */
 /* Regions of threads that have samples, cut to the time of the samples; in the order in which they
  * end. */
 /* region: where it begins, of the profile's regions. */

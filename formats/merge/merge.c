@@ -70,19 +70,33 @@ static int same_str(const struct ls_profile *a, const struct ls_profile *b, enum
         return x.len == y.len && !memcmp(x.s, y.s, x.len);
 }
 
-/* Whether two recordings have one CLOCK_MONOTONIC: one machine that booted once. When it booted is
- * what its wall clock says less its boottime clock. */
+/* The wall clock less the boottime clock: when the machine booted, until the clock is set. */
+static int same_wall(const struct ls_profile *a, const struct ls_profile *b)
+{
+        uint64_t x = a->clocks[0].realtime_ns - a->clocks[0].boottime_ns,
+                 y = b->clocks[0].realtime_ns - b->clocks[0].boottime_ns;
+
+        return (x > y ? x - y : y - x) < BOOT_TOLERANCE_NS;
+}
+
+/* Whether two recordings have one CLOCK_MONOTONIC: one machine that booted once. Where one says not
+ * which boot it is of, or is merged of several, it is told by when that was. */
 static int same_boot(const struct ls_profile *a, const struct ls_profile *b)
 {
-        uint64_t x, y;
-
+        if (ls_profile_str(a, LS_INFO_BOOT).len == LS_BOOT_ID &&
+            ls_profile_str(b, LS_INFO_BOOT).len == LS_BOOT_ID)
+                return same_str(a, b, LS_INFO_BOOT);
         if (!a->n_clocks || !b->n_clocks)       /* nothing is known but the host: a made or a cut
                                                  * trace */
                 return !a->n_clocks && !b->n_clocks && same_str(a, b, LS_INFO_HOST);
-        x = a->clocks[0].realtime_ns - a->clocks[0].boottime_ns;
-        y = b->clocks[0].realtime_ns - b->clocks[0].boottime_ns;
-        return (x > y ? x - y : y - x) < BOOT_TOLERANCE_NS && same_str(a, b, LS_INFO_HOST) &&
-               same_str(a, b, LS_INFO_KERNEL);
+        return same_wall(a, b) && same_str(a, b, LS_INFO_HOST) && same_str(a, b, LS_INFO_KERNEL);
+}
+
+int ls_merge_one_clock(const struct ls_merge_input *a, const struct ls_merge_input *b)
+{
+        const struct ls_profile *p = a->profile, *q = b->profile;
+
+        return a->boot == b->boot && (!p->n_clocks || !q->n_clocks || same_wall(p, q));
 }
 
 /* Recordings of a clock keep their places to each other; those of the next clock come behind. */

@@ -12,6 +12,10 @@
 int ls_merge_plan(struct ls_merge_input *inputs, unsigned n, uint64_t *ret_interval_ns,
                   unsigned *ret_a, unsigned *ret_b);
 
+/* Whether two inputs that are planned are of one boot, in which the wall clock was not set by
+ * seconds: one time of the day fits both. */
+int ls_merge_one_clock(const struct ls_merge_input *a, const struct ls_merge_input *b);
+
 /* Pieces of one service: a process that is in several is one, by number and name, and so are its
  * threads, VMs and traces of the JIT compiler, each of which is written once. */
 struct ls_merge_pieces {

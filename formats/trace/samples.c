@@ -26,7 +26,7 @@ enum {
 #define LS_DIM(NAME, name, bits, KIND, key) IN_32_##bits(U32_##NAME COMMA)
 #include "formats/dims.def"
 #undef LS_DIM
-        U32_STACK, U32_WEIGHT, U32_COLUMNS     /* up to the stack dimensions, which are ids */
+        U32_STACK, U32_WEIGHT, U32_COLUMNS     /* up to the stack dimensions */
 };
 enum { CODED_STACK, CODED_THREAD, CODED_OUT, CODED_COLUMNS };
 
@@ -84,12 +84,18 @@ static uint32_t stated_rows(const struct ls_reader *r, const struct ls_chunk_hea
         return rows <= LS_MAX_ROWS ? (uint32_t)rows : 0;
 }
 
-static const struct { uint8_t column; uint8_t max; } columns8[U8_COLUMNS] = {
-        [U8_VMSTATE] = { LS_C_SAMPLE_VMSTATE, LS_NVMSTATES - 1 },
-        [U8_FLAGS] = { LS_C_SAMPLE_FLAGS, UINT8_MAX },
-        [U8_EVENT] = { LS_C_SAMPLE_EVENT, UINT8_MAX },
+static const uint8_t columns8[U8_COLUMNS] = {
+#define LS_DIM(NAME, name, bits, KIND, key)                                                        \
+        IN_8_##bits([U8_##NAME] = LS_C_SAMPLE_##NAME COMMA)
+#include "formats/dims.def"
+#undef LS_DIM
+        [U8_FLAGS] = LS_C_SAMPLE_FLAGS, [U8_EVENT] = LS_C_SAMPLE_EVENT,
 };
 
+/* Number above the greatest value of a column; 0 = each of 8 bits is one. */
+static const uint8_t limits8[U8_COLUMNS] = { [U8_VMSTATE] = LS_NVMSTATES };
+
+enum { LS_REC_NONE };                   /* kind of a number that is no id: records count from 1 */
 static const struct { uint8_t column; uint8_t kind; } columns32[U32_COLUMNS] = {
 #define LS_DIM(NAME, name, bits, KIND, key)                                                        \
         IN_32_##bits([U32_##NAME] = { LS_C_SAMPLE_##NAME COMMA LS_REC_##KIND } COMMA)
@@ -219,8 +225,9 @@ static int decode_record(struct ls_reader *r, const struct ls_record *rec, uint3
         if (e)
                 return e;
         for (unsigned i = 0; i < U8_COLUMNS; i++)
-                if (needs_fill(rec, columns8[i].column, at, &b->f8[i], &b->same8[i]) &&
-                    (e = decode_u8(b, rec, columns8[i].column, columns8[i].max, b->u8[i] + at))) {
+                if (needs_fill(rec, columns8[i], at, &b->f8[i], &b->same8[i]) &&
+                    (e = decode_u8(b, rec, columns8[i], (uint8_t)(limits8[i] - 1),
+                                    b->u8[i] + at))) {
                         b->f8[i].n = 0;
                         return e;
                 }
@@ -311,7 +318,7 @@ static void check_ids(struct ls_reader *r, uint32_t n)
                 uint32_t max = r->dict[columns32[i].kind].n;
                 uint32_t lost = r->lost[columns32[i].kind];
 
-                if (greatest(b->u32[i], n, b->same32[i]) <= max)
+                if (columns32[i].kind == LS_REC_NONE || greatest(b->u32[i], n, b->same32[i]) <= max)
                         continue;
                 b->f32[i].n = 0;
                 for (uint32_t k = 0; k < n; k++)

@@ -123,7 +123,12 @@ enum ls_engine_kind { LS_ENGINE_AUTO, LS_ENGINE_WALK, LS_ENGINE_HOOK };
 enum ls_jit_leaf { LS_JIT_LEAF_MAP, LS_JIT_LEAF_ROOT };
 
 /* What a VM's collector does, as LuaJIT numbers it. */
-enum ls_gc_phase { LS_GC_PAUSE, LS_GC_MARK, LS_GC_ATOMIC, LS_GC_SWEEP_STRINGS, LS_GC_SWEEP, LS_GC_FINALIZE, LS_GC_PHASES };
+enum ls_gc_phase {
+#define LS_GC_PHASE(NAME, name, meaning) LS_GC_##NAME,
+#include "formats/wire/gcphases.def"
+#undef LS_GC_PHASE
+        LS_GC_PHASES
+};
 
 /* What a counter of the trace counts: the program's own number, or of a VM. */
 enum ls_counter_what { LS_COUNTER_OWN, LS_COUNTER_HEAP, LS_COUNTER_THRESHOLD, LS_COUNTER_PHASE, LS_COUNTER_CYCLES, LS_COUNTER_WHATS };

@@ -115,6 +115,7 @@ static int read_stack(struct ls_thread *t, struct slot *s, const lua_State *L, c
         struct ls_top top = { .exact = 1, .in_trace = 1 };
         int place = 0, error;
 
+        ls_tick_has_own_heap(m->vm, global);    /* a host may have set another unseen */
         ls_guard_begin(&w->guard);
         w->guard.sure[1].low = LS_READ(uintptr_t, L, LS_L_STACK);
         w->guard.sure[1].high = LS_READ(uintptr_t, L, LS_L_MAXSTACK);
@@ -579,6 +580,9 @@ void ls_alloc_put_back(const lua_State *L, void *stub)
 
         if (!s || f == stub)
                 return;
+        if (f != ls_vm_facts.heap_alloc)        /* what it gives may go unseen, also when it is no
+                                                 * longer set */
+                atomic_store(&ls_heap_is_watched, 0);
         if (atomic_load(&s->vm))
                 atomic_load(&s->vm)->own_alloc = f == ls_vm_facts.heap_alloc ? stub : NULL;
         atomic_store(&s->inner, (alloc_fn)(uintptr_t)f);

@@ -79,7 +79,9 @@ struct ls_exact *ls_exact_open(lua_State *L, uint32_t vm_id, int calls, const ch
         x->fixed = (void **)((char *)x->table + ls_exact_facts.fixed);
         if (calls)
                 x->callers = ls_exact_callers_new();
-        if ((!x->exits && make(x)) || (calls && !x->callers) || ls_exact_make_stubs(x)) {
+        if ((x->exits || !make(x)) && (!calls || x->callers))
+                *ret_why = ls_exact_make_stubs(x);
+        if (*ret_why) {
                 ls_exact_callers_free(x->callers);
                 x->callers = NULL;
                 __atomic_store_n(&x->global, NULL, __ATOMIC_RELEASE);
@@ -87,7 +89,6 @@ struct ls_exact *ls_exact_open(lua_State *L, uint32_t vm_id, int calls, const ch
         }
         __atomic_store_n(&x->global, global, __ATOMIC_RELEASE);
         ls_exact_apply(x);
-        *ret_why = NULL;
         return x;
 }
 

@@ -72,7 +72,8 @@ struct ls_exact {
 };
 
 /* stubs.c */
-int ls_exact_make_stubs(struct ls_exact *x);
+/* NULL, or why there are none; nothing is left then. */
+const char *ls_exact_make_stubs(struct ls_exact *x);
 void ls_exact_free_stubs(struct ls_exact *x);
 /* Puts the stubs where they belong, whatever the VM has there now. Stores only: also in a signal
  * handler, where LuaJIT's own profiler changes the tables. */

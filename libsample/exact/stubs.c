@@ -46,7 +46,10 @@ static int end_of(const struct ls_exact *x)
         return x->callers ? (int)(ls_exact_facts.fixed / sizeof *x->table) : ls_vm_facts.op_fori + LS_OP_END;
 }
 
-struct code { uint8_t *at, *end; };
+struct code {
+        uint8_t *at, *end;
+        int too_far;                    /* a jump of two bytes does not reach its target */
+};
 
 static void put(struct code *c, const void *bytes, size_t n)
 {
@@ -66,9 +69,12 @@ static uint8_t *branch(struct code *c, uint8_t op)
         return c->at;
 }
 
-static void here(const struct code *c, uint8_t *branch)
+/* Further than 127 bytes it would go backwards: then there are no stubs. */
+static void here(struct code *c, uint8_t *branch)
 {
-        if (c->at <= c->end)
+        if (c->at - branch > INT8_MAX)
+                c->too_far = 1;
+        else if (c->at <= c->end)
                 branch[-1] = (uint8_t)(c->at - branch);
 }
 
@@ -272,15 +278,16 @@ static int is_return(int op)
         return op >= LS_OP_RETM && op <= LS_OP_RET1;
 }
 
-int ls_exact_make_stubs(struct ls_exact *x)
+const char *ls_exact_make_stubs(struct ls_exact *x)
 {
         int end = end_of(x);
+        const char *why;
         struct code c;
 
         x->stubs = ls_pages_new(PAGE + CODE);
         if (!x->stubs)
-                return -1;
-        c = (struct code){ x->stubs + PAGE, x->stubs + PAGE + CODE };
+                return "there is no memory for the stubs";
+        c = (struct code){ x->stubs + PAGE, x->stubs + PAGE + CODE, 0 };
         for (int op = 0; op < end; op++) {
                 x->stub[op] = c.at;
                 if (is_header(op))
@@ -292,11 +299,13 @@ int ls_exact_make_stubs(struct ls_exact *x)
                 else
                         instruction_stub(x, &c, op);
         }
-        if (c.at > c.end || mprotect(x->stubs + PAGE, CODE, PROT_READ | PROT_EXEC) < 0) {
+        why = c.too_far ? "a jump in its stubs does not reach" :
+              c.at > c.end ? "its stubs are longer than their room" :
+              mprotect(x->stubs + PAGE, CODE, PROT_READ | PROT_EXEC) < 0 ?
+              "this system lets no code be made" : NULL;
+        if (why)
                 ls_exact_free_stubs(x);
-                return -1;
-        }
-        return 0;
+        return why;
 }
 
 void ls_exact_free_stubs(struct ls_exact *x)

@@ -44,6 +44,8 @@ struct ls_sampler {                     /* of a thread; pages */
         const struct ls_vm *last_vm;    /* that ran at the last tick; only compared */
         struct ls_walk walks[2];        /* the sample at hand and the last one that was sent */
         unsigned current;
+        struct ls_guard aside;          /* of ticks that only count, while the thread's tables are
+                                         * in use */
         size_t last_n;                  /* frames of the last one, 0 = the next one stands alone */
         uintptr_t inside;               /* stack address of the handler that runs, 0 = none */
         uint32_t nested;                /* ticks since then */

@@ -360,16 +360,23 @@ void ls_tick_heap(struct ls_thread *t, struct ls_guard *guard, struct ls_vm *vm,
         vm->heap_state = state;
 }
 
-/* 1 when this is LuaJIT's own allocator, or stands for it. */
-static int has_own_heap(const struct ls_vm *vm, const void *allocf)
+LS_HANDLER int ls_tick_has_own_heap(const struct ls_vm *vm, const char *global)
 {
-        return allocf == ls_vm_facts.heap_alloc || (allocf && allocf == vm->own_alloc);
+        const void *allocf = LS_READ(const void *, global, LS_G_ALLOCF);
+
+        if (allocf == ls_vm_facts.heap_alloc || (allocf && allocf == vm->own_alloc))
+                return 1;
+        atomic_store(&ls_heap_is_watched, 0);
+        return 0;
 }
 
-/* Begins to look at memory: what lies on the thread's stack is there. */
+/* Begins to look at memory: what lies on the thread's stack is there. The guard of the walk at hand
+ * is that of the code which the tick has met, while it is busy: it may stand between a question
+ * and the reading. */
 static struct ls_guard *begin_guard(struct ls_thread *t, const struct ls_regs *regs)
 {
-        struct ls_guard *guard = &t->sampler->walks[t->sampler->current].guard;
+        struct ls_sampler *s = t->sampler;
+        struct ls_guard *guard = t->busy ? &s->aside : &s->walks[s->current].guard;
 
         ls_guard_begin(guard);
         if (regs->sp >= t->stack_low && regs->sp < t->stack_high) {
@@ -433,10 +440,8 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
         }
         /* It may have been given another allocator since it was made. */
         if (guard->as_of && (!ls_guard_reads(guard, r.global + LS_G_ALLOCF, 8) ||
-                             !has_own_heap(r.vm, LS_READ(const void *, r.global, LS_G_ALLOCF)))) {
-                atomic_store(&ls_heap_is_watched, 0);
+                             !ls_tick_has_own_heap(r.vm, r.global)))
                 ls_guard_begin(guard);
-        }
         state = ls_tick_vmstate(LS_READ(const volatile int32_t, r.global, ls_vm_facts.vmstate_offset));
         atomic_store_explicit(&s->last_time_ns, now, memory_order_relaxed);
         atomic_fetch_add_explicit(&t->ring->ticks, n, memory_order_relaxed);

@@ -32,6 +32,9 @@ int ls_is_own_function(const char *fn);
 
 /* The tick signal's handler. Preserves errno. */
 LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context);
+/* 1 when the VM's allocator is LuaJIT's own, or stands for it; else the heap is watched no more. It
+ * may have been given another since it was made. global: can be read. Any context. */
+LS_HANDLER int ls_tick_has_own_heap(const struct ls_vm *vm, const char *global);
 /* The VM's heap and what its collector does, when it differs from what the recording has. It lies
  * beside the allocator, which is read at each tick. guard: begun. In the thread that runs the
  * VM. */

@@ -13,7 +13,8 @@ int ls_snapshot_reserve(void);
 /* Before the stop: how much there is to be copied. Sets n->heap_bytes or n->error (-E2BIG). */
 void ls_snapshot_prepare(struct ls_now *n);
 /* While the threads stand still. Sets n->heap_bytes to what was copied; n->error: -EAGAIN, a VM was
- * changed meanwhile, or is in the middle of a change. */
+ * changed meanwhile, by a thread that ran on; one that is stopped in the middle of a change is not
+ * told from others. */
 void ls_snapshot_copy(struct ls_now *n);
 /* Afterwards: writes the objects into fd. Returns 0 or -errno. */
 int ls_snapshot_write(const struct ls_now *n, int fd);

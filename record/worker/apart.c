@@ -55,3 +55,11 @@ int ls_apart_drop(void)
         ls_rights_nobody(&rights);
         return ls_confine(&rights, -1, LS_CONFINE_READER, 1);
 }
+
+int ls_apart_view(void)
+{
+        struct ls_rights rights;
+
+        ls_rights_nobody(&rights);
+        return ls_confine(&rights, -1, LS_CONFINE_VIEW, 1);
+}

@@ -15,5 +15,7 @@ int ls_apart(int (*fn)(void *ctx), void *ctx, int ms);
 /* For ls_store_apart, ls_follow_drop and ls_heap_drop: nobody's rights, where this process is root,
  * and no system calls but for open files. Returns 0 or -errno. */
 int ls_apart_drop(void);
+/* The same for a command of the user's that shows what it has opened (ls_keep, ls_follow_show). */
+int ls_apart_view(void);
 
 #endif

@@ -309,6 +309,28 @@ static int allow_making(scmp_filter_ctx ctx)
                                             SCMP_A2(SCMP_CMP_EQ, flags));
 }
 
+/* Of a terminal all but to type for its user, which could be commands. Ctrl-Z stops it by its own
+ * signal. */
+static int allow_showing(scmp_filter_ctx ctx)
+{
+        static const int calls[] = {
+                SCMP_SYS(writev), SCMP_SYS(gettimeofday), SCMP_SYS(time),
+                SCMP_SYS(pselect6), SCMP_SYS(select), SCMP_SYS(umask),
+                SCMP_SYS(getpgrp), SCMP_SYS(getpgid),
+        };
+        static const int controls[] = { TCGETS, TCSETS, TCSETSW, TCSETSF,
+                                        TIOCGWINSZ, TIOCGPGRP, FIONREAD };
+        int err = ALLOW(ctx, calls);
+
+        for (size_t i = 0; i < sizeof(controls) / sizeof(*controls) && !err; i++)
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+                                       SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)controls[i]));
+        if (!err)
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1,
+                                       SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+        return err;
+}
+
 static int is_push(enum ls_confine_room room)
 {
         return room == LS_CONFINE_PUSH || room == LS_CONFINE_PUSH_FILES;
@@ -316,7 +338,8 @@ static int is_push(enum ls_confine_room room)
 
 static int fill(scmp_filter_ctx ctx, enum ls_confine_room room)
 {
-        int opens = room == LS_CONFINE_FILES || room == LS_CONFINE_PROBE || is_push(room);
+        int opens = room == LS_CONFINE_FILES || room == LS_CONFINE_PROBE ||
+                    room == LS_CONFINE_VIEW || is_push(room);
         int err = ALLOW(ctx, common_calls);
 
         if (!err)
@@ -337,6 +360,8 @@ static int fill(scmp_filter_ctx ctx, enum ls_confine_room room)
                 err = allow_connecting(ctx);
         if (!err && room == LS_CONFINE_PUSH_FILES)
                 err = allow_making(ctx);
+        if (!err && room == LS_CONFINE_VIEW)
+                err = allow_showing(ctx);
         if (!err && opens)
                 err = ALLOW(ctx, files_calls);
         if (!err && opens)
@@ -371,8 +396,10 @@ int ls_confine(const struct ls_rights *r, int root_fd, enum ls_confine_room room
         limit(RLIMIT_CORE, 0);
         /* The writer has the memory of all targets mapped, and its file is as large as it gets. */
         limit(room == LS_CONFINE_WRITER ? RLIMIT_DATA : RLIMIT_AS, MEMORY_MOST);
-        limit(RLIMIT_NOFILE, FILES_MOST);
-        if (filter && room != LS_CONFINE_WRITER && room != LS_CONFINE_READER && !pushes)
+        if (room != LS_CONFINE_VIEW)            /* all chunks of a time are open */
+                limit(RLIMIT_NOFILE, FILES_MOST);
+        if (filter && room != LS_CONFINE_WRITER && room != LS_CONFINE_VIEW &&
+            room != LS_CONFINE_READER && !pushes)
                 limit(RLIMIT_FSIZE, ROOM_IN_FILES);     /* memory files of its own */
         /* /proc/PID/syscall asks for it at each read; what else it allows takes system calls that
          * the room has not. */

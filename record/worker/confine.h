@@ -24,6 +24,8 @@ enum ls_confine_room {
                                          * where that has said so */
         LS_CONFINE_PUSH_FILES,          /* the same, but makes, renames and removes files, and
                                          * connects to nothing */
+        LS_CONFINE_VIEW,                /* shows what it has open, on a terminal perhaps: opens
+                                         * files to read them, and starts nothing */
         LS_CONFINE_NROOMS
 };
 

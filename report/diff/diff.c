@@ -370,4 +370,5 @@ const struct ls_command ls_cmd_diff = {
         .usage = "[OPTION...] A B | A... -- B...",
         .options = options,
         .run = diff_run,
+        .shows = 1,
 };

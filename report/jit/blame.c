@@ -193,6 +193,21 @@ static int more_ticks(const void *a, const void *b)
         return x->attempt < y->attempt ? -1 : x->attempt > y->attempt;
 }
 
+/* Places in the table of all reasons and attempts to those in rows. table: [n * LS_REASONS], by
+ * reason; is overwritten. */
+static void number_rows(struct ls_blame *b, const struct ls_aggregate *a, uint64_t *table, uint32_t n)
+{
+        for (uint32_t i = 0; i < b->n_rows; i++) {
+                const struct ls_blame_row *row = &b->rows[i];
+                uint32_t attempt = row->attempt == LS_NO_ATTEMPT ? n - 1 : row->attempt;
+
+                table[(size_t)row->reason * n + attempt] = i;
+        }
+        for (size_t i = 0; i < a->n_cells; i++)
+                if (b->row_of[i] != LS_NO_ROW)
+                        b->row_of[i] = a->cells[i].ticks ? (uint32_t)table[b->row_of[i]] : LS_NO_ROW;
+}
+
 /* An attempt has one reason but for what its place is: rows are told apart by both. */
 static int add_up(struct work *w, const struct ls_aggregate *a)
 {
@@ -201,19 +216,22 @@ static int add_up(struct work *w, const struct ls_aggregate *a)
         uint64_t *ticks = calloc((size_t)n * LS_REASONS, sizeof(*ticks));
 
         b->rows = calloc((size_t)n * LS_REASONS, sizeof(*b->rows));
-        if (!ticks || !b->rows) {
+        b->row_of = calloc(a->n_cells + 1, sizeof(*b->row_of));
+        if (!ticks || !b->rows || !b->row_of) {
                 free(ticks);
                 return -ENOMEM;
         }
         for (size_t i = 0; i < a->n_cells; i++) {
                 const struct ls_cell *c = &a->cells[i];
-                uint32_t attempt;
+                uint32_t attempt = LS_NO_ATTEMPT;
                 enum ls_reason reason;
 
+                b->row_of[i] = LS_NO_ROW;
                 if (c->trace || (c->vmstate != LS_VMSTATE_INTERPRETED && c->vmstate != LS_VMSTATE_C))
                         continue;
                 reason = reason_of(w, c->stack, &attempt);
-                ticks[(size_t)reason * n + (attempt == LS_NO_ATTEMPT ? n - 1 : attempt)] += c->ticks;
+                b->row_of[i] = reason * n + (attempt == LS_NO_ATTEMPT ? n - 1 : attempt);
+                ticks[b->row_of[i]] += c->ticks;
                 b->by_reason[reason] += c->ticks;
                 b->ticks += c->ticks;
                 if (attempt != LS_NO_ATTEMPT)
@@ -225,6 +243,7 @@ static int add_up(struct work *w, const struct ls_aggregate *a)
                                 b->rows[b->n_rows++] = (struct ls_blame_row){ reason, i == n - 1 ? LS_NO_ATTEMPT : i,
                                                                               ticks[(size_t)reason * n + i] };
         qsort(b->rows, b->n_rows, sizeof(*b->rows), more_ticks);
+        number_rows(b, a, ticks, n);
         free(ticks);
         return 0;
 }
@@ -262,6 +281,7 @@ int ls_blame_new(const struct ls_profile *p, const struct ls_aggregate *a, struc
 void ls_blame_done(struct ls_blame *b)
 {
         free(b->rows);
+        free(b->row_of);
         free(b->by_attempt);
         *b = (struct ls_blame){ 0 };
 }

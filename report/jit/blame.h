@@ -13,6 +13,7 @@ enum ls_reason {
 };
 
 #define LS_NO_ATTEMPT UINT32_MAX
+#define LS_NO_ROW UINT32_MAX
 
 struct ls_blame_row {                   /* ticks with one reason */
         enum ls_reason reason;
@@ -28,6 +29,8 @@ struct ls_blame {
                                          * it called */
         uint64_t by_reason[LS_REASONS];
         uint64_t *by_attempt;           /* [n_attempts] */
+        uint32_t *row_of;               /* [n_cells of the aggregate] of rows; LS_NO_ROW: its time
+                                         * was in compiled code, the collector or the compiler */
         int recorded;                   /* 1 = LuaJIT's attempts were recorded */
 };
 

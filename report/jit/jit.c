@@ -1,4 +1,4 @@
-/* Command line and samples of luasample jit. See jit.h; called by luasample.c. */
+/* Command line of luasample jit. See jit.h; called by luasample.c. */
 #include "report/jit/jit.h"
 #include "cli/suggest.h"
 #include "formats/trace/reader.h"
@@ -154,40 +154,6 @@ static int read_options(int argc, const char **argv, struct ls_report_options *o
         return r;
 }
 
-static const uint64_t *ticks_to_sort;
-
-static int more_ticks(const void *a, const void *b)
-{
-        const uint32_t *x = a, *y = b;
-
-        if (ticks_to_sort[*x] != ticks_to_sort[*y])
-                return ticks_to_sort[*x] > ticks_to_sort[*y] ? -1 : 1;
-        return *x < *y ? -1 : *x > *y;
-}
-
-static int sum(struct ls_jit *j)
-{
-        const struct ls_aggregate *a = j->r.aggregate;
-        uint32_t n = j->r.profile->n_jittraces;
-
-        j->ticks = calloc((size_t)n + 1, sizeof(*j->ticks));
-        j->order = calloc((size_t)n + 1, sizeof(*j->order));
-        if (!j->ticks || !j->order)
-                return -ENOMEM;
-        for (size_t i = 0; i < a->n_cells; i++) {
-                const struct ls_cell *c = &a->cells[i];
-
-                j->states[c->vmstate < LS_NVMSTATES ? c->vmstate : LS_VMSTATE_INTERPRETED] += c->ticks;
-                j->ticks[c->trace] += c->ticks;
-        }
-        for (uint32_t i = 1; i < n; i++)
-                if (j->ticks[i])
-                        j->order[j->n_order++] = i;
-        ticks_to_sort = j->ticks;
-        qsort(j->order, j->n_order, sizeof(*j->order), more_ticks);
-        return 0;
-}
-
 /* Whose time shares are of, where that is not all of it. */
 static void put_narrowed(const struct ls_jit *j)
 {
@@ -240,13 +206,13 @@ static int show_in(struct ls_jit *j, uint32_t trace)
         return judge(j, fail_on);
 }
 
-static int narrow(const struct ls_report *r, struct ls_aggregate *a)
+static int add_up(struct ls_jit *j)
 {
-        int error = a->ticks ? ls_jit_narrow(r, a, opt.line) : 0;
+        int error = ls_jit_init(j, opt.line);
 
         if (error != -ENOENT)
                 return error;
-        ls_error("jit: %s has no time at %s", r->o->input, opt.line);
+        ls_error("jit: %s has no time at %s", j->r.o->input, opt.line);
         return -EINVAL;
 }
 
@@ -254,7 +220,6 @@ static int run_jit(const struct ls_report_options *o, struct ls_profile *p, uint
 {
         struct ls_labels *labels = NULL;
         struct ls_filter filter = { .stacks = NULL };
-        struct ls_aggregate *aggregate = NULL;
         struct ls_jit j = { .r = { .o = o, .profile = p } };
         int error = ls_labels_new(p, o->full_path, &labels), status = LS_EXIT_FAIL;
 
@@ -264,28 +229,15 @@ static int run_jit(const struct ls_report_options *o, struct ls_profile *p, uint
                 ls_error("jit: %s is shown by what was counted or allocated, which has no time: record with -e cpu, and give --event cpu", o->input);
                 error = -EINVAL;
         }
-        if (!error) {
-                ls_event_rows(filter.choice.id[0], filter.events);
-                error = ls_aggregate_new(p, &filter, LS_DIM_VMSTATE | LS_DIM_TRACE, &aggregate);
-        }
         j.r.labels = labels;
         j.r.filter = &filter;
-        j.r.aggregate = j.r.events[0] = aggregate;
-        j.ticks_before = error ? 0 : aggregate->ticks;
-        if (!error && opt.line)
-                error = narrow(&j.r, aggregate);
         if (!error)
-                error = sum(&j);
-        if (!error)
-                error = ls_blame_new(p, aggregate, &j.blame);
+                error = add_up(&j);
         if (!error)
                 status = show_in(&j, trace);
         else if (error != -EINVAL)      /* else it was said */
                 ls_error("jit: %s: %s", o->input, strerror(-error));
-        ls_blame_done(&j.blame);
-        free(j.ticks);
-        free(j.order);
-        ls_aggregate_free(aggregate);
+        ls_jit_done(&j);
         ls_filter_done(&filter);
         ls_labels_free(labels);
         return status;

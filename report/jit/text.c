@@ -49,8 +49,12 @@ char *ls_jit_link(const struct ls_jit *j, uint32_t trace)
         return strdup("not known");
 }
 
-/* "22 root", "36 side of 27 exit 4"; to be freed. */
-static char *name_text(const struct ls_jit *j, uint32_t trace)
+const char *ls_jit_state_meaning(unsigned vmstate)
+{
+        return vmstate < LS_NVMSTATES ? state_meanings[vmstate] : "";
+}
+
+char *ls_jit_name(const struct ls_jit *j, uint32_t trace)
 {
         const struct ls_profile *p = j->r.profile;
         const struct ls_jittrace *t = &p->jittraces[trace];
@@ -78,7 +82,7 @@ static void put_share(const struct ls_jit *j, uint64_t ticks)
 
 static int put_row(const struct ls_jit *j, uint32_t trace)
 {
-        char *name = name_text(j, trace), *start = ls_jit_start(j, trace), *link = ls_jit_link(j, trace);
+        char *name = ls_jit_name(j, trace), *start = ls_jit_start(j, trace), *link = ls_jit_link(j, trace);
         int error = name && start && link ? 0 : -ENOMEM;
 
         if (!error) {
@@ -120,8 +124,11 @@ static int put_traces(const struct ls_jit *j)
                 "+-95%", "Trace", columns_left(j) - 38, "Starts at", "Goes on to", ls_plain(r));
         for (uint32_t i = 0; !error && i < j->n_order; i++) {
                 uint64_t ticks = j->ticks[j->order[i]];
+                int is_hidden = ls_below_min(r, ticks, r->aggregate->ticks);
 
-                if (!ls_below_min(r, ticks, r->aggregate->ticks)) {
+                if (j->row_at)
+                        j->row_at[i] = is_hidden ? -1 : ftell(r->out);
+                if (!is_hidden) {
                         error = put_row(j, j->order[i]);
                         continue;
                 }
@@ -182,25 +189,43 @@ static int put_exits(const struct ls_jit *j, uint32_t trace)
         return error;
 }
 
+/* Listings have the lines of one source after the other. */
+static int read_source(const struct ls_jit *j, uint32_t source)
+{
+        int error;
+
+        if (j->text->source == source)
+                return 0;
+        ls_source_done(&j->text->t);
+        *j->text = (struct ls_jit_text){ 0 };
+        error = ls_source_read(j->r.profile, source, j->r.o, &j->text->t);
+        if (!error)
+                j->text->source = source;
+        return error;
+}
+
+static int may_show(const struct ls_jit *j, const struct ls_source_text *t)
+{
+        return t->lines && !(j->only_recorded && (t->problem == LS_SOURCE_CHANGED ||
+                                                  t->problem == LS_SOURCE_UNKNOWN));
+}
+
 int ls_jit_source(const struct ls_jit *j, uint32_t source, uint32_t line, size_t columns)
 {
-        struct ls_source_text t;
-        int error = source && line ? ls_source_read(j->r.profile, source, j->r.o, &t) : -ENODATA;
+        const struct ls_source_text *t = &j->text->t;
+        int error = source && line ? read_source(j, source) : -ENODATA;
+        struct ls_str s;
+        char *text;
 
-        if (error)
+        if (error || !may_show(j, t) || line > t->n_lines)
                 return error == -ENODATA ? 0 : error;
-        if (t.lines && line <= t.n_lines) {
-                struct ls_str s = t.lines[line - 1];
-                char *text;
-
-                for (; s.len && (*s.s == ' ' || *s.s == '\t'); s.len--)
-                        s.s++;
-                text = ls_visible(s.s, s.len);
-                if (text)
-                        ls_put_fit(j->r.out, text, columns, 0);
-                free(text);
-        }
-        ls_source_done(&t);
+        s = t->lines[line - 1];
+        for (; s.len && (*s.s == ' ' || *s.s == '\t'); s.len--)
+                s.s++;
+        text = ls_visible(s.s, s.len);
+        if (text)
+                ls_put_fit(j->r.out, text, columns, 0);
+        free(text);
         return 0;
 }
 
@@ -255,10 +280,10 @@ static int put_lines(const struct ls_jit *j, uint32_t trace)
         return error;
 }
 
-static int put_trace(const struct ls_jit *j, uint32_t trace)
+int ls_jit_one_trace(const struct ls_jit *j, uint32_t trace)
 {
         const struct ls_jittrace *t = &j->r.profile->jittraces[trace];
-        char *name = name_text(j, trace), *start = ls_jit_start(j, trace), *link = ls_jit_link(j, trace);
+        char *name = ls_jit_name(j, trace), *start = ls_jit_start(j, trace), *link = ls_jit_link(j, trace);
         int error = name && start && link ? 0 : -ENOMEM;
 
         if (!error) {
@@ -289,7 +314,7 @@ int ls_jit_trace(const struct ls_jit *j, uint32_t number)
                         continue;
                 if (shown++)
                         fputc('\n', j->r.out);
-                error = put_trace(j, j->order[i]);
+                error = ls_jit_one_trace(j, j->order[i]);
         }
         return error ? error : shown ? 0 : -ENOENT;
 }

@@ -16,8 +16,28 @@ static const struct { const char *key, *title, *meaning; } reasons[] = {
 #undef LS_REASON
 };
 
-/* Where what has the reason begins, "loop work:12"; to be freed. */
-static char *where(const struct ls_jit *j, uint32_t attempt)
+const char *ls_jit_reason_title(enum ls_reason reason)
+{
+        return reasons[reason].title;
+}
+
+const char *ls_jit_reason_meaning(enum ls_reason reason)
+{
+        return reasons[reason].meaning;
+}
+
+char *ls_jit_because(const struct ls_jit *j, enum ls_reason reason, uint32_t attempt)
+{
+        char *said = attempt == LS_NO_ATTEMPT ? strdup("") : ls_jit_reason(j, attempt), *text = NULL;
+
+        if (said)
+                text = *said ? ls_print("%s: %s", reasons[reason].title, said)
+                             : strdup(reasons[reason].title);
+        free(said);
+        return text;
+}
+
+char *ls_jit_where(const struct ls_jit *j, uint32_t attempt)
 {
         const struct ls_attempt *a = attempt == LS_NO_ATTEMPT ? NULL : &j->r.profile->attempts[attempt];
         char *start = a ? ls_jit_place(j, a->start) : strdup(""), *text;
@@ -33,27 +53,25 @@ static int put_row(const struct ls_jit *j, const struct ls_blame_row *row)
 {
         const struct ls_report *r = &j->r;
         size_t left = 80 - ls_number_width(r) - 10;
-        char *reason = row->attempt == LS_NO_ATTEMPT ? strdup("") : ls_jit_reason(j, row->attempt);
-        char *place = where(j, row->attempt), *first = NULL;
+        char *first = ls_jit_because(j, row->reason, row->attempt);
+        char *place = ls_jit_where(j, row->attempt);
+        int error = first && place ? 0 : -ENOMEM;
 
-        if (reason && place)
-                first = *reason ? ls_print("%s: %s", reasons[row->reason].title, reason) : strdup(reasons[row->reason].title);
-        if (first) {
+        if (!error) {
                 ls_put_number(r, row->ticks, r->aggregate->ticks);
                 ls_put_margin(r, ls_share(row->ticks, r->aggregate->ticks), r->aggregate->effective, r->aggregate->ticks);
                 fputs("  ", r->out);
                 ls_put_fit(r->out, first, left, 0);
                 fputc('\n', r->out);
         }
-        if (first && *place) {
+        if (!error && *place) {
                 fprintf(r->out, "%*s", (int)(80 - left), "");
                 ls_put_fit(r->out, place, left, 0);
                 fputc('\n', r->out);
         }
-        free(reason);
         free(place);
         free(first);
-        return first ? 0 : -ENOMEM;
+        return error;
 }
 
 static void put_totals(const struct ls_jit *j)

@@ -17,6 +17,22 @@ struct pass {
         size_t *first;                  /* by VM: its first cycle; [n_vms] = all */
 };
 
+static const char *const phase_texts[LS_GC_PHASES][2] = {
+#define LS_GC_PHASE(NAME, name, meaning) { name, meaning },
+#include "formats/wire/gcphases.def"
+#undef LS_GC_PHASE
+};
+
+const char *ls_gc_phase_name(unsigned phase)
+{
+        return phase_texts[phase][0];
+}
+
+const char *ls_gc_phase_meaning(unsigned phase)
+{
+        return phase_texts[phase][1];
+}
+
 void ls_heap_sum(const struct ls_profile *p, struct ls_heap_sum *ret)
 {
         *ret = (struct ls_heap_sum){ 0 };

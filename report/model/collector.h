@@ -15,6 +15,10 @@ struct ls_heap_sum {                    /* of all VMs of a trace */
 
 void ls_heap_sum(const struct ls_profile *p, struct ls_heap_sum *ret);
 
+/* What a phase (enum ls_gc_phase) is called, and what it does. */
+const char *ls_gc_phase_name(unsigned phase);
+const char *ls_gc_phase_meaning(unsigned phase);
+
 struct ls_gc_cycle {
         uint32_t vm;
         uint64_t from_ns, to_ns;        /* CLOCK_MONOTONIC, at ticks */

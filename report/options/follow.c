@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-int (*ls_follow_drop)(void);
+int (*ls_follow_drop)(void), (*ls_follow_show)(void);
 
 #define RECENT "10m"
 #define LOOK_MS 60000                   /* a look that takes longer is the last */
@@ -133,6 +133,10 @@ int ls_follow_start(const char *command, struct ls_follow *f)
         f->fd = fds[0];
         if (ask(f, 0, 1, &a)) {
                 ls_error("%s: cannot look at the store: %s", command, strerror(EPIPE));
+                return LS_EXIT_FAIL;
+        }
+        if (!a.status && ls_follow_show && ls_follow_show()) {
+                ls_error("%s: the rights to read the store cannot be given up", command);
                 return LS_EXIT_FAIL;
         }
         return a.status;

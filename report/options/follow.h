@@ -17,6 +17,8 @@ struct ls_follow {
 /* Called in the process of each look when the chunks are open and none of them is read; NULL =
  * nothing to give up. Returns 0 or -errno. */
 extern int (*ls_follow_drop)(void);
+/* The same in the process that shows what they have merged. */
+extern int (*ls_follow_show)(void);
 
 /* Starts the process that finds chunks, and looks for the first time. Returns 0, or the status to
  * exit with, after a line. */

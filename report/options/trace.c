@@ -31,7 +31,8 @@ int ls_open_trace(const char *command, const char *path, struct ls_profile **ret
         const char *why = NULL;
         int fd = ls_range_fd(path), r = 0;
 
-        if (fd < 0 && ls_store_apart.drop) {    /* open first, as this user */
+        if (fd < 0 && ls_store_apart.drop && !ls_store_apart.store_only) {
+                /* open first, as this user */
                 fd = open(path, O_RDONLY | O_CLOEXEC);
                 r = fd < 0 ? -errno : ls_store_drop();
         }

@@ -29,6 +29,7 @@ const PICKS = {
         side: [
                 ['source', 'Source'],
                 ['calls', 'Callers & callees'],
+                ['jit', 'JIT', 'what was compiled, what not and why; the compiled code (j)'],
         ],
         width: [
                 ['after', 'After', 'widths of the later recording'],

@@ -94,6 +94,52 @@ function decodeLabels(d) {
         });
 }
 
+/* null when the event has no time. */
+function decodeJit(d) {
+        return (
+                d && {
+                        recorded: d.recorded,
+                        ticks: d.ticks,
+                        uncompiled: d.uncompiled,
+                        more: d.more_traces,
+                        states: d.states.map(([ticks, meaning]) => ({ ticks, meaning })),
+                        reasons: d.reasons.map(([reason, text, place, ticks]) => ({ reason, text, place, ticks })),
+                        advice: d.advice,
+                        meanings: d.meanings.map(([title, meaning]) => ({ title, meaning })),
+                        traces: d.traces.map(([name, start, link, ticks, size, listing]) => ({
+                                name,
+                                start,
+                                link,
+                                ticks,
+                                size,
+                                listing,
+                        })),
+                        lines: d.lines.map(([source, line, mark, compiled, uncompiled, trace, reason]) => ({
+                                source,
+                                line,
+                                mark,
+                                compiled,
+                                uncompiled,
+                                trace,
+                                reason,
+                        })),
+                }
+        );
+}
+
+/* null when nothing is known of the VMs' heaps. */
+function decodeHeap(d) {
+        return (
+                d && {
+                        vms: d.vms,
+                        peak: d.peak,
+                        cycles: d.cycles,
+                        times: d.times.map(([name, meaning, ticks]) => ({ name, meaning, ticks })),
+                        tracks: d.tracks,
+                }
+        );
+}
+
 function decode(d) {
         const column = i => Uint32Array.from(d.contexts, c => c[i]),
                 labels = decodeLabels(d);
@@ -152,6 +198,8 @@ function decode(d) {
                         samples: varints(d.time.samples, d.time.buckets, new Float64Array(d.time.buckets)),
                         squares: Float64Array.from(d.time.squares),
                 },
+                jit: decodeJit(d.jit),
+                heap: decodeHeap(d.heap),
                 cells: decodeCells(d.cells, d.time.buckets),
                 base: d.base ? { title: d.base.title, ...decodeCells(d.base, d.base.buckets) } : null,
         };

@@ -35,6 +35,11 @@ const SHORTCUTS = [
                 text: 'shares, ticks or time',
                 run: () => app.set({ unit: { percent: 'ticks', ticks: 'time', time: 'percent' }[app.state.unit] }),
         },
+        {
+                keys: ['j'],
+                text: 'what the JIT compiler made of it, or the source',
+                run: () => app.set({ side: app.state.side === 'jit' ? 'source' : 'jit', trace: -1, reason: -1 }),
+        },
         { keys: ['a'], text: 'all of the time', run: () => app.selectTime(0, app.profile.time.buckets) },
         { keys: ['t'], text: 'light or dark', run: () => app.set({ theme: isDark ? 'light' : 'dark' }) },
         { keys: ['?'], text: 'this help', run: () => $('help').showModal() },

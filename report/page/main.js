@@ -23,6 +23,8 @@ const app = {
                 search: '',
                 selected: NO_GROUP,
                 line: 0,
+                trace: -1 /* of the compiler's, whose code is shown */,
+                reason: -1 /* of the compiler's, that is pointed at */,
                 zoom: [] /* functions from the root to the node that is as wide as the panel */,
         },
 
@@ -146,6 +148,7 @@ const app = {
         select(func, line) {
                 app.state.selected = func;
                 app.state.line = line || 0;
+                if (app.state.side === 'jit') app.state.side = 'source';
                 app.source.setData();
                 app.refresh();
         },
@@ -190,6 +193,7 @@ const app = {
                 showZoom();
                 app.flame.draw();
                 app.timeline.draw();
+                app.heap.draw();
                 app.table.draw();
         },
 };
@@ -203,6 +207,8 @@ function start() {
         app.timeline = new Timeline();
         app.table = new Table();
         app.source = new Source();
+        app.jit = new Jit();
+        app.heap = new Heap();
         app.recountSoon = soon(() => app.recount());
         app.chooseMode();
         showHeader(app.profile);

@@ -135,6 +135,10 @@ static int put_data(const struct ls_page *page, const struct ls_page_tables *t, 
                 error = ls_page_sources_json(t, n_tables, g);
         if (!error)
                 error = put_all_cells(page, t, g);
+        if (!error)
+                error = ls_page_jit_json(&t[0], g);
+        if (!error)
+                error = ls_page_heap_json(&t[0], g);
         ls_js_close(g, '}');
         return error;
 }

@@ -110,6 +110,13 @@ void ls_page_facts_json(const struct ls_page *page, const struct ls_page_cells *
 /* Member "marks": what the program marked, of the threads and the time that are shown. */
 void ls_page_marks_json(const struct ls_page_tables *t, struct ls_js *g);
 
+/* jit.c: member "jit", of the first recording; null when the page's event has no time. Returns 0 or
+ * -errno, as the next. */
+int ls_page_jit_json(const struct ls_page_tables *t, struct ls_js *g);
+/* heap.c: member "heap": the VMs' heaps over time and their collectors' phases; null when nothing
+ * is known of them. */
+int ls_page_heap_json(const struct ls_page_tables *t, struct ls_js *g);
+
 /* page.c: a column of varints; frees the buffer. */
 int ls_page_column(struct ls_js *g, const char *key, struct ls_buf *b);
 

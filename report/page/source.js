@@ -69,6 +69,12 @@ class Source {
                 const func = app.state.selected,
                         f = app.profile.functions[func];
 
+                if (app.state.side === 'jit') {
+                        $('source-title').textContent = 'JIT compiler';
+                        $('source-place').textContent = '';
+                        app.jit.show(this.panel);
+                        return;
+                }
                 $('source-title').textContent = f ? cut(f.name, 300) : 'Source';
                 $('source-place').textContent = f ? cut(this.placeText(f), 300) : '';
                 if (!f)
@@ -136,6 +142,7 @@ class Source {
                         target = null,
                         best = -1;
 
+                if (app.jit.has(f.source)) parts.push(this.marksLegend());
                 if (source.notice) parts.push(el('p', { class: 'notice' }, this.noticeText(source)));
                 for (const run of source.text || [[0]]) {
                         state = null;
@@ -146,7 +153,7 @@ class Source {
                                         sum = sums.get(number);
                                 const inside = f.first && number >= f.first && number <= f.last,
                                         hot = sum ? sum.self + sum.total / 1e3 : 0;
-                                const e = this.lineElement(number, t.ret, sum, most, inside);
+                                const e = this.lineElement(number, t.ret, sum, most, inside, f.source);
 
                                 state = t.state;
                                 parts.push(e);
@@ -156,18 +163,37 @@ class Source {
                                 }
                         }
                 }
-                if (!source.text || !source.text.length) parts.push(...this.bareLines(sums, most));
+                if (!source.text || !source.text.length) parts.push(...this.bareLines(sums, most, f.source));
                 this.panel.replaceChildren(el('div', { class: 'code' }, ...parts));
                 if (target) this.panel.scrollTop = Math.max(0, target.offsetTop - this.panel.clientHeight / 3);
         }
 
-        bareLines(sums, most) {
-                return Array.from(sums.keys())
-                        .sort((a, b) => a - b)
-                        .map(n => this.lineElement(n, [['comment', n ? '' : '(no line)']], sums.get(n), most, true));
+        /* What the marks of the lines mean. */
+        marksLegend() {
+                return el(
+                        'p',
+                        { class: 'jit-legend' },
+                        ...JIT_MARKS.map((m, i) =>
+                                m
+                                        ? el(
+                                                  'span',
+                                                  { title: m.help },
+                                                  el('b', { class: 'jit-mark m' + i }, m.sign),
+                                                  ' ' + m.name + '\u2003',
+                                          )
+                                        : null,
+                        ).filter(e => e),
+                        'a click on one says why',
+                );
         }
 
-        lineElement(number, pieces, sum, most, inside) {
+        bareLines(sums, most, source) {
+                return Array.from(sums.keys())
+                        .sort((a, b) => a - b)
+                        .map(n => this.lineElement(n, [['comment', n ? '' : '(no line)']], sums.get(n), most, true, source));
+        }
+
+        lineElement(number, pieces, sum, most, inside, source) {
                 const heat = sum ? sum.self / most : 0,
                         all = app.aggregate.ticks;
 
@@ -180,6 +206,7 @@ class Source {
                         },
                         el('span', { class: 'share' }, sum && sum.self ? amount(sum.self, all) : ''),
                         el('span', { class: 'share dim' }, sum && sum.total ? amount(sum.total, all) : ''),
+                        app.jit.has(source) ? app.jit.markElement(source, number) : null,
                         el('span', { class: 'number' }, String(number)),
                         el(
                                 'code',

@@ -285,6 +285,12 @@ static void key_add_filter(struct ls_tui *t, int exclude)
         free(more);
 }
 
+static void key_jit(struct ls_tui *t, int arg)
+{
+        (void)arg;
+        ls_tui_open_jit(t);
+}
+
 static void key_about(struct ls_tui *t, int arg)
 {
         (void)arg;
@@ -358,6 +364,8 @@ static const struct key keys[] = {
         { "i", "the tree turned over: what ran, below it its callers", "inverse", LS_TUI_IN_TREE, key_inverse, 0, { 'i' } },
         { "]", "the next line with ticks", "next hot line", LS_TUI_IN_SOURCE, key_hot_line, 1, { ']' } },
         { "[", "the line with ticks before", NULL, LS_TUI_IN_SOURCE, key_hot_line, -1, { '[' } },
+        { "Enter", "in a source: what the JIT compiler made of the line", "why",
+          LS_TUI_IN_SOURCE, key_open, 0, { '\r', '\n', C(KEY_ENTER) } },
         { "Right, l", "in a source: further to the right", NULL, LS_TUI_IN_SOURCE, key_scroll, 8, { C(KEY_RIGHT), 'l' } },
         { "Left, h", "in a source: further to the left", NULL, LS_TUI_IN_SOURCE, key_scroll, -8, { C(KEY_LEFT), 'h' } },
         { "/", "search while you type; small letters find capitals too", "search", LS_TUI_IN_ALL, key_search, 0, { '/' } },
@@ -371,6 +379,8 @@ static const struct key keys[] = {
         { "s", "sort by self, total, name", "sort", LS_TUI_IN_FLAT, key_sort, 0, { 's' } },
         { "b", "group by function, line, module, VM state, zone, ...", "group", LS_TUI_IN_FLAT | LS_TUI_IN_TREE,
           key_group, 0, { 'b' } },
+        { "c", "the JIT compiler: states, why code is slow, traces", "JIT",
+          LS_TUI_IN_MODEL, key_jit, 0, { 'c' } },
         { "r", "ticks in place of shares, and back", NULL, LS_TUI_IN_MODEL, key_raw, 0, { 'r' } },
         { "o", "about the recording: rates, losses, notes", NULL, LS_TUI_IN_MODEL, key_about, 0, { 'o' } },
         { "p", "pause and go on: the recording does not pause", "pause", LS_TUI_IN_LIVE, key_pause, 0,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define BAR 6
+#define LEGEND "N compiled, I interpreted, X given up"  /* by LuaJIT, for good */
 
 struct listing {
         struct ls_tui_place place;      /* as asked for */
@@ -20,6 +21,8 @@ struct listing {
         uint64_t *ticks;                /* [n_rows] of each row's line */
         uint32_t *lines;                /* [n_rows] their numbers, when there is no text; NULL = row
                                          * + 1 */
+        struct ls_jit_lines marks;      /* what the JIT compiler made of them */
+        int has_marks;                  /* some are of this source */
         uint64_t most, other;           /* of the hottest line; of lines that are not known */
         int shown_before;               /* the cursor was put on its line */
 };
@@ -118,6 +121,10 @@ static int source_build(struct ls_tui *t, struct ls_tui_view *v)
         if (!r)
                 r = take_lines(l, v, &all, find_file(&all, l->place.source));
         ls_lines_done(&all);
+        if (!r)
+                r = ls_tui_jit_marks(t, &l->marks);
+        for (size_t i = 0; !r && !l->has_marks && i < l->marks.n; i++)
+                l->has_marks = l->marks.lines[i].source == l->place.source;
         if (r || l->shown_before)
                 return r;
         l->shown_before = 1;
@@ -131,6 +138,8 @@ static void source_forget(struct ls_tui_view *v)
         struct listing *l = v->data;
 
         ls_source_done(&l->text);
+        ls_jit_lines_done(&l->marks);
+        l->has_marks = 0;
         free(l->ticks);
         free(l->lines);
         l->ticks = NULL;
@@ -157,16 +166,39 @@ static void source_head(const struct ls_tui *t, const struct ls_tui_view *v, int
         char *path = l->text.path ? ls_visible(l->text.path, strlen(l->text.path)) : NULL, other[64] = "";
         const char *problem = ls_source_problem_text(l->text.problem);
         unsigned look = l->text.problem ? LS_LOOK_ERROR : LS_LOOK_HEAD;
+        int width = ls_screen_columns(), has_legend = l->has_marks && width >= 80 && !l->text.problem;
+        int legend = has_legend ? (int)strlen(LEGEND) + 1 : 0;
 
         if (l->other)
-                snprintf(other, sizeof(other), "  %.2f%% without a line", 100 * ls_share(l->other, t->aggregate->ticks));
+                snprintf(other, sizeof(other), "  %.2f%% without a line",
+                         100 * ls_share(l->other, t->aggregate->ticks));
         if (l->text.problem == LS_SOURCE_UNREADABLE)
-                ls_screen_printf(y, 0, ls_screen_columns(), look, "%s: %s (--source-dir names other places)%s",
+                ls_screen_printf(y, 0, width, look, "%s: %s (--source-dir names other places)%s",
                                  path ? path : "", strerror(l->text.error), other);
         else
-                ls_screen_printf(y, 0, ls_screen_columns(), look, "%s%s%s%s", *problem ? problem : path ? path : l->name,
+                ls_screen_printf(y, 0, width - legend, look, "%s%s%s%s",
+                                 *problem ? problem : path ? path : l->name,
                                  *problem && path ? " " : "", *problem && path ? path : "", other);
+        if (has_legend)
+                ls_screen_put(y, width - legend + 1, legend - 1, LS_LOOK_HEAD, LEGEND);
         free(path);
+}
+
+static const struct { const char *sign; unsigned look; } marks[] = {
+        [LS_JIT_NO_MARK] = { " ", LS_LOOK_DIM }, [LS_JIT_COMPILED] = { "N", LS_LOOK_DIM },
+        [LS_JIT_INTERPRETED] = { "I", LS_LOOK_BOLD }, [LS_JIT_BLACKLISTED] = { "X", LS_LOOK_ERROR },
+};
+
+/* Returns columns. */
+static int put_mark(const struct listing *l, unsigned line, int y, int x, int selected)
+{
+        const struct ls_jit_line *at = ls_jit_line_of(&l->marks, l->place.source, line);
+        enum ls_jit_mark mark = at ? at->mark : LS_JIT_NO_MARK;
+
+        if (!l->has_marks)
+                return 0;
+        ls_screen_put(y, x, 1, selected ? LS_LOOK_SELECTED : marks[mark].look, marks[mark].sign);
+        return 2;
 }
 
 static void source_draw(const struct ls_tui *t, const struct ls_tui_view *v, size_t row, int y, int selected)
@@ -186,6 +218,8 @@ static void source_draw(const struct ls_tui *t, const struct ls_tui_view *v, siz
                         ls_screen_bar(y, x, BAR, (double)l->ticks[row] / (double)l->most, heat);
                 x += BAR + 1;
         }
+        if (width >= 60)
+                x += put_mark(l, line, y, x, selected);
         if (width >= 40)
                 x += ls_screen_printf(y, x, 8, selected ? look : LS_LOOK_DIM, "%5u | ", line);
         else
@@ -213,10 +247,23 @@ static uint64_t source_identity(const struct ls_tui_view *v, size_t row)
         return l->lines ? l->lines[row] : row + 1;
 }
 
+static void source_open(struct ls_tui *t, struct ls_tui_view *v, size_t row)
+{
+        const struct listing *l = v->data;
+        uint32_t line = l->lines ? l->lines[row] : (uint32_t)row + 1;
+        const struct ls_jit_line *at = ls_jit_line_of(&l->marks, l->place.source, line);
+
+        if (at)
+                ls_tui_open_jit_line(t, at);
+        else
+                ls_tui_say(t, "nothing is known of what the JIT compiler made of this line");
+}
+
 const struct ls_tui_view_ops ls_tui_source = {
         .name = "source", .bit = LS_TUI_IN_SOURCE, .needs = LS_TUI_NEEDS_PROFILE,
         .build = source_build, .forget = source_forget, .close = source_close, .title = source_title, .head = source_head,
         .draw = source_draw, .text = source_text, .identity = source_identity,
+        .open_row = source_open,
 };
 
 void ls_tui_open_source(struct ls_tui *t, const struct ls_tui_place *place)

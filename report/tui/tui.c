@@ -439,4 +439,5 @@ const struct ls_command ls_cmd_tui = {
         .usage = "[-i FILE] [OPTION...]",
         .options = ls_tui_option_table,
         .run = tui_run,
+        .shows = 1,
 };

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <wchar.h>
 
+#include "report/jit/jit.h"
 #include "report/model/facts.h"
 #include "report/view/view.h"
 
@@ -225,9 +226,15 @@ void ls_tui_set_put(struct ls_tui_set *s, uint64_t id, int in);
 void ls_tui_set_free(struct ls_tui_set *s);
 
 /* The views. */
-extern const struct ls_tui_view_ops ls_tui_flat, ls_tui_tree, ls_tui_source, ls_tui_help, ls_tui_about, ls_tui_groups;
+extern const struct ls_tui_view_ops ls_tui_flat, ls_tui_tree, ls_tui_source, ls_tui_help, ls_tui_about, ls_tui_groups,
+                                    ls_tui_jit;
 /* source.c: opens the source of a place; says why there is none. */
 void ls_tui_open_source(struct ls_tui *t, const struct ls_tui_place *place);
 void ls_tui_hot_line(struct ls_tui *t, int step);
+/* jit.c: what the JIT compiler made of all, and of one line; says why there is nothing. */
+void ls_tui_open_jit(struct ls_tui *t);
+void ls_tui_open_jit_line(struct ls_tui *t, const struct ls_jit_line *line);
+/* The marks of lines; none when the event has no time. Returns 0 or -errno. */
+int ls_tui_jit_marks(const struct ls_tui *t, struct ls_jit_lines *ret);
 
 #endif

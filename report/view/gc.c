@@ -11,9 +11,6 @@
 #define CYCLES_SHOWN 20u                /* of the text; JSON has all */
 #define PAYERS_SHOWN 10u
 
-static const char *const phases[LS_GC_PHASES] = { [LS_GC_PAUSE] = "between cycles", [LS_GC_MARK] = "mark", [LS_GC_ATOMIC] = "atomic",
-        [LS_GC_SWEEP_STRINGS] = "sweep strings", [LS_GC_SWEEP] = "sweep", [LS_GC_FINALIZE] = "finalize" };
-
 struct payer { uint32_t group; uint64_t ticks; };
 
 struct payers {
@@ -96,7 +93,7 @@ static void put_phases(const struct ls_report *r, const struct ls_gc_times *g)
                 ls_put_number(r, g->ticks[i], r->aggregate->ticks);
                 fputc(' ', r->out);
                 ls_put_margin(r, ls_share(g->ticks[i], r->aggregate->ticks), r->aggregate->effective, r->aggregate->ticks);
-                fprintf(r->out, "  %s\n", phases[i]);
+                fprintf(r->out, "  %s\n", ls_gc_phase_name(i));
         }
 }
 
@@ -159,7 +156,7 @@ static void json_phases(struct ls_js *j, const uint64_t *ticks)
 {
         ls_js_key_open(j, "phases", '{');
         for (unsigned i = 0; i < LS_GC_PHASES; i++)
-                ls_js_key_u64(j, phases[i], ticks[i]);
+                ls_js_key_u64(j, ls_gc_phase_name(i), ticks[i]);
         ls_js_close(j, '}');
 }
 

@@ -1,5 +1,5 @@
 """Part of the bench for the daemon: what it costs with no target and with ten, what they cost it and it costs them, bytes a day, and
-the time of a question over a day. Used by bench.py."""
+the time of a question over a day and a week. Used by bench.py."""
 import os
 import resource
 import shutil
@@ -82,9 +82,11 @@ def busy(seconds):
 
 
 def day(d):
-    """A store of a day of one busy core: what was recorded, merged as the daemon does it, again and again."""
+    """A store of a week of one busy core: what was recorded, merged as the daemon does it, again and again."""
     at, minute, window = s.tmpfile("-day"), s.tmpfile(".data"), s.tmpfile(".data")
-    os.makedirs(os.path.join(at, "services", "bench", "2026-01-02"), mode=0o700)
+    days = [os.path.join(at, "services", "bench", "2026-01-%02d" % n) for n in range(2, 9)]
+    for folder in days:
+        os.makedirs(folder, mode=0o700)
     with open(os.path.join(at, "version"), "w") as f:
         f.write("luasample store 1\n")
     m.quiet([s.luasample(), "merge", "-o", minute, *d.chunks("bench")])
@@ -95,8 +97,9 @@ def day(d):
         copies.append(s.tmpfile(".data"))
         shutil.copy(minute, copies[-1])
     m.quiet([s.luasample(), "merge", "-o", window, *copies])
-    for i in range(CHUNKS):
-        shutil.copy(window, os.path.join(at, "services", "bench", "2026-01-02", "%02d0000.000-7200000-0-2.luasample" % (i * 2)))
+    for folder in days:
+        for i in range(CHUNKS):
+            shutil.copy(window, os.path.join(folder, "%02d0000.000-7200000-0-2.luasample" % (i * 2)))
     os.chmod(at, 0o700)
     return at, os.path.getsize(window), ticks * len(copies)
 
@@ -107,7 +110,7 @@ def cpu_since(before):
 
 
 def part_daemon(luajit, a):
-    """the daemon: its cost with 0 and 10 targets at 100 Hz, bytes a day, a question over a day"""
+    """the daemon: its cost with 0 and 10 targets at 100 Hz, bytes a day, questions over a day and a week"""
     seconds = a.long * 2
     print("The daemon, %g s each; targets use %g %% of a processor" % (seconds, SHARE * 100))
     with_targets(0, seconds)
@@ -117,9 +120,13 @@ def part_daemon(luajit, a):
     at, merged, merged_ticks = day(d)
     print("  bytes a day of a busy core at 100 Hz: %.1f MB in chunks of %g s, %.1f MB merged" %
           (size * DAY_TICKS / max(ticks, 1) / 1e6, seconds, merged * DAY_TICKS / merged_ticks / 1e6), flush=True)
-    for words in (["report", "--by", "function"], ["export", "--format", "pprof"], ["report", "--html"]):
-        start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        m.quiet([s.luasample(), words[0], "--store", at, *words[1:], "-o", s.tmpfile(".out")])
-        print("  %s over a day (%d chunks, %.1f M ticks): %.2f s of CPU time, %.2f s" % (" ".join(words), CHUNKS, merged_ticks * CHUNKS / 1e6, cpu_since(before),
-                                                                           time.monotonic() - start), flush=True)
+    shutil.copytree(at, at + "1")
+    for n in range(3, 9):
+        shutil.rmtree(os.path.join(at + "1", "services", "bench", "2026-01-%02d" % n))
+    for name, store, days in ("a day", at + "1", 1), ("a week", at, 7):
+        for words in (["report", "--by", "function"], ["export", "--format", "pprof"], ["report", "--html"]):
+            start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+            m.quiet([s.luasample(), words[0], "--store", store, *words[1:], "-o", s.tmpfile(".out")])
+            print("  %s over %s (%d chunks, %.1f M ticks): %.2f s of CPU time, %.2f s" %
+                  (" ".join(words), name, CHUNKS * days, merged_ticks * CHUNKS * days / 1e6, cpu_since(before), time.monotonic() - start), flush=True)
     print("load %.2f\n" % os.getloadavg()[0])

@@ -325,6 +325,43 @@ def add(suite, luajits):
             r = record(program, lj=lj)
             s.check(r.status == 0 and r.out == "1002011\t100\n" and "is not counted: " in r.err, "%d %s" % (r.status, r.err))
 
+    def other_sethook(follows):
+        """A LuaJIT whose lua_sethook does not rewrite the dispatch table, or, with follows, does so through an instruction
+        that cannot be moved, in place of lua_equal, so that there can be no patch."""
+        lj, folder = s.luajit("shared"), tempfile.mkdtemp(dir=s.tmpdir())
+        source = os.path.realpath(os.path.join(lj.env["LD_LIBRARY_PATH"], "libluajit-5.1.so.2"))
+        names = s.run([s.need("nm"), "-D", source]).ok().out
+        symbols = {n: int(a, 16) for a, n in re.findall(r"^(\w+) T (\w+)$", names, re.M)}
+        head = s.run([s.need("objdump"), "-h", source]).ok().out
+        text = re.search(r" \.text +\w+ +(\w+) +\w+ +(\w+) ", head)
+        to_file = int(text.group(2), 16) - int(text.group(1), 16)
+        start = symbols["lua_sethook"]
+        code = s.run(["objdump", "-d", "--start-address=%d" % start, "--stop-address=%d" % (start + 192), source]).ok().out
+        m = re.search(r"^ *(\w+):\te8 (?:\w\w ){4}\s*call +(\w+) <lj_dispatch_update", code, re.M)
+        if not m:
+            raise s.Skip("lua_sethook of the LuaJIT named shared calls nothing that is named lj_dispatch_update")
+        at, update, room = int(m.group(1), 16), int(m.group(2), 16), symbols["lua_equal"]
+        relative = lambda source, target: (target - source).to_bytes(4, "little", signed=True)
+        with open(source, "rb") as f:
+            image = bytearray(f.read())
+
+        def put(where, code):
+            image[where + to_file:where + to_file + len(code)] = code
+        put(at, b"\xe8" + relative(at + 5, room) if follows else b"\x90" * 5)
+        put(room, b"\xe3\x00\xe9" + relative(room + 7, update))        # jrcxz to the next one; jmp
+        with open(os.path.join(folder, "libluajit-5.1.so.2"), "wb") as f:
+            f.write(image)
+        return s.LuaJIT("patched", lj.program, dict(lj.env, LD_LIBRARY_PATH=folder))
+
+    @suite.test("record.unpatched", "a LuaJIT whose dispatch cannot be followed is not counted, says so in a line, and runs", True)
+    def unpatched():
+        program = os.path.join(OWN, "lines.lua")
+        for follows, why in ((True, "what rewrites the dispatch table cannot be patched"), (False, "the hook mask is not in the global state")):
+            r = record(program, lj=other_sethook(follows), events="instructions,cpu")
+            s.check((r.status, r.out) == (0, "1002011\t100\n"), "%d %s %s" % (r.status, r.out, r.err))
+            s.check(r.err.count("what a VM executes is not counted: " + why) == 1, r.err)
+            s.check("instructions were counted" not in r.err, r.err)
+
     @suite.test("record.mdwe", "where no code may be changed nothing is counted, and the program runs", True)
     def mdwe():
         program = os.path.join(OWN, "lines.lua")
@@ -339,7 +376,7 @@ def add(suite, luajits):
         s.check((r.status, r.out) == (plain.status, plain.out), "%d %s, not %d %s" % (r.status, r.out, plain.status, plain.out))
         s.check("counted" in r.err, r.err)
 
-    @suite.test("record.callgrind", "CG02 CG03 CG08 CG09: instructions, calls and ticks at once, read by callgrind_annotate", True)
+    @suite.test("record.callgrind", "CG02, CG03, CG08, CG09: instructions, calls and ticks at once, read by callgrind_annotate", True)
     def callgrind():
         program = os.path.join(BENCH, "richards.lua")
         r = record(program, "10", events="instructions,calls,cpu").ok()
@@ -367,6 +404,137 @@ def add(suite, luajits):
             if ";" in stack:
                 calls[tuple(stack.split(";"))] = int(n)
         s.check(len(calls) > 10 and got == calls, "%s, not %s" % (sorted(got.items()), sorted(calls.items())))
+
+    def read_callgrind(text):
+        """(events, {function: [cost]}, {(caller, line, callee): (calls, [inclusive])}, {function: object}) of a file of one part."""
+        names, self_cost, edges, objects = {}, {}, {}, {}
+        fn = callee = ob = calls = events = None
+        at = 0
+
+        def name(kind, word):
+            m = re.match(r"\((\d+)\)(?: (.*))?$", word)
+            if m.group(2) is not None:
+                names[kind, m.group(1)] = m.group(2)
+            return names[kind, m.group(1)]
+        for line in text.splitlines():
+            m = re.match(r"(c?)(ob|fl|fi|fe|fn)=(.*)$", line)
+            if m:
+                found = name({"fi": "fl", "fe": "fl"}.get(m.group(2), m.group(2)), m.group(3))
+                if m.group(2) == "ob" and not m.group(1):
+                    ob = found
+                elif m.group(2) == "fn" and m.group(1):
+                    callee = found
+                elif m.group(2) == "fn":
+                    fn, objects[found] = found, ob
+            elif line.startswith("events: "):
+                events = line.split()[1:]
+            elif line.startswith("calls="):
+                calls = int(line[6:].split()[0])
+            elif re.match(r"[+*\d-]", line):
+                where, *cost = line.split()
+                at = at if where == "*" else at + int(where) if where[0] in "+-" else int(where)
+                cost = [int(c) for c in cost]
+                if calls is None:
+                    self_cost[fn] = [a + b for a, b in zip(self_cost.get(fn, [0] * len(cost)), cost)]
+                else:
+                    edges[fn, at, callee] = (calls, cost)
+                calls = None
+        return events, self_cost, edges, objects
+
+    callgraphs = []
+
+    def make_callgraph(n):
+        r = record(os.path.join(OWN, "callgraph.lua"), str(n), "exit", events="instructions,calls,cpu")
+        s.check((r.status, r.out) == (3, "8000000\t%d\texit\n" % n), "%d %s %s" % (r.status, r.out, r.err))
+        out = s.run([s.luasample(), "export", "-i", r.trace, "--event", "instructions,calls,cpu", "--format", "callgrind"]).ok()
+        return (r, out.out, *read_callgrind(out.out))
+
+    def callgraph():
+        """The recording of callgraph.lua, and what its file says; made once."""
+        if not callgraphs:
+            callgraphs.append(make_callgraph(100))
+        return callgraphs[0]
+
+    def line_of(comment):
+        with open(os.path.join(OWN, "callgraph.lua")) as f:
+            return next(n for n, line in enumerate(f, 1) if line.rstrip().endswith("--= " + comment))
+
+    @suite.test("callgrind.file", "the program gets its arguments; a file by its name, and stdout", True, "CG01")
+    def callgrind_file():
+        r, text, *_ = callgraph()
+        path = os.path.join(s.tmpdir(), "callgrind.out.app")
+        s.run([s.luasample(), "export", "-i", r.trace, "--event", "instructions,calls,cpu", "-o", path]).ok()
+        with open(path) as f:
+            s.check(f.read() == text and text.startswith("# callgrind format\n"), "the file is not what stdout had")
+
+    @suite.test("callgrind.linear", "instructions are the same in each run, and so many more for each round", True, "CG02")
+    def callgrind_linear():
+        counts = lambda n: {fn: cost[:2] for fn, cost in make_callgraph(n)[3].items() if cost[0]}
+        one, again, two, three = callgraph()[3], counts(100), counts(200), counts(300)
+        s.check({fn: cost[:2] for fn, cost in one.items() if cost[0]} == again, "%s, then %s" % (one, again))
+        for fn in again:
+            s.check(three[fn][0] - two[fn][0] == two[fn][0] - again[fn][0], "%s: %s %s %s" % (fn, again[fn], two[fn], three[fn]))
+        s.check(two["leaf"][0] - again["leaf"][0] == 100 * (6 + 2 * 1000 + 6 + 2 * 2000), "%s %s" % (again["leaf"], two["leaf"]))
+
+    @suite.test("callgrind.sums", "own costs of all functions are the total; each call is there once, names are numbers", True, "CG03")
+    def callgrind_sums():
+        r, text, _, self_cost, edges, _ = callgraph()
+        totals = [int(n) for n in re.search(r"^totals: (.*)$", text, re.M).group(1).split()]
+        s.check(totals == [sum(c) for c in zip(*self_cost.values())], "%s" % totals)
+        s.check(totals[:3] == [sum(by_line(r.trace, e).values()) for e in ("instructions", "calls", "cpu")], "%s" % totals)
+
+    @suite.test("callgrind.exit", "there is a file after os.exit, and after the main chunk's end", True, "CG08")
+    def callgrind_exit():
+        calls = {k: n for k, (n, _) in callgraph()[4].items()}         # the program ended by os.exit(3)
+        r = record(os.path.join(OWN, "callgraph.lua"), "100", events="instructions,calls,cpu").ok()
+        out = s.run([s.luasample(), "export", "-i", r.trace, "--event", "instructions,calls,cpu", "--format", "callgrind"]).ok().out
+        ended = {k: n for k, (n, _) in read_callgrind(out)[2].items() if n}
+        s.check(ended == {k: n for k, n in calls.items() if n} and len(ended) > 8, "%s, not %s" % (ended, calls))
+
+    @suite.test("callgrind.small", "each line of a function and each call is there once, and each name", True, "CG09")
+    def callgrind_small():
+        _, text, _, _, edges, _ = callgraph()
+        s.check(len(re.findall("^calls=", text, re.M)) == len(edges), "a call is there twice")
+        named = [(kind.replace("i", "l"), name) for kind, name in re.findall(r"^c?(ob|f[lie]|fn)=\(\d+\) (.*)$", text, re.M)]
+        s.check(len(named) > 10 and len(named) == len(set(named)), "a name is there twice: %s" % named)
+        s.check(len(text) < 4096, "%d bytes for 311 calls" % len(text))
+
+    @suite.test("callgrind.lines", "calls and ticks of a callee are on the line that calls", True, "CG04")
+    def callgrind_lines():
+        _, _, events, self_cost, edges, _ = callgraph()
+        s.check(events == ["Instructions", "Calls", "Samples", "Microseconds"], "%s" % events)
+        calls = {(caller, line): n for (caller, line, callee), (n, _) in edges.items() if callee in ("leaf", "outer")}
+        want = {("outer", line_of("leaf")): 100, ("outer", line_of("leaf again")): 100, ("main chunk@callgraph.lua", line_of("outer")): 100,
+                ("function@callgraph.lua:17", 17): 1, ("function@callgraph.lua:19", 19): 1}
+        s.check(calls == want, "%s, not %s" % (calls, want))
+        s.check(all(cost[1] == n for (caller, _, callee), (n, cost) in edges.items() if n and caller != callee), "a call has other costs than calls")
+        hot = [(line, cost) for (_, line, callee), (_, cost) in edges.items() if callee == "proxy.test.Suite.hot"]
+        own = self_cost["proxy.test.Suite.hot"]
+        s.check(len(hot) == 1 and hot[0][0] == line_of("hot") and hot[0][1][2:] == own[2:] and own[2] > 50, "%s %s" % (hot, own))
+
+    @suite.test("callgrind.errors", "errors that pcall catches leave no wrong callers", True, "CG05")
+    def callgrind_errors():
+        _, _, _, _, edges, _ = callgraph()
+        main, fails = "main chunk@callgraph.lua", "function@callgraph.lua:12"
+        got = {k: n for k, (n, _) in edges.items() if n}
+        function = [k for k in got if k[1] == line_of("function")]
+        s.check(function == [(main, line_of("function"), "function@callgraph.lua:%d" % line_of("function"))], "%s" % function)
+        s.check({k: n for k, n in got.items() if k[2] == fails} ==
+                {(main, line_of("fails"), fails): 1, (fails, line_of("itself"), fails): 4}, "%s" % got)
+        s.check([k for k in got if k[1] == line_of("after")] == [(main, line_of("after"), "function@callgraph.lua:17")], "%s" % got)
+
+    @suite.test("callgrind.names", "names by the path from a global, by the place where there is none", True, "CG06")
+    def callgrind_names():
+        _, _, _, self_cost, _, _ = callgraph()
+        want = {"main chunk@callgraph.lua", "leaf", "outer", "proxy.test.Suite.hot", "function@callgraph.lua:12"}
+        s.check(want <= set(self_cost), "%s" % sorted(self_cost))
+
+    @suite.test("callgrind.c", "functions of C are there: with their own ticks, and without instructions", True, "CG07")
+    def callgrind_c():
+        _, _, _, self_cost, edges, objects = callgraph()
+        rep = self_cost.get("string.rep")
+        s.check(rep and rep[0] == 0 and rep[2] > 10 and objects["string.rep"].endswith("luajit"), "%s" % self_cost)
+        s.check(any(callee == "string.rep" and cost[2] > 10 for (_, _, callee), (_, cost) in edges.items()), "%s" % edges)
 
     @suite.test("record.pprof", "counts are sample types beside the time", True)
     def pprof():

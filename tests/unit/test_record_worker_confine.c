@@ -171,6 +171,14 @@ static void rooms_of_push(void **state)
 }
 
 /* What is tried does work where nothing is given up. */
+static void room_of_views(void **state)
+{
+        (void)state;
+        make_file("there");
+        make_file("other");
+        assert_int_equal(in_room(LS_CONFINE_VIEW) & ~(1u << LOOKS_UP), 1u << READS);
+}
+
 static void without_a_room(void **state)
 {
         pid_t pid;
@@ -236,6 +244,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(rooms_of_push),
+                cmocka_unit_test(room_of_views),
                 cmocka_unit_test(without_a_room),
         };
 

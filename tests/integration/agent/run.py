@@ -294,6 +294,7 @@ def bad_memory():
 def other_user():
     if os.getuid() != 0 or not shutil.which("setpriv"):
         raise Skip("needs root and setpriv")
+    support.need_open()
     same(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "luajit", "-e", "print(1)"], timers=["helper"])
 
 

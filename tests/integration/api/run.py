@@ -12,6 +12,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
+import iprof
 import own
 import support as s
 from support import check, check_near
@@ -50,7 +51,8 @@ def dumped(trace, kind):
 def zones():
     r = module()
     got, want = zone_ticks(r), {"outer": 100, "broken": 60, "pushed": 60, "A": 60, "B": 60, "(none)": 100}
-    check(set(got) <= set(want), "zones %s" % got)
+    # it is pushed at once before the error that pops it: a tick can fall there
+    check(got.pop("broken;left over", 0) <= 5 and set(got) <= set(want), "zones %s" % got)
     for name, ms in want.items():
         check(0.6 * ms <= got.get(name, 0) <= 1.4 * ms + 10, "%s has %s ticks, not about %d" % (name, got.get(name), ms))
     names = [row["function"] for row in r.rows("--by", "function")]
@@ -368,6 +370,7 @@ def table():
 
 
 own.add_to(suite)
+iprof.add_to(suite)
 
 if __name__ == "__main__":
     sys.exit(suite.main())

@@ -149,6 +149,7 @@ def add_to(suite):
     @test("sandbox-unreadable", "a user cannot read filters: refused, and attached to with --force")
     def _():
         need_root()
+        support.need_open()
         d = open_copy()
         p = sandboxed(ALLOW, (163, KILL), user=as_nobody())
         ours = [*as_nobody(), d + "/luasample"]
@@ -206,6 +207,7 @@ def add_to(suite):
     @test("processes", "one whose user may have no more threads")
     def _():
         need_root()
+        support.need_open()
         user = [need("setpriv"), "--reuid=54321", "--regid=54321", "--clear-groups"]
         # its own, and our worker's that looks at its files
         for limit, words in ((3, "user id 54321 has 2 threads of the 3 that this process allows (RLIMIT_NPROC)"), (4, None)):

@@ -125,7 +125,8 @@ def formats():
     for name in s.run([s.luasample(), "export", "--list"]).ok().out.split("\n"):
         if name:
             got = ask(d, "/debug/pprof/profile?last=1m&format=" + name.split()[0]).ok()
-            check(len(got.body) > 50, "%s: %d bytes" % (name, len(got.body)))
+            # a line of perf's map is short, and a chunk may have seen one trace
+            check(len(got.body) > (20 if name.startswith("perf-map") else 50), "%s: %d bytes" % (name, len(got.body)))
     for event in "wall", "suspended":
         got = ask(d, "/debug/pprof/%s?last=1m" % event).ok(400)
         check("no such event" in got.text, got.text)
@@ -206,7 +207,8 @@ def rights():
     with open(token, "w") as f:
         f.write(TOKEN + "\n")
     d = Daemon("[http]\nlisten = 127.0.0.1:%d\nhost = me.example\ntoken-file = %s\n" % (port, token))
-    pid, status = until("the process", lambda: http_process(d))
+    # a process that is just being made has what made it still
+    pid, status = until("the process", lambda: next((x for x in [http_process(d)] if x and x[1]["Seccomp"].strip() != "0"), None))
     check(status["NoNewPrivs"].strip() == "1" and status["Seccomp"].strip() == "2" and set(status["CapEff"].strip()) == {"0"}, status)
     if os.geteuid() == 0:
         check(status["Uid"].split() == ["65534"] * 4 and status["Gid"].split() == ["65534"] * 4, status)
@@ -317,7 +319,7 @@ def names():
     hostile = "</td><script>alert(1)</script>\"'\\"
     a = Service("named")
     sleeper = s.Started(["python3", "-c", "import ctypes, time; ctypes.CDLL(None).prctl(15, %r.encode()); time.sleep(1000)" %
-                         "<b>\"\\\n'x&", "service.lua named"])
+                         "<b>\"\\\n'x&", "service.lua %s named" % s.tmpdir()])
     until("it has its name", lambda: open("/proc/%d/comm" % sleeper.p.pid).read().startswith("<b>"))
     d = Daemon(rule("named"))
     d.until_state(a.pid, "recording")

@@ -134,8 +134,9 @@ def client_env(d):
 
 
 def rule(name, word=None, more=""):
-    """A rule for services of that word; the canary waits for half a second."""
-    return "[service %s]\ncmd = *service.lua* %s\ncanary = 500ms\n%s\n" % (name, word or name, more)
+    """A rule for services of that word; the canary waits for half a second. Those of this run alone: another may go on beside it,
+    or have been killed and left its daemon, which records all that its rules name."""
+    return "[service %s]\ncmd = *%s* %s\ncanary = 500ms\n%s\n" % (name, s.tmpdir(), word or name, more)
 
 
 def ticks_of(chunk, function="hot"):

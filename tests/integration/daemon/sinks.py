@@ -32,10 +32,10 @@ def sender_of(d):
     return None
 
 
-def taken(store):
+def taken(requests):
     """(service, profile) by id: what has the same id is the same."""
     found, bodies = {}, {}
-    for _, _, body in store.requests:
+    for _, _, body in requests:
         labels, profiles, ids = series_of(body)
         for i, p in zip(ids, profiles):
             check(bodies.setdefault(i, body) == body, "%s has two contents" % i)
@@ -75,7 +75,7 @@ def _():
         service.end()
         end = int(time.time() * 1000)
         drain(d, end)
-        found = taken(st)
+        found = taken(st.requests)
         status = d.ctl("status").ok().out
         check("sink out" in status and "profiles sent" in status, status)
         d.stop()
@@ -119,7 +119,7 @@ def _():
         until("it is left", lambda: d.target(service.pid)["recorder"] == 0)
         d.ctl("flush", "out").ok()
         want = stored_ns(d, "soon")
-        check(want > 0 and hot_ns(taken(st), "soon") == want, "%d ns were sent, the store has %d" % (hot_ns(taken(st), "soon"), want))
+        check(want > 0 and hot_ns(taken(st.accepted), "soon") == want, "%d ns were sent, the store has %d" % (hot_ns(taken(st.accepted), "soon"), want))
         d.ctl("reload").ok()
         until("the spool is empty", lambda: not state(d)["spool_chunks"])
         for words, status, says in ((("flush", "uot"), 1, "there is no sink uot; did you mean out?"),
@@ -185,7 +185,7 @@ def _():
             daemons.append(d.start())
 
         def of(k):
-            return [i for i, (name, _) in taken(st).items() if name == names[k]]
+            return [i for i, (name, _) in taken(st.requests).items() if name == names[k]]
         until("each sends", lambda: all(len(of(k)) >= 2 for k in range(3)))
         net.hub("ip", "link", "set", "to1", "down")
         until("it fails", lambda: state(daemons[1])["state"] == "failing")
@@ -202,7 +202,7 @@ def _():
         end = int(time.time() * 1000)
         for d in daemons:
             drain(d, end)
-        found = taken(st)
+        found = taken(st.requests)
         for d, name in zip(daemons, names):
             got = state(d)
             d.stop()
@@ -238,7 +238,7 @@ def _():
         step(100)
         service.end()
         drain(d, int(time.time() * 1000) + 100000)
-        got = hot_ns(taken(st), "timed")
+        got = hot_ns(taken(st.requests), "timed")
         d.stop()
     chunks = d.chunks("timed")
     check_once(chunks)

@@ -117,6 +117,7 @@ def judge(seen):
         memory, fds, threads = zip(*rows)
         print("   %-9s %6d to %6d KiB, %d to %d descriptors, %d to %d threads, %d looks" %
               (who, min(memory), max(memory), min(fds), max(fds), min(threads), max(threads), len(rows)))
+        print("             over time: " + ", ".join("%d KiB %d/%d" % rows[i * (len(rows) - 1) // 6] for i in range(7)))
     for who, rows in seen.items():
         memory, fds, threads = zip(*rows)
         check(not growth(memory, 256), "%s: its memory grows: %s KiB" % (who, memory[::max(1, len(memory) // 30)]))
@@ -167,9 +168,9 @@ if MINUTES:
             for t in noise, brief:
                 t.stop.set()
                 t.join()
-            check(not noise.error and noise.done > 10 * MINUTES, "%d things were done: %r" % (noise.done, noise.error))
             print("   %d programs came and went beside %d; %d things were asked for" % (brief.n, LONG, noise.done))
             judge(seen)
+            check(not noise.error and noise.done > 10 * MINUTES, "%d things were done: %r" % (noise.done, noise.error))
             end = time.monotonic() + 60
             while [t for t in d.json("targets") if t["service"] == "brief"]:
                 check(time.monotonic() < end, "those that ended are not forgotten: %s" % d.ctl("targets").out)

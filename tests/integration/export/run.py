@@ -21,6 +21,7 @@ MODULES = [
     "speedscope",
     "perf_map",
     "firefox",
+    "collector",
     "otlp",
     "bad_input",
     "big",

@@ -135,6 +135,7 @@ def add_to(suite):
     def setuid():
         if os.geteuid():
             raise s.Skip("needs root to make one")
+        s.need_open()
         d = "/var/tmp" if os.access("/var/tmp", os.W_OK) else s.tmpdir()
         exe = os.path.join(d, "luasample-test-setuid-%d" % os.getpid())
         shutil.copy(s.luajit().program, exe)

@@ -153,7 +153,7 @@ def add_to(suite):
             f.write('local function busy(n)\n    local sum = 0\n    for i = 1, n do sum = sum + #string.format("%d", i) end\n'
                     "    return sum\nend\nlocal stop = os.clock() + 0.6\nwhile os.clock() < stop do busy(2000) end\n")
         trace = s.record_lua(script, "-q").ok().trace
-        lines = {x["line"]: x["self_ticks"] for x in s.rows(trace, "--by", "line", "--min", "0") if x["source"] == script}
+        lines = {x["line"]: x["self_ticks"] for x in s.rows(trace, "--by", "line", "--min", "0") if x["source"] == script and x["line"]}
         name = os.path.basename(script)
 
         def ticks(*args):

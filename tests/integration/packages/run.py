@@ -23,7 +23,8 @@ if LONG:
     sys.argv.remove("--long")
 # Each kind of file that an installation has, below its prefix.
 INSTALLED = ["bin/luasample", "lib/*/luasample/libsample.so", "include/luasample.h", "lib/*/pkgconfig/luasample.pc",
-             "share/lua/5.1/luasample.lua", "share/lua/5.1/luasample/openresty.lua", "lib/systemd/system/luasample.service",
+             "share/lua/5.1/luasample.lua", "share/lua/5.1/luasample/iprof.lua",
+             "share/lua/5.1/luasample/openresty.lua", "lib/systemd/system/luasample.service",
              "lib/systemd/system/luasample.socket", "lib/systemd/system/luasample-http.socket",
              "share/bash-completion/completions/luasample", "share/zsh/*/_luasample", "share/fish/vendor_completions.d/luasample.fish"]
 PAGES = sorted(os.path.basename(p)[:-4] for p in glob.glob(os.path.join(s.ROOT, "man", "*.scd")))
@@ -39,7 +40,7 @@ printf 'local t = {} for i = 1, 2e7 do t[i %% 100] = i end' > app.lua
 luasample record -i 1ms -o a.data -- luajit app.lua
 luasample report -i a.data --min 0
 luasample record -o b.data -- luajit -e 'assert(require "luasample".is_recording())'
-luajit -e 'assert(not require "luasample".is_recording()); require "luasample.openresty"'
+luajit -e 'assert(not require "luasample".is_recording()); require "luasample.openresty"; require "luasample.iprof"'
 grep ExecStart=/usr/bin/luasample /lib/systemd/system/luasample.service
 [ -z "$(ls /etc/systemd/system/*.wants/luasample* 2> /dev/null)" ]
 apt-get -q purge -y luasample
@@ -111,7 +112,7 @@ def rock():
     shown(s.run([*base, "install", "--tree", tree, packed[0]], cwd=cwd))
     path = "%s/share/lua/5.1/?.lua" % tree
     trace = s.tmpfile(".data")
-    lua = ('assert(package.searchpath("luasample", package.path):find(%r, 1, true)); require "luasample.openresty"; '
+    lua = ('assert(package.searchpath("luasample", package.path):find(%r, 1, true)); require "luasample.openresty"; require "luasample.iprof"; '
            'local l = require "luasample"; assert(not l.is_recording()); assert(l.start{ output = %r }); '
            'assert(l.is_recording()); for i = 1, 2e8 do end; l.stop()' % (tree, trace))
     shown(s.run([s.luajit().program, "-e", lua], env=dict(os.environ, LUA_PATH=path, LUASAMPLE=s.luasample())))

@@ -68,6 +68,10 @@ def opens(trace, *args, status=0):
     for key in ("line", "module", "function"):
         b.js("luasamplePage.set({ key: '%s' })" % key)
     b.js("luasamplePage.set({ side: 'calls' })")
+    b.js("luasamplePage.set({ side: 'jit' })")
+    for i in range(b.js("(luasamplePage.profile.jit || { traces: [] }).traces.length")):
+        b.js("luasamplePage.jit.openTrace(%d)" % i)
+    b.js("luasamplePage.jit.openTrace(-1)")
     b.js("luasamplePage.set({ side: 'source' })")
     x, y, w, _ = b.place("#time-canvas")
     b.drag(x + 0.2 * w, x + 0.7 * w, y + 30)

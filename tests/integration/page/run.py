@@ -10,13 +10,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
 import support
 import bad_input
+import compiler
 import numbers_shown
 import options
 import shared
 import use
 
 suite = support.Suite("page")
-for module in (options, numbers_shown, use, bad_input):
+for module in (options, numbers_shown, use, compiler, bad_input):
     module.add_to(suite)
 
 if __name__ == "__main__":

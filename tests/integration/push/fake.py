@@ -7,6 +7,7 @@ import threading
 class Store:
     def __init__(self, *answers, usual=(200, {}, b""), host="127.0.0.1"):
         self.requests, self.answers, self.usual = [], list(answers), usual
+        self.accepted = []              # those of the requests that were answered so
         self.ends = threading.Event()
         store = self
 
@@ -25,6 +26,8 @@ class Store:
                     self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
                     return
                 status, headers, text = answer
+                if status < 300:
+                    store.accepted.append((self.path, dict(self.headers), body))
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)

@@ -1,7 +1,10 @@
-"""examples/fleet, read by the programs that the files are for. For Alloy and Ansible there is none here."""
+"""examples/fleet, read by the programs that the files are for. For Alloy and Ansible there is none here: of the playbook it is
+looked at that it is YAML, and that the files and commands that it names are there."""
 import os
 import shutil
 import time
+
+import yaml
 
 import support as s
 from shared import check, suite
@@ -15,6 +18,23 @@ def _():
     r = s.run([s.luasample(), "daemon", "--check", "--config", os.path.join(FLEET, "daemon.conf")]).ok()
     check("web" in r.out, r.out)
     s.run([s.need("promtool"), "check", "config", "--syntax-only", os.path.join(FLEET, "prometheus.yml")]).ok()
+
+
+@suite.test("fleet-ansible", "the playbook is YAML, and copies files that are there; its check is a command that the daemon has")
+def _():
+    with open(os.path.join(FLEET, "playbook.yml")) as f:
+        play, = yaml.safe_load(f)
+    names, called = {h["name"] for h in play["handlers"]}, {t["notify"] for t in play["tasks"] if "notify" in t}
+    check(called and called <= names, "%s are not handlers: %s" % (called - names, names))
+    copies = [(t["ansible.builtin.copy"], t.get("loop", [""])) for t in play["tasks"] if "ansible.builtin.copy" in t]
+    check(len(copies) >= 2, copies)
+    for copy, items in copies:
+        for item in items:
+            path = os.path.join(FLEET, copy["src"].replace("{{ item }}", item))
+            check(os.path.exists(path), "%s is not there" % path)
+        if "validate" in copy:
+            words = copy["validate"].replace("%s", os.path.join(FLEET, copy["src"])).split()
+            s.run([s.luasample(), *words[1:]]).ok()
 
 
 @suite.test("fleet-parca", "Parca takes its example, and would fetch CPU profiles only")

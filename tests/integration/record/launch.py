@@ -267,5 +267,5 @@ def add_to(suite):
             cwd="/").ok()
         check(info(trace)["ticks"] > 100, "no ticks")
         for name in ("luasample.1", "luasample-record.1", "luasample-report.1", "luasample-trace.5", "_luasample",
-                     "luasample.lua", "openresty.lua", "luasample.h", "luasample.pc", "luasample-api.3"):
+                     "luasample.lua", "iprof.lua", "openresty.lua", "luasample.h", "luasample.pc", "luasample-api.3"):
             check(subprocess.run(["find", dest, "-name", name + "*"], stdout=subprocess.PIPE).stdout, "no " + name)

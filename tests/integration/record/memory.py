@@ -9,16 +9,29 @@ from support import check, host, json_of, record
 QUESTION = "0x3039"                             # what handler/guard_page.c asks rt_sigprocmask to do
 
 
-def questions(how):
-    """Page questions of a program in which many ticks meet C code, its samples and ticks. Those of the probe at start are few."""
-    trace, calls = support.tmpfile(".data"), support.tmpfile(".strace")
-    support.run([support.need("strace"), "-f", "-e", "trace=rt_sigprocmask", "-o", calls, support.luasample(), "record",
-                 "-q", "--no-native", "-o", trace, "--", host("allocator"), how, "400", "calm"], timeout=120).ok()
+def questions(*args):
+    """Page questions of what luasample does with these arguments. Those of the probe at start are few."""
+    calls = support.tmpfile(".strace")
+    support.run([support.need("strace"), "-f", "-e", "trace=rt_sigprocmask", "-o", calls, support.luasample(), *args], timeout=120).ok()
     with open(calls) as f:
-        asked = sum(QUESTION in line for line in f)
+        return sum(QUESTION in line for line in f)
+
+
+def questions_of_ticks(how):
+    """Those of a program in which many ticks meet C code, its samples and ticks."""
+    trace = support.tmpfile(".data")
+    asked = questions("record", "-q", "--no-native", "-o", trace, "--", host("allocator"), how, "400", "calm")
     i = json_of(["info", "-i", trace, "--json"])
     check(i["samples"] > 50, "%d samples" % i["samples"])
     return asked, i["samples"], i["ticks"]
+
+
+def questions_of_allocations(how):
+    trace = support.tmpfile(".data")
+    asked = questions("record", "-q", "--no-native", "-e", "alloc", "--alloc-interval", "16K", "-o", trace, "--", host("allocs"), how)
+    samples = json_of(["report", "-i", trace, "--json"])["header"]["samples"]
+    check(samples > 1000, "%d samples" % samples)
+    return asked / samples
 
 
 def add_to(suite):
@@ -37,12 +50,17 @@ def add_to(suite):
 
     @test("memory-questions", "pages that were read before are asked for again only when they may be gone")
     def _():
-        lj, _, ticks = questions("lj")
+        lj, _, ticks = questions_of_ticks("lj")
         check(lj < 2 * ticks, "%d questions in %d ticks with LuaJIT's allocator" % (lj, ticks))
         for how in "own", "wrapped":
-            asked, samples, _ = questions(how)
+            asked, samples, _ = questions_of_ticks(how)
             check(asked - lj > samples, "%d questions of %d samples with an allocator of the host's, %d with LuaJIT's" % (
                 asked, samples, lj))
+
+    @test("memory-questions-alloc", "the same of sampled allocations: their VM may be given another allocator, too")
+    def _():
+        lj, behind = questions_of_allocations("plain"), questions_of_allocations("behind")
+        check(behind > lj + 1, "%.2f questions a sample with an allocator of the host's, %.2f with LuaJIT's" % (behind, lj))
 
     @test("memory-limited", "ulimit -v: a program has the memory that it has alone, and is recorded")
     def _():

@@ -425,6 +425,46 @@ def shown():
     check(not touched, "read as root: %s" % touched[:2])
 
 
+CHUNK = r'(?:read|pread64|mmap)\((?:NULL, \d+, \w+, \w+, )?\d+<[^>]*/services/[^>]*>'
+
+
+@suite.test("views", "report, export, diff --service: what root shows of a store is read as nobody; what it writes is root's")
+def views():
+    need_root()
+    with shared_dir() as where:
+        log, store, out = (os.path.join(where, n) for n in ("calls", "store", "out"))
+        os.chmod(where, 0o700)
+        os.makedirs(os.path.join(store, "services", "web"), 0o700)
+        os.chmod(store, 0o700)
+        with open(os.path.join(store, "version"), "w", encoding="utf-8") as f:
+            f.write("luasample store 1\n")
+        begin = (int(time.time()) - 7200) // 60 * 60
+        s.run([os.path.join(s.build_dir(), "tests", "gen", "gen_day"), os.path.join(store, "services", "web"), "web", "7", str(begin), "3", "60",
+               "20"]).ok()
+        times = ["--since", "@%d" % (begin + 60), "--until", "@%d" % (begin + 120)]
+        for words in (["report"], ["report", "--html", "-o", out], ["report", "--annotate"], ["export", "--format", "csv", "-o", out],
+                      ["diff", *times, "--before", "1m", "-o", out]):
+            r = s.run([s.need("strace"), "-f", "-qq", "-y", "-e", "trace=setresuid,capset,seccomp,read,pread64,mmap", "-o", log,
+                       s.luasample(), *words, "--service", "web", "--store", store], timeout=60).ok()
+            with open(log, encoding="utf-8", errors="replace") as f:
+                lines = f.read().splitlines()
+            dropped, touched = {}, 0
+            for line in lines:
+                pid = line.split()[0]
+                for step, what in enumerate(("setresuid(65534, 65534, 65534)", "{effective=0, permitted=0,", "SECCOMP_SET_MODE_FILTER, 0, {len")):
+                    if what in line and line.rstrip().endswith("= 0"):
+                        dropped.setdefault(pid, set()).add(step)
+                if re.search(CHUNK, line):
+                    touched += 1
+                    check(len(dropped.get(pid, ())) == 3, "%s: read as root: %s" % (words, line))
+            check(touched, "%s: no chunk is read: %s %s" % (words, r.err, lines[-3:]))
+            if "-o" in words:
+                st = os.stat(out)
+                check(st.st_uid == 0 and st.st_size > 50, "%s: %s has the owner %d, %d bytes" % (words, out, st.st_uid, st.st_size))
+                check([n for n in os.listdir(where) if n.startswith("out.")] == [], "temporary files are left: %s" % os.listdir(where))
+                os.remove(out)
+
+
 @suite.test("slot", "record -p: a program that says that init is its child has no file looked at with root's rights")
 def slot():
     need_root()
@@ -534,7 +574,7 @@ def whole_calls(path):
 
 def is_filtered(calls):
     """A filter has been set: libseccomp asks before, without one, what the kernel can do."""
-    return re.search(r"SECCOMP_SET_MODE_FILTER, \w+, \{len=\d+[^)]*\) = 0", calls)
+    return re.search(r"SECCOMP_SET_MODE_FILTER, \w+, \{len=\d+[^)]*\) += 0", calls)
 
 
 def touched(calls, by_workers):
@@ -593,7 +633,8 @@ def writes():
             mine = [call for pid, call in lines if pid in wrote]
             first = next(i for i, call in enumerate(mine) if "<%s>" % trace in call)
             before = " ".join(mine[:first])
-            check("setresuid(65534, 65534, 65534)" in before and is_filtered(before), before[-500:])
+            check("setresuid(65534, 65534, 65534)" in before, "it keeps its user: %s" % before)
+            check(is_filtered(before), "it has no filter: %s" % before)
 
 
 @suite.test("heap", "heap: a snapshot is opened, then all rights are given up, and only then it is read", True)
@@ -645,7 +686,8 @@ def rings():
             first = next(i for i, call in enumerate(mine) if call.startswith("mmap(") and "memfd:luasample" in call and "SECCOMP" in
                          " ".join(mine[:i]))
             before = " ".join(mine[:first])
-            check("setresuid(65534, 65534, 65534)" in before and is_filtered(before), before[-500:])
+            check("setresuid(65534, 65534, 65534)" in before, "it keeps its user: %s" % before)
+            check(is_filtered(before), "it has no filter: %s" % before)
             check(sum("memfd:luasample" in call for call in mine[:first] if call.startswith("mmap(")) == 1,
                   "it has mapped more than the page of figures before: %s" % before[-500:])
 

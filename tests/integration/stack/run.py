@@ -164,7 +164,7 @@ def not_random():
 @suite.test("eintr", "no system call of a process is interrupted")
 def eintr():
     with contextlib.ExitStack() as stop:
-        p = s.Started([s.host("eintr"), "1500"])
+        p = s.Started([s.host("eintr"), "4000"])
         stop.callback(p.p.kill)
         looks = 0
         while p.p.poll() is None:

@@ -210,7 +210,7 @@ def add_to(suite):
             w.keys("a", until="-- For the terminal browser")
 
             def read():
-                found = [re.match(" *(\\d+) [ \u2588-\u258f]* +(\\d+) \\| (.*)$", line) for line in w.lines()]
+                found = [re.match(" *(\\d+) [ \u2588-\u258f]* +(?:[NIX] +)?(\\d+) \\| (.*)$", line) for line in w.lines()]
                 return [(int(m.group(2)), int(m.group(1)), m.group(3)) for m in found if m]
             same("lines", read, [(n, *want[n]) for n in sorted(want)])
             hottest = max(want, key=lambda n: want[n][0])

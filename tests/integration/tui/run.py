@@ -9,12 +9,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
 import support
 import browse
+import compiler
 import live
 import terminal
 from screen import stop_server
 
 suite = support.Suite("tui")
-for module in (browse, terminal, live):
+for module in (browse, compiler, terminal, live):
     module.add_to(suite)
 
 if __name__ == "__main__":
