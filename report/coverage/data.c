@@ -307,12 +307,20 @@ static int is_name(char c)
         return isalnum((unsigned char)c) || c == '_' || c == '.' || c == ':';
 }
 
+/* Whether a name of a text says more than the one that is known: "M.used" of "used". */
+static int says_more(struct ls_str name, struct ls_str known)
+{
+        return name.len > known.len &&
+               !memcmp(name.s + name.len - known.len, known.s, known.len) &&
+               (!known.len || strchr(".:", name.s[name.len - known.len - 1]));
+}
+
 /* "function NAME(", "NAME = function(": the name that stands in its line. */
 static void name_function(struct ls_coverage_function *f, struct ls_str line)
 {
         const char *word = memmem(line.s, line.len, "function", 8), *end = line.s + line.len, *from, *to;
 
-        if (!word || f->name.len)
+        if (!word)
                 return;
         for (from = word + 8; from < end && *from == ' '; from++)
                 ;
@@ -324,7 +332,8 @@ static void name_function(struct ls_coverage_function *f, struct ls_str line)
                 for (from = to; from > line.s && is_name(from[-1]) && memchr(to, '=', (size_t)(word - to)); from--)
                         ;
         }
-        f->name = (struct ls_str){ from, (uint32_t)(to - from) };
+        if (says_more((struct ls_str){ from, (uint32_t)(to - from) }, f->name))
+                f->name = (struct ls_str){ from, (uint32_t)(to - from) };
 }
 
 /* Lines between "-- luacov: disable" and "-- luacov: enable" do not count. For a file that was
