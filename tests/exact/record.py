@@ -1,5 +1,6 @@
 """Recordings with -e coverage, lines, calls and instructions: what reaches the user. Tests of run.py."""
 import html.parser
+import json
 import os
 import re
 import signal
@@ -440,6 +441,23 @@ def add(suite, luajits):
                     edges[fn, at, callee] = (calls, cost)
                 calls = None
         return events, self_cost, edges, objects
+
+    @suite.test("record.time-of-call", "report --event calls,cpu: own time of a call, marked where it is of few ticks", True)
+    def time_of_call():
+        r = record(os.path.join(BENCH, "richards.lua"), "20", events="calls,cpu").ok()
+        report = lambda *o: s.run([s.luasample(), "report", "-i", r.trace, *o]).ok().out
+        doc = json.loads(report("--event", "calls,cpu", "--min", "0", "--json"))
+        rows = [x for x in doc["rows"] if "ns_a_call" in x]
+        s.check(len(rows) > 5 and sum(x["cpu"]["self_ticks"] > 9 for x in rows) > 1, "%d rows" % len(rows))
+        for x in rows:
+            s.check(abs(x["ns_a_call"] - x["cpu"]["self_ticks"] * 1e6 / x["calls"]["self_ticks"]) < 1e-5, "%s" % x)
+        for x in doc["rows"]:
+            s.check(("ns_a_call" in x) == bool(x["calls"]["self_ticks"] and x["cpu"]["self_ticks"]), "%s" % x)
+        text = report("--event", "calls,cpu", "--min", "0")
+        s.check(re.search(r"^# +Share +Self calls +Self cpu +cpu a call +Function$", text, re.M), text)
+        shown = {m[2]: (m[1], float(m[0])) for m in re.findall(r"([\d.]+)s +(~?)[\d.]+ [nu]s +(\S+)", text)}
+        s.check(len(shown) == len(rows) and all((rough == "~") == (seconds < 0.0095) for rough, seconds in shown.values()), text)
+        s.check("a call" not in report("--event", "calls,cpu", "--by", "line") + report("--event", "cpu"), "a column too many")
 
     callgraphs = []
 
