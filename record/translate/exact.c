@@ -253,6 +253,8 @@ void ls_exact_finish(struct ls_translate *t, int fd, uint32_t events)
                 say_sums(t, &flow, &sums, w.impossible);
                 ls_flow_free(&flow);
         }
+        if (r == -ENODATA && t->notices)
+                return;                 /* the agent has said why */
         if (r == -ENODATA)
                 say(t, "process %d has counted nothing: it was forked, or ran no Lua that can be counted", t->cfg.pid);
         else if (r)

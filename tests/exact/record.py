@@ -361,7 +361,7 @@ def add(suite, luajits):
             r = record(program, lj=other_sethook(follows), events="instructions,cpu")
             s.check((r.status, r.out) == (0, "1002011\t100\n"), "%d %s %s" % (r.status, r.out, r.err))
             s.check(r.err.count("what a VM executes is not counted: " + why) == 1, r.err)
-            s.check("instructions were counted" not in r.err, r.err)
+            s.check("instructions were counted" not in r.err and "has counted nothing" not in r.err, r.err)
 
     @suite.test("record.mdwe", "where no code may be changed nothing is counted, and the program runs", True)
     def mdwe():
@@ -375,7 +375,7 @@ def add(suite, luajits):
             raise s.Skip("this kernel has no PR_SET_MDWE")
         r = s.run([*prefix, s.luasample(), "record", "-e", ALL, "-o", s.tmpfile(".data"), "--", lj.program, program], env=lj.environ())
         s.check((r.status, r.out) == (plain.status, plain.out), "%d %s, not %d %s" % (r.status, r.out, plain.status, plain.out))
-        s.check("counted" in r.err, r.err)
+        s.check("VMs made by it are not recorded" in r.err, r.err)
 
     @suite.test("record.callgrind", "CG02, CG03, CG08, CG09: instructions, calls and ticks at once, read by callgrind_annotate", True)
     def callgrind():
