@@ -155,8 +155,10 @@ static int read_code(struct code *c)
                 int exit;
 
                 if (ls_decode(p, (size_t)(c->end - p), &insn) < 0 ||
-                    ls_pages_grow((void **)&c->skips, &c->skips_room, c->nskips + 1, sizeof *c->skips) ||
-                    ls_pages_grow((void **)&c->exits, &c->exits_room, c->nexits + 1, sizeof *c->exits))
+                    ls_pages_grow((void **)&c->skips, &c->skips_room, c->nskips + 1,
+                                  sizeof *c->skips) ||
+                    ls_pages_grow((void **)&c->exits, &c->exits_room, c->nexits + 1,
+                                  sizeof *c->exits))
                         return -1;
                 if (!insn.rel_at || insn.flow == LS_FLOW_CALL)
                         continue;
