@@ -203,6 +203,28 @@ def views():
     s.check(total(merged) == 2 * total(r.trace), "merged: %d of 2 * %d" % (total(merged), total(r.trace)))
 
 
+@suite.test("tools", "go tool pprof has Go's four types, callgrind_annotate bytes and objects: the numbers of report")
+def tools():
+    events = ["alloc", "alloc-objects", "live", "live-objects"]
+    r = record("leak.lua", args=[s.tmpfile(".truth"), "100000"], event="alloc,live")
+    want = {e: {x["name"]: x["self_ticks"] for x in s.rows(r.trace, "--event", e) if x["self_ticks"]} for e in events}
+    s.check(all(len(want[e]) > 2 for e in events), want)
+    pb, grind = s.tmpfile(".pb.gz"), s.tmpfile(".callgrind")
+    s.run([s.luasample(), "export", "-i", r.trace, "--event", ",".join(events), "-o", pb]).ok()
+    for event, kind in zip(events, ("alloc_space", "alloc_objects", "inuse_space", "inuse_objects")):
+        out = s.run([s.need("go"), "tool", "pprof", "-sample_index=" + kind, "-unit=B" if kind.endswith("space") else "-unit=", "-top",
+                     "-nodefraction=0", "-nodecount=10000", pb], timeout=300).ok().out
+        s.check(re.search("^Type: %s$" % kind, out, re.M), out[:300])
+        got = {m[1]: int(m[0]) for m in re.findall(r"^ *(\d+)B? +[\d.]+% +[\d.]+% +\d+B? +[\d.]+% +(.+)$", out, re.M) if int(m[0])}
+        s.check(got == want[event], "%s: %s, not %s" % (kind, got, want[event]))
+    for two in events[:2], events[2:]:
+        s.run([s.luasample(), "export", "-i", r.trace, "--event", ",".join(two), "--format", "callgrind", "-o", grind]).ok()
+        out = s.run([s.need("callgrind_annotate"), "--auto=no", "--threshold=100", "--show-percs=no", grind]).ok().out
+        s.check(re.search("^Events recorded: +Bytes Objects$", out, re.M), out[:400])
+        sums = re.search(r"^ *([\d,]+) +([\d,]+) +PROGRAM TOTALS$", out, re.M).groups()
+        s.check([int(n.replace(",", "")) for n in sums] == [sum(want[e].values()) for e in two], "%s, not those of %s" % (sums, two))
+
+
 @suite.test("cpu", "time and memory in one trace")
 def with_cpu():
     r = record("sites.lua", args=[s.tmpfile(".truth"), "60"], event="alloc,cpu")
