@@ -4,6 +4,7 @@
 What is reported for each line is compared with what the program has counted in the same run, by the collector's own sum with the
 collector stopped. Each comparison is made again on a trace whose weights were moved to another stack, and must fail there.
 LUASAMPLE_ALLOC_RUNS says how many runs the mean square of the errors is taken from (default 4)."""
+import json
 import math
 import os
 import re
@@ -230,6 +231,18 @@ def with_cpu():
     r = record("sites.lua", args=[s.tmpfile(".truth"), "60"], event="alloc,cpu")
     s.check(sum(x["self_ticks"] for x in s.rows(r.trace, "--event", "cpu")) > 10, "no ticks")
     s.check(total(r.trace) > 1e6, "no bytes")
+    doc = json.loads(s.report(r.trace, "--by", "gc", "--json").ok().out)
+    want = {x["name"]: x["self_ticks"] for x in s.rows(r.trace, "--event", "alloc") if x["self_ticks"]}
+    s.check(sorted(x["bytes"] for x in doc["allocated"]) == sorted(want.values()) and len(want) > 3, "%s, not %s" % (doc["allocated"], want))
+    gc = sum(x["ticks"] for x in doc["functions"])
+    text = s.report(r.trace, "--by", "gc").ok().out.split("By the function that allocated")[1]
+    rows = re.findall(r"^ *([\d.]+)% +[\d.]+% +\S+ \S*B +([\d.]+)s +(.+)$", text, re.M)
+    s.check(len(rows) == min(len(want), 10) and gc > 10, text)
+    for share, seconds, name in rows:
+        s.check(abs(float(share) - 100 * want[name] / sum(want.values())) < 0.006 and
+                abs(float(seconds) - gc / 1000 * want[name] / sum(want.values())) < 0.0006, "%s: %s" % (name, text))
+    alone = s.report(record("sites.lua", args=[s.tmpfile(".truth"), "3"], event="cpu").trace, "--by", "gc").ok().out
+    s.check("allocated;" not in alone, alone)
 
 
 def attach(p, event="live,alloc", seconds="1s", interval="8K"):
