@@ -125,8 +125,8 @@ static void end(struct keeper *k, int status)
         _exit(WIFEXITED(status) ? WEXITSTATUS(status) : LS_EXIT_FAIL);
 }
 
-/* What the terminal sends comes to both; what a process sends is handed on. The child stops first:
- * it gives the terminal back as it was. */
+/* Signals of the terminal come to both processes; those of another process are handed on. The child
+ * stops first: it gives the terminal back as it was. */
 static void hear(struct keeper *k)
 {
         struct signalfd_siginfo si;

@@ -59,7 +59,7 @@ static int ask(enum ls_keeper_what what, uint32_t value, int *ret_fd)
         return error;
 }
 
-/* Which part of the file that was named: 0 = it, or -EPERM. */
+/* Number of the part of the file that was named: 0 = the file itself, or -EPERM. */
 static int part_of(const char *path)
 {
         size_t n = own.path ? strlen(own.path) : 0;

@@ -1,5 +1,5 @@
-/* What a command that has given up its rights leaves to the process that it was forked from: files
- * of -o, and the pager. keep.h: that process. Used by cli/. */
+/* Work that a command which has given up its rights leaves to the process that it was forked from:
+ * files of -o, and the pager. keep.h: that process. Used by cli/. */
 #ifndef LS_CLI_KEEPER_H
 #define LS_CLI_KEEPER_H
 

@@ -73,7 +73,8 @@ struct ls_watched {                     /* a process that a rule names */
         char dir[160];                  /* its directory in incoming */
         char control[108];              /* its --control; empty = none */
         struct ls_cost cost;
-        int burst_due;                  /* it is still recorded as usual: its stack is being taken */
+        int burst_due;                  /* it is still recorded as usual: its stack is being
+                                         * taken */
         uint64_t burst_ns;              /* it is recorded closely for so long, from when it is
                                          * attached to; 0 = not now */
         char line[512];                 /* of its stderr, so far */

@@ -21,7 +21,7 @@ enum {                                  /* push.v1: PushRequest, RawProfileSerie
         PAIR_NAME = 1, PAIR_VALUE,
 };
 
-/* What stores call profiles. */
+/* Name that stores give profiles of an event. */
 static const char *profile_name(const char *event)
 {
         return !strcmp(event, "cpu") ? "process_cpu" : event;

@@ -145,7 +145,7 @@ static int send_profile(struct pushing *s, const struct ls_export *in)
         return -ECANCELED;
 }
 
-/* What has more frames than the store takes loses those at its root. */
+/* Stacks with more frames than the store takes lose those at their root. */
 static void count_cut(struct pushing *s, const struct ls_export *in)
 {
         unsigned most = s->o->push.sink->depth;
@@ -238,7 +238,7 @@ static int push_events(struct pushing *s, struct ls_profile *p)
         return status;
 }
 
-/* What the service is called: by --service of the store, else by the program. */
+/* Name of the service: by --service of the store, else by the program. */
 static char *name_service(const struct pushing *s, const struct ls_profile *p)
 {
         struct ls_str command = ls_profile_str(p, LS_INFO_COMMAND);

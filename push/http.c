@@ -1,5 +1,5 @@
-/* One request to a store, by libcurl. What comes back is of a stranger: little of it is kept, and
- * nothing is followed. */
+/* Requests to a store, by libcurl. Answers are of a stranger: little of them is kept, and nothing
+ * is followed. */
 #include "push/http.h"
 
 #include "formats/escape.h"

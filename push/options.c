@@ -39,7 +39,7 @@ const struct poptOption ls_push_option_table[] = {
         POPT_TABLEEND
 };
 
-/* What all stores take for the name of a label. */
+/* Checks for a name of a label that all stores take. */
 static int is_label_name(const char *s, size_t n)
 {
         if (!n || n > 128 || (!isalpha((unsigned char)*s) && *s != '_') || !strncmp(s, "__", 2))

@@ -1,4 +1,4 @@
-/* What is too old or too much for the store: see store.h. */
+/* Removal of what is too old or too much for the store: see store.h. */
 #include "store/store.h"
 
 #include <errno.h>

@@ -129,7 +129,8 @@ static int check_version(const struct ls_store *s, enum ls_store_mode mode)
         return 0;
 }
 
-/* What a daemon that was killed has begun holds its lock until it is gone, too. */
+/* Locks the store. Processes that a killed daemon has begun hold its lock until they are gone,
+ * too. */
 static int lock_store(struct ls_store *s)
 {
         const struct timespec moment = { 0, 50000000 };

@@ -41,10 +41,10 @@ struct ls_chunks {
         unsigned foreign;               /* names among them that are none of chunks */
 };
 
-/* What reads traces of a store, before it reads the first, when all files are open that it needs:
- * drop gives up the rights of this process, and returns 0 or -errno. bytes_most: of chunks, that
- * are read at all. error: why a time could not be found or read. Set by main(); drop NULL = rights
- * are kept, bytes_most 0 = all. */
+/* Rights that a reader of a store gives up before it reads the first trace, when all files are open
+ * that it needs: drop gives up the rights of this process, and returns 0 or -errno. bytes_most: of
+ * chunks, that are read at all. error: why a time could not be found or read. Set by main(); drop
+ * NULL = rights are kept, bytes_most 0 = all. */
 struct ls_store_apart {
         int (*drop)(void);
         uint64_t bytes_most;
@@ -58,7 +58,7 @@ extern struct ls_store_apart ls_store_apart;
 #define LS_STORE_EXIT_MUCH 4            /* more than bytes_most */
 /* Calls drop, once. Returns 0 or -errno. */
 int ls_store_drop(void);
-/* As many descriptors as this process may have: all chunks of a time are open at once. */
+/* Allows this process as many descriptors as it may have: all chunks of a time are open at once. */
 void ls_store_allow_files(void);
 
 enum ls_store_mode { LS_STORE_READ, LS_STORE_WRITE };

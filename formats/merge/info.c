@@ -154,7 +154,7 @@ static void put_notice(struct ls_merge *m, char *text)
 
 #define notice(m, ...) put_notice(m, ls_print(__VA_ARGS__))
 
-/* What readers of the merged trace cannot see of its inputs. */
+/* Adds notices of what readers of the merged trace cannot see of its inputs. */
 static void add_notices(struct ls_merge *m, const struct ls_merge_input *in, unsigned n)
 {
         if (n > 1 && !m->pieces)

@@ -274,7 +274,7 @@ static uint32_t function_of(const struct ls_merge_ids *ids, uint64_t id)
         return ls_merge_id(ids->functions, ids->p->n_functions, id);
 }
 
-/* Those that the trace's map names, which are of Lua. Returns 0 or -ENOMEM. */
+/* Adds the functions that the trace's map names, which are of Lua. Returns 0 or -ENOMEM. */
 static int add_map_functions(struct ls_merge_ids *ids, const struct ls_jittrace *t)
 {
         const struct ls_rec_jittrace *rec = t->map;
@@ -291,8 +291,8 @@ static int add_map_functions(struct ls_merge_ids *ids, const struct ls_jittrace 
         return r;
 }
 
-/* What a trace is: two pieces have the same one when all of this is equal. The functions of its map
- * are what bytecode they have, whatever their ids. */
+/* Identity of a JIT trace: two pieces have the same one when all of this is equal. The functions of
+ * its map are what bytecode they have, whatever their ids. */
 static uint64_t identity_of(const struct ls_merge_ids *ids, const struct ls_jittrace *t)
 {
         const struct ls_jittrace *parent = &ids->p->jittraces[t->parent];

@@ -40,7 +40,7 @@ static int open_merged(const struct ls_diff *d, int side, struct ls_profile **re
         return r;
 }
 
-/* What the page shows of a side: the recording, or a joint one of its own. */
+/* Recording that the page shows of a side: the recording, or a joint one of its own. */
 struct page_side {
         struct ls_diff_run own;         /* not used when the side has one recording */
         const struct ls_diff_run *run;

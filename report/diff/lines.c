@@ -89,7 +89,7 @@ static int keep_rising(uint32_t *to, uint32_t n)
         return 0;
 }
 
-/* What lies between two lines that are paired: equal lines next to them, then, when as many are
+/* Pairs lines between two that are paired: equal lines next to them, then, when as many are
  * left on both sides, each with its neighbour: lines that were edited. [a1, a2) and [b1, b2). */
 static void fill_gap(const struct ls_str *a, uint32_t a1, uint32_t a2, const struct ls_str *b, uint32_t b1, uint32_t b2,
                      uint32_t *to)
@@ -156,8 +156,8 @@ static int map_run(const struct ls_diff *d, struct ls_diff_run *run, uint32_t so
         return r;
 }
 
-/* All recordings' texts of one source, or none. sources: those of each run by shared number; 0 = it
- * has none. */
+/* Maps all recordings' texts of one source, or none. sources: those of each run by shared number; 0
+ * = it has none. */
 static int map_source(struct ls_diff *d, uint32_t *const *sources, uint32_t shared)
 {
         struct ls_source_text last;

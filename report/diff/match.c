@@ -1,5 +1,5 @@
-/* Which things of several recordings are the same: by keys, the surest first, as long as both have
- * some left. Called by names.c. */
+/* Matching of things of several recordings that are the same: by keys, the surest first, as long as
+ * both have some left. Called by names.c. */
 #include "report/diff/diff.h"
 
 #define XXH_INLINE_ALL

@@ -1,7 +1,7 @@
-/* What is the same in all recordings of a diff. Numbers are given in three steps: sources, then
- * functions, which are known by their source, then groups of --by, which are known by both. A
- * function keeps its number through edits of its file: it is known by its text and place, else by
- * name and source, else by its bytecode. Called by diff.c. */
+/* Numbers for what is the same in all recordings of a diff. Numbers are given in three steps:
+ * sources, then functions, which are known by their source, then groups of --by, which are known by
+ * both. A function keeps its number through edits of its file: it is known by its text and place,
+ * else by name and source, else by its bytecode. Called by diff.c. */
 #include "report/diff/diff.h"
 #include "report/view/view.h"
 #include "formats/escape.h"

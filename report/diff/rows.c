@@ -12,7 +12,7 @@
 
 #define LEAST_SAMPLES 5                 /* of both sides together: fewer are not tested, nor do they weaken other tests */
 
-/* What a run has of a row, as --normalize has it. */
+/* Value of a row in a run, as --normalize has it. */
 static double value_of(const struct ls_diff *d, const struct ls_diff_run *run, uint64_t ticks)
 {
         switch (d->o->norm) {

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* All return the chance, 0 to 1 and never NaN, of a difference at least as large when there is
- * none; 1 where the numbers cannot tell. */
+/* Tests of significance. All return the chance, 0 to 1 and never NaN, of a difference at least as
+ * large when there is none; 1 where the numbers cannot tell. */
 
 /* Both tails of the normal distribution beyond +-z, and of Student's t with df degrees of freedom
  * (any, above 0). */

@@ -1,4 +1,4 @@
-/* One screen of the terminal browser: title, facts, filters, rows, hints. Called by report/tui*.c.
+/* Screen of the terminal browser: title, facts, filters, rows, hints. Called by report/tui*.c.
  *
  * A low terminal loses the facts first, then the filters; below LEAST_ROWS or LEAST_COLUMNS it says
  * what it needs. */

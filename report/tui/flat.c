@@ -302,7 +302,7 @@ struct columns { int self, margin, total, bar, name, name_width, place, place_wi
 
 #define BAR 10
 
-/* What the width has room for: the name first, then total, margin, place, bar. */
+/* Columns that the width has room for: the name first, then total, margin, place, bar. */
 static void lay_out(const struct ls_tui *t, const struct flat *f, struct columns *c)
 {
         int width = ls_screen_columns(), number = (int)ls_number_width(&t->report), x = number;

@@ -1,4 +1,4 @@
-/* What comes into the terminal browser: keys, the mouse, typed lines, signals, news of the trace.
+/* Input of the terminal browser: keys, the mouse, typed lines, signals, news of the trace.
  * Called by report/tui*.c.
  *
  * Signals are blocked but while it waits, so none comes between a look and a wait. Curses has
@@ -90,7 +90,7 @@ static void take_mouse(void)
                 mouse.n++;
 }
 
-/* What the oldest of them is for us: LS_KEY_IDLE = nothing. */
+/* Key for the oldest event of the mouse: LS_KEY_IDLE = none. */
 static int mouse_key(struct ls_tui *t)
 {
         static struct { uint64_t at_ns; int y, x; } last;

@@ -1,5 +1,5 @@
-/* What all views of the terminal browser share: the cursor, search, sets of opened rows, numbers.
- * Called by report/tui*.c. */
+/* Parts that all views of the terminal browser share: the cursor, search, sets of opened rows,
+ * numbers. Called by report/tui*.c. */
 #include "report/tui/tui.h"
 
 #include <inttypes.h>
@@ -174,7 +174,7 @@ void ls_tui_number(const struct ls_tui *t, char *buf, size_t size, uint64_t part
                 snprintf(buf, size, "%*.2f%%", width - 1, 100 * ls_share(part, t->report.aggregate->ticks));
 }
 
-/* Where id is in the sorted set, or would be. */
+/* Index of id in the sorted set, or where it would be. */
 static size_t place_of(const struct ls_tui_set *s, uint64_t id)
 {
         size_t low = 0, high = s->n;

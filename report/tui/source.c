@@ -159,7 +159,7 @@ static void source_title(const struct ls_tui *t, const struct ls_tui_view *v, ch
         snprintf(buf, size, "%s", ((const struct listing *)v->data)->name);
 }
 
-/* Where the text is from, and what is wrong with it. */
+/* Draws where the text is from, and what is wrong with it. */
 static void source_head(const struct ls_tui *t, const struct ls_tui_view *v, int y)
 {
         const struct listing *l = v->data;

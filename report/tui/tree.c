@@ -424,7 +424,7 @@ static int find_order(struct tree *f)
         return 0;
 }
 
-/* Which labels search matches. To be freed. */
+/* Finds the labels that search matches. To be freed. */
 static uint8_t *matching_labels(const struct ls_tui *t, const struct tree *f)
 {
         uint8_t *match = calloc((size_t)f->b.grouping->n_groups + 1, 1);

@@ -163,7 +163,7 @@ static void use(struct ls_tui *t, struct ls_profile *p, const struct loaded *l)
         ls_facts_init(&t->facts, p);
 }
 
-/* Where the cursors are, while the rows are made anew. */
+/* Places of the cursors, while the rows are made anew. */
 struct keep { uint64_t identity[LS_TUI_VIEWS]; };
 
 static void forget_views(struct ls_tui *t, struct keep *keep)
@@ -300,7 +300,7 @@ int ls_tui_refresh(struct ls_tui *t, int now)
         return 1;
 }
 
-/* What --annotate=WHAT names, as a place. */
+/* Finds the place that --annotate=WHAT names. */
 static int find_place(struct ls_tui *t, struct ls_tui_place *ret)
 {
         const char *what = t->o->annotate_what;

@@ -81,7 +81,7 @@ struct ls_tui_live {                    /* of luasample top; all may be called a
         int (*open)(void *ctx, struct ls_filter_options *want, struct ls_profile **ret);
         void (*shown)(void *ctx);       /* what was opened last is in use now; with open */
         void (*status)(void *ctx, char *buf, size_t size);      /* for the title: "running 12 s" */
-        /* What quitting would end, as a question; empty = nothing. */
+        /* Asks about what quitting would end; empty = nothing. */
         void (*question)(void *ctx, char *buf, size_t size);
 };
 
@@ -132,7 +132,7 @@ int ls_tui_run(const struct ls_command *cmd, struct ls_report_options *o, struct
 
 /* Opens o->input and browses it. Returns the exit status. */
 int ls_tui_browse(const struct ls_command *cmd, struct ls_report_options *o);
-/* When a signal ended it: ends the process by that. Else returns status. */
+/* Ends the process by the signal that ended the browser, if one did; else returns status. */
 int ls_tui_exit(int status);
 
 /* screen.c: curses */
@@ -149,7 +149,7 @@ void ls_screen_clear_line(int y, unsigned look);
  * "?". Returns columns. */
 int ls_screen_put(int y, int x, int width, unsigned look, const char *text);
 int ls_screen_printf(int y, int x, int width, unsigned look, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-/* The same with all that search matches set off. */
+/* Writes text as ls_screen_put, with all that search matches set off. */
 int ls_screen_put_found(int y, int x, int width, unsigned look, const char *text, const char *search);
 void ls_screen_bar(int y, int x, int width, double share, unsigned look);
 void ls_screen_cursor(int y, int x);    /* shows the cursor there; y < 0 hides it */
@@ -158,11 +158,11 @@ void ls_screen_redraw(void);            /* forgets what the terminal shows */
 
 /* Draws everything: title, facts, rows, last line. */
 void ls_tui_draw(struct ls_tui *t);
-/* The same, without the last line: prompts use it. */
+/* Draws the screen without the last line: prompts use it. */
 void ls_tui_draw_above(struct ls_tui *t);
 /* Lines for rows of the view that is shown. */
 int ls_tui_body_rows(const struct ls_tui *t);
-/* What is on line y of the screen. */
+/* Part that is on line y of the screen. */
 enum ls_tui_part { LS_TUI_NOTHING, LS_TUI_HEAD, LS_TUI_ROW };
 enum ls_tui_part ls_tui_part_at(struct ls_tui *t, int y, size_t *ret_row);
 
@@ -214,10 +214,10 @@ uint64_t ls_tui_hash(uint64_t seed, const char *text);
 void ls_tui_number(const struct ls_tui *t, char *buf, size_t size, uint64_t part);
 /* The look of so many ticks. */
 unsigned ls_tui_heat(const struct ls_tui *t, uint64_t ticks, int selected);
-/* The same on the screen, in the colour of its heat; and its margin, in 8 columns. */
+/* Puts the number on the screen, in the colour of its heat; and its margin, in 8 columns. */
 void ls_tui_put_number(const struct ls_tui *t, int y, int x, uint64_t ticks, int selected);
 void ls_tui_put_margin(const struct ls_tui *t, int y, int x, uint64_t ticks, unsigned look);
-/* What stands before a name: whether the row opens, and is open. Two columns. */
+/* Mark before a name: whether the row opens, and is open. Two columns. */
 const char *ls_tui_mark(int can_open, int is_open);
 /* A set of rows by identity that the user opened or closed. */
 struct ls_tui_set { uint64_t *ids; size_t n, capacity; };
