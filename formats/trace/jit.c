@@ -316,18 +316,34 @@ static int resolve_stack(struct work *w, uint32_t stack)
         return move->to ? 0 : -ENOMEM;
 }
 
-/* A stack on top of one that has moved. What compiled code has called out to is still in the
- * trace. */
+/* 1 for the builtin that stands for whatever the FFI calls. */
+static int is_ffi_call(const struct ls_function *f)
+{
+        static const char call[] = ".__call";
+        uint32_t n = sizeof(call) - 1;
+
+        return f->kind == LS_FUNC_BUILTIN && f->name.len > n &&
+               !memcmp(f->name.s + f->name.len - n, call, n);
+}
+
+/* A stack on top of one that has moved. What compiled code has called out to is still in the trace;
+ * a C function has the place of the builtin that called it, as it has in the interpreter. */
 static int follow(struct work *w, uint32_t stack)
 {
         const struct ls_stack s = w->p->stacks[stack];
-        const struct ls_jit_move below = w->r->jit_moves[s.parent];
+        struct ls_jit_move below = w->r->jit_moves[s.parent];
         struct ls_jit_move *move = &w->r->jit_moves[stack];
+        uint32_t kind = w->p->functions[w->p->locations[s.location].function].kind;
+        int in_code = kind == LS_FUNC_C && is_trace(w->p, w->p->stacks[s.parent].location);
 
-        if (w->p->functions[w->p->locations[s.location].function].kind == LS_FUNC_NATIVE) {
+        if (kind == LS_FUNC_NATIVE || in_code) {
                 move->trace = below.trace;
                 move->doubt = below.doubt;
         }
+        if (in_code &&
+            is_ffi_call(
+                    &w->p->functions[w->p->locations[w->p->stacks[below.to].location].function]))
+                below.to = w->p->stacks[below.to].parent;
         if (below.to != s.parent)
                 move->to = make_stack(w, below.to, s.location);
         return move->to ? 0 : -ENOMEM;

@@ -117,6 +117,38 @@ static void frames_of_the_map_replace_the_one_below(void **state)
         ls_profile_close(p);
 }
 
+/* A C function right above machine code stands for the builtin that called it; the sample is in the
+ * trace. */
+static void c_function_of_the_ffi(void **state)
+{
+        struct ls_function_def c = { .kind = LS_FUNC_C, .offset = 1 },
+                               call = { .kind = LS_FUNC_BUILTIN };
+        struct making m = begin();
+        uint32_t below = ls_trace_stack(m.w, 0, ls_trace_location(m.w, m.a, 11)), stack, function;
+        struct ls_profile *p;
+
+        (void)state;
+        c.identity_name = str(m.w, "usleep");
+        function = ls_trace_function(m.w, &c);
+        put_trace(&m, m.trace, 0, 5);
+        stack = ls_trace_stack(m.w, below, ls_trace_location(m.w, m.trace, JIT_PART_BYTES + 1));
+        put_sample(&m, stack, function, 0);
+        put_sample(&m, ls_trace_stack(m.w, stack, ls_trace_location(m.w, function, 0)), function,
+                   0);
+        call.identity_name = str(m.w, "ffi.cdata.__call");
+        m.b = ls_trace_function(m.w, &call);
+        m.trace = trace_of(m.w, 2);
+        put_trace(&m, m.trace, 0, 6);
+        stack = ls_trace_stack(m.w, below, ls_trace_location(m.w, m.trace, JIT_PART_BYTES + 1));
+        put_sample(&m, stack, function, 0);
+        put_sample(&m, below, m.trace, JIT_PART_BYTES + 1);
+        p = finish(&m);
+        assert_string_equal(text,
+                            "5 a:12;b:25;usleep:0\n0 a:12;b:25;usleep:0;usleep:0\n6 a:12;usleep:0\n"
+                            "6 a:12;ffi.cdata.__call:25\n");
+        ls_profile_close(p);
+}
+
 static void without_a_record(void **state)
 {
         struct making m = begin();
@@ -222,6 +254,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(frames_of_the_map_replace_the_one_below), cmocka_unit_test(without_a_record),
+                cmocka_unit_test(c_function_of_the_ffi),
                 cmocka_unit_test(many_places), cmocka_unit_test(hostile_rows), cmocka_unit_test(damaged),
         };
 
