@@ -46,6 +46,23 @@ def add_to(suite):
         for word in ("calls.lua", "LuaJIT 2.1", r"1\s?ms|1000 Hz", "sample"):
             check(re.search(word, head), "no %s in the header: %s" % (word, head))
 
+    @t("views.line-sums", "time of builtins and C functions is their callers' lines': sums are those of the flat view", True)
+    def line_sums():
+        for script, *filters in (("builtins.lua",), ("calls.lua",), ("builtins.lua", "--vmstate", "C"),
+                                 ("builtins.lua", "--function", "string.*")):
+            r = trace_of(script, *(["0.5"] if script == "builtins.lua" else []))
+            rows, lines = r.rows(*filters), r.rows("--by", "line", *filters)
+            flat = sum(x["self_ticks"] for x in rows)
+            charged = sum(x["self_ticks"] for x in rows if x["source"] in ("[builtin]", None) or not x.get("line_defined"))
+            check(flat and sum(x["self_ticks"] for x in lines) == flat, "%s %s: lines have %d of %d ticks" % (
+                script, filters, sum(x["self_ticks"] for x in lines), flat))
+            check(script != "builtins.lua" or charged, "%s %s: no time in builtins: %s" % (script, filters, rows))
+            files = s.json_of(["report", "-i", r.trace, "--annotate", "--json", "--min", "0", *filters])["files"]
+            own = sum(f["self_ticks"] for f in files)
+            in_lua = sum(x["self_ticks"] for x in lines if x.get("line"))
+            check(own == in_lua, "%s %s: --annotate has %d, --by line %d" % (script, filters, own, in_lua))
+            check(all(l["total_ticks"] >= l["self_ticks"] for f in files for l in f["lines"]), "a total below its own part")
+
     @t("views.callgrind", "callgrind_annotate takes it with empty stderr, totals agree", True)
     def callgrind():
         tool = s.need("callgrind_annotate")
