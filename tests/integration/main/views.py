@@ -63,6 +63,27 @@ def add_to(suite):
             check(own == in_lua, "%s %s: --annotate has %d, --by line %d" % (script, filters, own, in_lua))
             check(all(l["total_ticks"] >= l["self_ticks"] for f in files for l in f["lines"]), "a total below its own part")
 
+    @t("views.inlined", "a builtin that compiled code inlines is its caller in flat views, unless --inlined", True)
+    def inlined():
+        def by(*args):
+            return {x[args[1] if args else "function"]: x["self_ticks"] for x in r.rows(*args) if x["self_ticks"]}
+        r = trace_of("inlined.lua", "0.8")
+        for key in ("function", "module"):
+            folded, apart = by("--by", key), {x[key]: x["self_ticks"] for x in r.rows("--by", key, "--inlined")}
+            check(sum(folded.values()) == sum(apart.values()), "%s: %s, with --inlined %s" % (key, folded, apart))
+            check(not any("inlined" in name and not name.endswith(".lua") for name in folded if name != "inlines"), folded)
+        rows = {x["function"]: x["self_ticks"] for x in r.rows("--inlined")}
+        found = {name: n for name, n in rows.items() if name.endswith(" (inlined)")}
+        check(sum(found.values()) and set(found) <= {f + " (inlined)" for f in ("bit.band", "math.floor", "string.byte")},
+              "inlined: %s" % rows)
+        folded = by()
+        check(folded["string.rep"] == rows["string.rep"] > 0, "what is called is no part of its caller: %s" % rows)
+        check(folded["inlines"] == rows["inlines"] + sum(found.values()), "%s is not %s" % (folded, rows))
+        tree = r.text("--tree", "--min", "0")
+        check("(inlined)" in tree, "no frame is marked in the tree: %s" % tree)
+        lines = {x["line"]: x["self_ticks"] for x in r.rows("--by", "line")}
+        check(lines[6] >= sum(found.values()), "the line has less than what it inlines: %s" % lines)
+
     @t("views.callgrind", "callgrind_annotate takes it with empty stderr, totals agree", True)
     def callgrind():
         tool = s.need("callgrind_annotate")
