@@ -234,6 +234,8 @@ static char *function_label(const struct ls_profile *p, const struct ls_labels *
                 return strdup("[no function]");
         if (f->kind == LS_FUNC_LUA && (f->flags & LS_FUNCF_MAIN))
                 n = asprintf(&out, "main chunk@%s", l->source[f->source]);
+        else if (f->name.len && (f->flags & LS_FUNCF_INLINED))
+                n = asprintf(&out, "%.*s (inlined)", (int)f->name.len, f->name.s);
         else if (f->name.len)
                 return visible_name(f->name);
         else if (f->kind == LS_FUNC_LUA)

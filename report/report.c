@@ -184,6 +184,8 @@ int ls_report_run_on(const struct ls_report_options *o, struct ls_profile *p)
         int error = ls_labels_new(p, o->full_path, &labels), status = LS_EXIT_FAIL;
 
         if (!error)
+                labels->inlined = o->inlined;
+        if (!error)
                 error = ls_filter_init(&filter, p, labels, &o->want);
         if (!error && filter.choice.n == 1 && ls_events_count(&filter.choice)) {
                 counted = *o;

@@ -261,6 +261,17 @@ static void count_jumps(const struct jit_trace *t, const struct jit_unit *all, u
         }
 }
 
+/* Which references call; checks of the collector are none's. */
+static void note_calls(struct jit_trace *t, const struct jit_unit *all, uint32_t nall)
+{
+        for (uint32_t i = 0; i < nall; i++) {
+                uint32_t ref = t->at[all[i].start];
+
+                if (all[i].class == JIT_X_CALL && !all[i].gc && ref < t->head->nir)
+                        t->calls[ref] = !(op_of(t, ref)->flags & JIT_OP_GC);
+        }
+}
+
 /* The share of guards that have exactly one exit jump, and of calling instructions that have a
  * call, must be nearly all. A load of a number that must be an integer has two jumps, for its type
  * and its value. */
@@ -311,6 +322,8 @@ int jit_align(struct jit_trace *t)
         jit_mark(all, nall);
         units = calloc(nall + 1, sizeof(*units));
         r = units ? align_regions(t, all, nall, b, n, refs, units) : -ENOMEM;
+        if (r == 0)
+                note_calls(t, all, nall);
         if (r == 0 && all && check_fails(t, all, nall))
                 t->doubt |= LS_JIT_CHECK_FAILED;
 out:

@@ -20,6 +20,7 @@ struct event {                          /* a recorded bytecode, with its functio
                                          * NO_EVENT = none */
         uint32_t function, line, pos;
         uint16_t ref, depth;
+        uint8_t calls;                  /* code of it calls */
 };
 
 struct span {                           /* code from offset on */
@@ -36,6 +37,7 @@ struct exit {                           /* what a side trace that leaves here st
 struct below {                          /* a frame that was there before the trace */
         uint32_t function, line;
         uint16_t depth;
+        uint8_t inlined;
 };
 
 struct ls_jit_map {
@@ -48,6 +50,7 @@ struct ls_jit_map {
         uint32_t start_function, start_line;    /* function 0 = not known */
         unsigned doubt;
         int is_root;
+        int knows_calls;                /* calls of events are known */
 };
 
 /* Frames from the leaf outwards, with the depth of each. */
@@ -64,7 +67,7 @@ static void chain_add(struct chain *c, uint32_t function, uint32_t line, uint32_
         c->depth = depth;
         if (!function || c->n == MAX_BELOW)
                 return;
-        c->frames[c->n++] = (struct below){ function, line, (uint16_t)depth };
+        c->frames[c->n++] = (struct below){ function, line, (uint16_t)depth, 0 };
         c->bottom |= depth == 0;
 }
 
@@ -81,7 +84,12 @@ static void chain_events(const struct ls_jit_map *m, uint32_t index, struct chai
                         c->depth = e->depth;
                         c->bottom |= e->depth == 0;
                 } else {
+                        unsigned n = c->n;
+
                         chain_add(c, e->function, e->line, e->depth);
+                        /* no line: a builtin. What it calls for itself is its own time. */
+                        if (n == 0 && c->n && !e->line)
+                                c->frames[0].inlined = m->knows_calls && !e->calls;
                 }
         }
 }
@@ -103,10 +111,11 @@ static unsigned chain_give(const struct chain *c, struct ls_jit_frame *ret, unsi
         if (!c->n)
                 return 0;
         if (!c->bottom && n++ < room)
-                ret[0] = (struct ls_jit_frame){ 0, 0 };
+                ret[0] = (struct ls_jit_frame){ 0, 0, 0 };
         for (unsigned k = c->n; k-- > 0; n++) {
                 if (n < room)
-                        ret[n] = (struct ls_jit_frame){ c->frames[k].function, c->frames[k].line };
+                        ret[n] = (struct ls_jit_frame){ c->frames[k].function, c->frames[k].line,
+                                                        c->frames[k].inlined };
         }
         return n;
 }
@@ -356,6 +365,18 @@ static int make_snapshot_spans(struct ls_jit_map *m, const struct ls_jit_input *
         return 0;
 }
 
+/* Which events have code that calls, in the loop's copy too. */
+static void take_calls(struct ls_jit_map *m, const struct jit_trace *t)
+{
+        for (uint32_t ref = 1; ref < m->nir; ref++) {
+                uint32_t event = t->calls[ref] ? event_of_code(m, ref, t->origin[ref]) : NO_EVENT;
+
+                if (event != NO_EVENT)
+                        m->events[event].calls = 1;
+        }
+        m->knows_calls = !(t->doubt & (LS_JIT_NO_DISASSEMBLY | LS_JIT_TOO_LARGE));
+}
+
 static int make(struct ls_jit_map *m, struct jit_trace *t, const struct ls_jit_input *in, const char *irnames,
                 size_t len)
 {
@@ -373,6 +394,8 @@ static int make(struct ls_jit_map *m, struct jit_trace *t, const struct ls_jit_i
                 r = copy_exits(m, in, t->origin);
         if (r == 0 && m->nevents && m->nir) {
                 r = jit_align(t);
+                if (r == 0)
+                        take_calls(m, t);
                 if (r == 0)
                         r = make_spans(m, t);
         } else if (r == 0) {
@@ -394,7 +417,8 @@ int ls_jit_map_new(const struct ls_jit_input *in, const char *irnames, size_t ir
         t.code_size = h->mcode_size < JIT_MAX_CODE ? h->mcode_size : JIT_MAX_CODE;
         t.at = calloc(t.code_size + 1, sizeof(*t.at));
         t.origin = calloc(h->nir + 1, sizeof(*t.origin));
-        if (m && t.at && t.origin) {
+        t.calls = calloc(h->nir + 1, sizeof(*t.calls));
+        if (m && t.at && t.origin && t.calls) {
                 if (t.code_size < h->mcode_size)
                         m->doubt |= LS_JIT_TOO_LARGE;
                 m->is_root = !h->root && !h->parent_id;
@@ -406,6 +430,7 @@ int ls_jit_map_new(const struct ls_jit_input *in, const char *irnames, size_t ir
                 r = take_below(m, h, parent);
         free(t.at);
         free(t.origin);
+        free(t.calls);
         if (r == 0)
                 *ret = m;
         else

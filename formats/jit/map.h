@@ -19,6 +19,8 @@ struct ls_jit_frame {
         uint32_t function;              /* id of FUNCTION, as in the functions[] of the record or an
                                          * ancestor's */
         uint32_t line;                  /* 0 = not known, or a builtin's */
+        uint32_t inlined; /* 1 = a builtin of which there are instructions here, and no
+                                         * call */
 };
 
 /* Why a map is approximate; 0 = it is not. */

@@ -145,6 +145,7 @@ struct jit_trace {
         unsigned doubt;                 /* enum ls_jit_doubt */
         uint16_t *at;                   /* reference of each offset, code_size of them */
         uint16_t *origin;               /* of each reference, head->nir of them */
+        uint8_t *calls;                 /* of each reference: 1 = its code calls */
 };
 
 /* Of score.c. How well a unit fits an instruction; what it costs that u follows before on the same

@@ -75,6 +75,9 @@ enum ls_function_kind {
 #define LS_FUNCF_MAIN   0x01    /* the main chunk of its source */
 #define LS_FUNCF_VARARG 0x02
 #define LS_FUNCF_LOADED 0x04    /* of a chunk that came from a string, not from a file */
+#define LS_FUNCF_INLINED                                                                           \
+        0x80 /* a builtin that compiled code has as instructions of its own; of readers, in no
+              * file */
 #define LS_FUNCF_NOJIT  0x08    /* the program forbids that it is compiled: jit.off(function) */
 
 /* How good a name is: a higher rank replaces a lower one. */

@@ -257,8 +257,11 @@ struct ls_rec_sample {                  /* SAMPLE */
                                          * it has from here on; with LS_LIKE_PLACE the stack of that
                                          * number. 0 = none. Of an allocation: its number in the
                                          * process, 0 = its end is not told */
+        uint32_t callee_id;             /* FUNCTION of the C function that the code of the trace has
+                                         * called through the FFI, 0 = none is known */
+        uint32_t pad;
 };
-_Static_assert(sizeof(struct ls_rec_sample) == 96, "SAMPLE is 96 bytes");
+_Static_assert(sizeof(struct ls_rec_sample) == 104, "SAMPLE is 104 bytes");
 #define LS_JIT_NO_OFFSET UINT32_MAX
 
 /* A sample without a stack of its own, as the watcher of blocked threads sends: it has no frames,

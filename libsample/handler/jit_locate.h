@@ -19,6 +19,13 @@
 int ls_jit_locate(const struct ls_vm *vm, const lua_State *L, uintptr_t ip, uintptr_t sp, uint32_t *ret_jit_id,
                   uint32_t *ret_offset);
 
+/* Address of the C function that trace jit_id of the VM, the one that runs, has called by the
+ * instruction whose last byte is at offset, as ls_jit_locate gave them. 0 = it is no call through
+ * the FFI, or what it calls is not known. base: of the running Lua function, as the VM has it for
+ * compiled code. */
+uintptr_t ls_jit_callee(const struct ls_jit *jit, struct ls_guard *guard, const char *global,
+                        const uint64_t *base, uint32_t jit_id, uint32_t offset);
+
 /* 1 when ip is in the machine code of the trace that the VM names as the one that runs. For a VM
  * whose traces are not watched, as in a process that was attached to. Signal handler; what it
  * reads is guarded. */

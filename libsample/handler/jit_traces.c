@@ -122,6 +122,7 @@ int ls_jit_add(struct ls_jit *jit, uint32_t number, uint32_t jit_id, const char 
                 entry->mcode_size = size;
                 entry->start = LS_READ(uintptr_t, trace, LS_TR_STARTPC);
                 entry->spadjust = LS_READ(uint16_t, trace, LS_TR_SPADJUST);
+                entry->calls_c = (uint32_t)ls_jit_has_op(trace, jit->ops.callxs);
                 entry->falls_out = (uint32_t)falls_out(jit, trace, (const uint8_t *)mcode, size);
                 if (entry->spadjust > jit->deepest)
                         jit->deepest = entry->spadjust;

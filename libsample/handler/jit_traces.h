@@ -62,6 +62,7 @@ struct ls_jit_entry {                   /* a live trace, by number */
         uintptr_t mcode;
         uint32_t spadjust;
         uint32_t falls_out;             /* 1 = ends with a jump to the interpreter */
+        uint32_t calls_c;               /* 1 = it calls C functions through the FFI */
         uintptr_t start;                /* the bytecode that it starts with */
 };
 struct ls_jit_range {                   /* the same by address */
@@ -92,6 +93,10 @@ struct ls_jit_attempt {                 /* what is being compiled */
         uint32_t bytecodes;
 };
 
+struct ls_jit_ops {                     /* numbers of IR instructions; 0 = not known */
+        uint8_t callxs, carg, fload, sload, retf;
+};
+
 struct ls_jit {
         /* read by the tick handler */
         _Atomic(const char *) global;   /* NULL = its VM is closing or closed */
@@ -102,15 +107,16 @@ struct ls_jit {
         uint32_t nranges, deepest;      /* largest spadjust of a live trace */
         uintptr_t exit_interp;          /* where traces go that end in the interpreter, 0 = not seen
                                          * yet */
+        struct ls_jit_ops ops;
+        uint8_t kgc;                    /* numbers of IR instructions: a constant that is an
+                                         * object, */
+        uint8_t wide[4];                /* and other constants of two words; 0 = there is none */
         /* normal context, the VM's thread */
         size_t ranges_room;
         struct ls_vm *vm;
         int map;                        /* 1 = events are recorded, or made of what is found */
         int finds;                      /* 1 = nobody tells of traces: jit_find.c; then all of this
                                          * is the handler's */
-        uint8_t kgc;                    /* numbers of IR instructions: a constant that is an
-                                         * object, */
-        uint8_t wide[4];                /* and other constants of two words; 0 = there is none */
         const char *irnames;
         uint32_t nirnames;              /* bytes */
         struct ls_jit_functions functions;
@@ -140,6 +146,19 @@ static inline struct ls_jit_entry *ls_jit_entry(const struct ls_jit *jit, uint32
                 return NULL;
         chunk = LS_LOAD(jit, chunks[number / LS_JIT_CHUNK], memory_order_acquire);
         return chunk ? chunk + number % LS_JIT_CHUNK : NULL;
+}
+
+/* 1 when the IR of a trace (a GCtrace) has an instruction of this number; 0 for number 0. Any
+ * context. */
+static inline int ls_jit_has_op(const char *trace, uint8_t op)
+{
+        uint32_t n = LS_READ(uint32_t, trace, LS_TR_NINS);
+        const char *ir = LS_READ(const char *, trace, LS_TR_IR);
+
+        for (uint32_t ref = LS_REF_BIAS; op && ref < n; ref++)
+                if (LS_READ(uint8_t, ir + (size_t)ref * LS_IR_SIZE, LS_IR_OP) == op)
+                        return 1;
+        return 0;
 }
 
 /* Normal context, or the handler where nobody tells of traces: */

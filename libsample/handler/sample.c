@@ -226,7 +226,7 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
         struct ls_sampler *s = t->sampler;
         struct ls_walk *w = &s->walks[s->current], *last = &s->walks[!s->current];
         size_t keep = kept(s), leaf, root, n = 0, native;
-        uint32_t cut_id = 0, coroutine, zone, label;
+        uint32_t cut_id = 0, coroutine, zone, label, callee;
         uint64_t now = ticks->time_ns;
         struct ls_rec_sample *rec;
         struct ls_frame *out;
@@ -257,6 +257,7 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
         coroutine = coroutine_of(t, m, w, now);
         zone = ls_zone_id(t, m->vm, m->L, m->whole ? NULL : &w->guard);
         label = ls_label_id(t, m->vm, m->L, m->whole ? NULL : &w->guard);
+        callee = m->jit_callee && !native ? ls_function_c_id(t, m->jit_callee) : 0;
         n = leaf + (root > leaf ? 1 + w->n - root : 0);
         rec = NULL;
         if (is_still(t))
@@ -277,6 +278,7 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
         rec->nframes = (uint32_t)n;
         rec->jit_id = m->jit_id;
         rec->jit_offset = m->jit_offset;
+        rec->callee_id = callee;
         out = (struct ls_frame *)(rec + 1);
         for (size_t i = 0; i < leaf; i++)
                 *out++ = (struct ls_frame){ w->frames[i].func_id, w->frames[i].line };

@@ -18,6 +18,8 @@ struct ls_moment {                      /* what a sample shows, beside the stack
                                          * calls in it */
         uint32_t flags;                 /* LS_SAMPLE_* */
         uint32_t jit_id, jit_offset;
+        uintptr_t jit_callee;           /* C function that the code there has called, 0 = none is
+                                         * known */
         const struct ls_regs *regs;     /* for the native stack, NULL = without */
         /* Line of a Lua frame whose pc is not known; may be NULL. */
         uint32_t (*line_of)(const struct ls_moment *m, const struct ls_walk *walk, size_t i);

@@ -274,6 +274,9 @@ static int walk(struct ls_thread *t, const struct running *r, const struct ls_re
                 jit_base = LS_READ(const uint64_t *const volatile, r->global, ls_vm_facts.jit_base_offset);
         if (jit_base && r->vm->jit && ls_jit_find(r->vm, t, &w->guard, r->global, regs->ip))
                 place = ls_jit_locate(r->vm, r->L, regs->ip, regs->sp, &m.jit_id, &m.jit_offset);
+        if (place == LS_JIT_CALLED_OUT && m.jit_offset != LS_JIT_NO_OFFSET)
+                m.jit_callee = ls_jit_callee(r->vm->jit, &w->guard, r->global, jit_base, m.jit_id,
+                                             m.jit_offset);
         in_code = place == LS_JIT_IN_TRACE || (jit_base && !place && ls_jit_in_running(&w->guard, r->global, regs->ip));
         if (in_code)
                 top = (struct ls_top){ .base = jit_base, .exact = 1, .in_trace = 1 };

@@ -349,6 +349,18 @@ static uint8_t number_of(const char *name)
         return 0;
 }
 
+static void find_numbers(struct ls_jit *jit)
+{
+        static const char wide[4][7] = { "KPTR  ", "KKPTR ", "KNUM  ", "KINT64" };
+
+        jit->kgc = number_of("KGC   ");
+        for (unsigned i = 0; i < 4; i++)
+                jit->wide[i] = number_of(wide[i]);
+        jit->ops = (struct ls_jit_ops){ .callxs = number_of("CALLXS"), .carg = number_of("CARG  "),
+                                        .fload = number_of("FLOAD "), .sload = number_of("SLOAD "),
+                                        .retf = number_of("RETF  ") };
+}
+
 static struct ls_jit *jit_for(struct ls_vm *vm, const char *global)
 {
         struct ls_jit *jit = ls_jit_facts.traces_known ? new_jit() : NULL;
@@ -360,21 +372,18 @@ static struct ls_jit *jit_for(struct ls_vm *vm, const char *global)
         jit->map = vm->jit_leaf == LS_JIT_LEAF_MAP && !ls_jit_facts.why;
         jit->irnames = ls_jit_facts.irnames;
         jit->nirnames = ls_jit_facts.nirnames;
+        find_numbers(jit);
         atomic_store(&jit->global, global);
         return jit;
 }
 
 void ls_jit_open_running(struct ls_vm *vm, const char *global)
 {
-        static const char wide[4][7] = { "KPTR  ", "KKPTR ", "KNUM  ", "KINT64" };
         struct ls_jit *jit = vm->jit_leaf == LS_JIT_LEAF_MAP && !ls_jit_facts.why ? jit_for(vm, global) : NULL;
 
         if (!jit)
                 return;
         jit->finds = 1;
-        jit->kgc = number_of("KGC   ");
-        for (unsigned i = 0; i < 4; i++)
-                jit->wide[i] = number_of(wide[i]);
         vm->jit = jit;
 }
 

@@ -148,6 +148,11 @@ static int sample_stack(struct ls_translate *t, struct ls_translate_ring *r, con
         if (!stack)
                 stack = ls_trace_stack(t->cfg.writer, 0, pseudo_location(t, "[outside Lua]", &t->outside_location));
         *ret_stack = location ? ls_trace_stack(t->cfg.writer, stack, location) : stack;
+        if (location && rec->callee_id)
+                *ret_stack =
+                        ls_trace_stack(t->cfg.writer, *ret_stack,
+                                       frame_location(t, r,
+                                                      &(struct ls_frame){ rec->callee_id, 0 }));
         return 0;
 }
 

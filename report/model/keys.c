@@ -24,6 +24,13 @@ static const struct ls_function *function_at(const struct ls_grouping *g, uint32
         return &g->profile->functions[location_of(g, group)->function];
 }
 
+static uint32_t source_of_frame(const struct ls_grouping *g, uint32_t group)
+{
+        const struct ls_function *f = function_at(g, group);
+
+        return f->kind == LS_FUNC_LUA ? f->source : 0;
+}
+
 static int prepare_frames(struct ls_grouping *g, void (*key)(const struct ls_profile *, uint32_t, struct ls_keyed *))
 {
         uint32_t n = g->profile->n_locations;
@@ -66,7 +73,7 @@ static void key_module(const struct ls_profile *p, uint32_t location, struct ls_
         uint32_t function = p->locations[location].function;
         const struct ls_function *f = &p->functions[function];
 
-        k->b = f->kind;
+        k->b = f->kind | (uint64_t)(f->flags & LS_FUNCF_INLINED) << 32;
         if (f->kind == LS_FUNC_LUA)
                 k->a = f->source;
         else if (f->kind == LS_FUNC_C || f->kind == LS_FUNC_NATIVE)
@@ -75,9 +82,35 @@ static void key_module(const struct ls_profile *p, uint32_t location, struct ls_
                 k->a = function;
 }
 
+static int is_inlined(const struct ls_profile *p, uint32_t location)
+{
+        return (p->functions[p->locations[location].function].flags & LS_FUNCF_INLINED) != 0;
+}
+
+/* By stack: its own, but for builtins that compiled code has inlined: they are their callers. Both
+ * stay NULL when there are none, or they are wanted. */
+static int pay_for_inlined(struct ls_grouping *g)
+{
+        const struct ls_profile *p = g->profile;
+        int any = 0;
+
+        for (uint32_t i = 1; !any && !g->labels->inlined && i < p->n_functions; i++)
+                any = (p->functions[i].flags & LS_FUNCF_INLINED) != 0;
+        if (!any)
+                return 0;
+        g->paying = malloc(((size_t)p->n_stacks + 1) * sizeof(*g->paying));
+        for (uint32_t i = 0; g->paying && i < p->n_stacks; i++)
+                g->paying[i] = is_inlined(p, p->stacks[i].location) && p->stacks[i].parent
+                                       ? p->stacks[i].parent
+                                       : i;
+        return g->paying ? 0 : -ENOMEM;
+}
+
 static int prepare_function(struct ls_grouping *g)
 {
-        return prepare_frames(g, key_function);
+        int r = pay_for_inlined(g);
+
+        return r ? r : prepare_frames(g, key_function);
 }
 
 uint32_t *ls_paying_stacks(const struct ls_profile *p)
@@ -107,7 +140,17 @@ static int prepare_line(struct ls_grouping *g)
 
 static int prepare_module(struct ls_grouping *g)
 {
-        return prepare_frames(g, key_module);
+        int r = pay_for_inlined(g);
+
+        return r ? r : prepare_frames(g, key_module);
+}
+
+int ls_group_pays(const struct ls_grouping *g, uint32_t group)
+{
+        if (!g->paying)
+                return 1;
+        return g->key->line ? source_of_frame(g, group) != 0
+                            : !is_inlined(g->profile, g->sample_of[group]);
 }
 
 static const char *text_function(const struct ls_grouping *g, uint32_t group)
@@ -131,7 +174,7 @@ static char *module_text(const struct ls_grouping *g, const struct ls_function *
                 slash = memrchr(path.s, '/', path.len);
                 return slash ? ls_visible(slash + 1, path.len - (size_t)(slash + 1 - path.s)) : ls_visible(path.s, path.len);
         case LS_FUNC_BUILTIN:
-                return strdup("[builtin]");
+                return strdup(f->flags & LS_FUNCF_INLINED ? "[inlined]" : "[builtin]");
         default:
                 return strdup(fallback);
         }
@@ -180,13 +223,6 @@ static uint32_t function_of_frame(const struct ls_grouping *g, uint32_t group)
 static uint32_t line_of_frame(const struct ls_grouping *g, uint32_t group)
 {
         return location_of(g, group)->line;
-}
-
-static uint32_t source_of_frame(const struct ls_grouping *g, uint32_t group)
-{
-        const struct ls_function *f = function_at(g, group);
-
-        return f->kind == LS_FUNC_LUA ? f->source : 0;
 }
 
 static int prepare_vmstate(struct ls_grouping *g)

@@ -254,7 +254,7 @@ static int add_totals(struct making *m)
                 total[r->rows[i].id] = 0;
         }
         for (uint32_t i = 0; i < g->n_groups; i++)
-                if (m->o->split || (g->paying && !g->key->source(g, i)))
+                if (m->o->split || !ls_group_pays(g, i))
                         total[i] = 0;   /* a row stands for its second level, or is no line: those
                                          * that called it pay */
         for (uint32_t i = 0; i < g->n_groups; i++)

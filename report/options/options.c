@@ -51,43 +51,69 @@ const struct poptOption ls_report_option_table[] = {
         BY_OPTION("|gc"),
         { "depth", 0, TEXT(depth, "N", "group by N frames: callee < caller") },
         { "inverse", 0,
-          FLAG(inverse, "with --depth: caller > callee; with --split: callees; with --tree: callees as roots") },
+          FLAG(inverse, "with --depth: caller > callee; with --split: callees; with --tree: "
+                        "callees as roots") },
         { "split", 0, POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, VAL_SPLIT,
           "second level: callers of each function, or its callees", "callers|callees" },
         { "tree", 0, FLAG(tree, "call tree") },
         { "stacks", 0, FLAG(stacks, "each stack by itself, as luasample stack shows them") },
         { "annotate", 0, POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, VAL_ANNOTATE,
-          "source listing with the share of each line alone and with callees, of all hot files or of one file or function",
+          "source listing with the share of each line alone and with callees, of all hot files or "
+          "of one file or function",
           "FILE|FUNCTION" },
-        { "whole-file", 0, FLAG(whole_file, "with --annotate: all lines, not just those around hot ones") },
-        { "source-dir", 0, POPT_ARG_STRING, NULL, VAL_SOURCE_DIR, "look for sources in DIR first (several times)",
-          "DIR" },
+        { "whole-file", 0,
+          FLAG(whole_file, "with --annotate: all lines, not just those around hot ones") },
+        { "source-dir", 0, POPT_ARG_STRING, NULL, VAL_SOURCE_DIR,
+          "look for sources in DIR first (several times)", "DIR" },
         { "format", 0, TEXT(format, report_formats, "write for another tool") },
         { "json", 0, FLAG(json, "the view as JSON") },
-        { "html", 0, FLAG(html, "a page for the browser, with flame graph, timeline and sources: --html -o profile.html") },
+        { "html", 0,
+          FLAG(html, "a page for the browser, with flame graph, timeline and sources: --html -o "
+                     "profile.html") },
         { "min", 0, TEXT(min, "PERCENT", "hide what has less (3%; 0 with --json)") },
-        { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self; total of suspended and ready time)") },
+        { "sort", 0,
+          TEXT(sort, "self|total|name",
+               "order of rows (self; total of suspended and ready time)") },
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
+        { "inlined", 0,
+          FLAG(inlined, "builtins that compiled code has inlined as rows of their own") },
         { "tui", 't', FLAG(tui, "browse on the terminal, as luasample tui does") },
         { "no-mouse", 0, FLAG(no_mouse, "with --tui: leave the mouse to the terminal") },
         FILTER_OPTIONS,
-        { "color", 0, TEXT(color, "auto|always|never", "colour (auto: on a terminal, unless NO_COLOR is set)") },
+        { "color", 0,
+          TEXT(color, "auto|always|never",
+               "colour (auto: on a terminal, unless NO_COLOR is set)") },
         { "no-pager", 0, FLAG(no_pager, "no pager") },
         POPT_TABLEEND
 };
 
-#define TUI_LOOK \
-        BY_OPTION(""), \
-        { "source-dir", 0, POPT_ARG_STRING, NULL, VAL_SOURCE_DIR, "look for sources in DIR first (several times)", \
-          "DIR" }, \
-        { "min", 0, TEXT(min, "PERCENT", "branches of the call tree with less are closed (3%)") }, \
-        { "sort", 0, TEXT(sort, "self|total|name", "order of rows (self; total of suspended and ready time)") }, \
-        { "raw", 0, FLAG(raw, "ticks in place of shares") }, \
-        { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") }, \
-        FILTER_OPTIONS, \
-        { "color", 0, TEXT(color, "auto|always|never", "colour (auto: unless NO_COLOR is set)") }, \
-        { "no-mouse", 0, FLAG(no_mouse, "leave the mouse to the terminal, which selects text with it") }
+#define TUI_LOOK                                                                                   \
+        BY_OPTION(""),                                                                             \
+                { "source-dir",                                                                    \
+                  0,                                                                               \
+                  POPT_ARG_STRING,                                                                 \
+                  NULL,                                                                            \
+                  VAL_SOURCE_DIR,                                                                  \
+                  "look for sources in DIR first (several times)",                                 \
+                  "DIR" },                                                                         \
+                { "min", 0,                                                                        \
+                  TEXT(min, "PERCENT", "branches of the call tree with less are closed (3%)") },   \
+                { "sort", 0,                                                                       \
+                  TEXT(sort, "self|total|name",                                                    \
+                       "order of rows (self; total of suspended and ready time)") },               \
+                { "raw", 0, FLAG(raw, "ticks in place of shares") },                               \
+                { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },      \
+                { "inlined", 0,                                                                    \
+                  FLAG(inlined, "builtins that compiled code has inlined as rows of their own") }, \
+                FILTER_OPTIONS,                                                                    \
+                { "color", 0,                                                                      \
+                  TEXT(color, "auto|always|never", "colour (auto: unless NO_COLOR is set)") },     \
+        {                                                                                          \
+                "no-mouse", 0,                                                                     \
+                        FLAG(no_mouse,                                                             \
+                             "leave the mouse to the terminal, which selects text with it")        \
+        }
 
 const struct poptOption ls_tui_option_table[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
@@ -107,18 +133,24 @@ const struct poptOption ls_tui_look_option_table[] = { TUI_LOOK, POPT_TABLEEND }
 const struct poptOption ls_export_option_table[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
         RANGE_OPTIONS,
-        { "output", 'o', TEXT(output, "FILE",
-                               "write to FILE, which appears when it is whole; its suffix picks the format") },
-        { "format", 0, TEXT(format, export_formats, "what to write (auto: by the suffix of --output)") },
+        { "output", 'o',
+          TEXT(output, "FILE",
+               "write to FILE, which appears when it is whole; its suffix picks the format") },
+        { "format", 0,
+          TEXT(format, export_formats, "what to write (auto: by the suffix of --output)") },
         { "list", 0, FLAG(list, "the formats, with their suffixes") },
-        { "per-thread", 0, FLAG(per_thread, "callgrind: a file for each thread, FILE-01, FILE-02, ...") },
+        { "per-thread", 0,
+          FLAG(per_thread, "callgrind: a file for each thread, FILE-01, FILE-02, ...") },
         { "experimental", 0, FLAG(experimental, "allow formats that are not settled yet") },
         BY_OPTION(""),
         { "depth", 0, TEXT(depth, "N", "csv: group by N frames: callee < caller") },
-        { "inverse", 0, FLAG(inverse, "csv: with --depth: caller > callee; with --split: callees") },
+        { "inverse", 0,
+          FLAG(inverse, "csv: with --depth: caller > callee; with --split: callees") },
         { "split", 0, POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, VAL_SPLIT,
           "csv: second level: callers of each function, or its callees", "callers|callees" },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
+        { "inlined", 0,
+          FLAG(inlined, "builtins that compiled code has inlined as rows of their own") },
         FILTER_OPTIONS,
         POPT_TABLEEND
 };

@@ -195,7 +195,8 @@ static int put_columns(const struct ls_page_tables *t, unsigned n_tables, struct
         return error ? -ENOMEM : 0;
 }
 
-/* [name, kind, module, source, first line, last line] of each. */
+/* [name, kind, module, source, first line, last line, whether its callers pay for it in flat views]
+ * of each. */
 static int put_functions(const struct ls_page_tables *t, struct ls_js *g)
 {
         const struct ls_profile *p = t->r->profile;
@@ -218,6 +219,7 @@ static int put_functions(const struct ls_page_tables *t, struct ls_js *g)
                 ls_js_u64(g, f->kind == LS_FUNC_LUA ? t->sources.of[f->source] : 0);
                 ls_js_u64(g, f->first_line);
                 ls_js_u64(g, f->last_line);
+                ls_js_u64(g, (f->flags & LS_FUNCF_INLINED) && !t->r->labels->inlined);
                 ls_js_close(g, ']');
         }
         free(module_of);

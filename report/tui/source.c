@@ -19,6 +19,7 @@ struct listing {
                                          * grown */
         struct ls_source_text text;
         uint64_t *ticks;                /* [n_rows] of each row's line */
+        uint64_t *totals;               /* [n_rows] the same with what the line called */
         uint32_t *lines;                /* [n_rows] their numbers, when there is no text; NULL = row
                                          * + 1 */
         struct ls_jit_lines marks;      /* what the JIT compiler made of them */
@@ -40,8 +41,9 @@ static int take_lines(struct listing *l, struct ls_tui_view *v, const struct ls_
         size_t n = file ? file->n : 0, rows = l->text.lines ? l->text.n_lines : n;
 
         l->ticks = calloc(rows + 1, sizeof(*l->ticks));
+        l->totals = calloc(rows + 1, sizeof(*l->totals));
         l->lines = l->text.lines ? NULL : calloc(rows + 1, sizeof(*l->lines));
-        if (!l->ticks || (!l->lines && !l->text.lines))
+        if (!l->ticks || !l->totals || (!l->lines && !l->text.lines))
                 return -ENOMEM;
         l->most = 0;
         l->other = file ? file->not_recorded + file->stripped : 0;
@@ -49,15 +51,17 @@ static int take_lines(struct listing *l, struct ls_tui_view *v, const struct ls_
         for (size_t i = 0; i < n; i++) {
                 const struct ls_line *line = &all->lines[file->first + i];
 
-                if (!line->line || !line->ticks)
+                if (!line->line || !(line->ticks || line->total))
                         continue;
                 if (line->ticks > l->most)
                         l->most = line->ticks;
                 if (!l->text.lines) {
                         l->lines[v->n_rows] = line->line;
+                        l->totals[v->n_rows] = line->total;
                         l->ticks[v->n_rows++] = line->ticks;
                 } else if (line->line <= l->text.n_lines) {
                         l->ticks[line->line - 1] = line->ticks;
+                        l->totals[line->line - 1] = line->total;
                 } else {
                         l->other += line->ticks;        /* the file has fewer lines by now */
                 }
@@ -141,8 +145,9 @@ static void source_forget(struct ls_tui_view *v)
         ls_jit_lines_done(&l->marks);
         l->has_marks = 0;
         free(l->ticks);
+        free(l->totals);
         free(l->lines);
-        l->ticks = NULL;
+        l->ticks = l->totals = NULL;
         l->lines = NULL;
         v->n_rows = 0;
 }
@@ -213,6 +218,12 @@ static void source_draw(const struct ls_tui *t, const struct ls_tui_view *v, siz
         if (l->ticks[row])
                 ls_screen_put(y, x, number, heat, text);
         x += number + 1;
+        if (width >= 60) {
+                ls_tui_number(t, text, sizeof(text), l->totals[row]);
+                if (l->totals[row])
+                        ls_screen_put(y, x, number, selected ? look : LS_LOOK_DIM, text);
+                x += number + 1;
+        }
         if (width >= 60 && l->most) {
                 if (l->ticks[row])
                         ls_screen_bar(y, x, BAR, (double)l->ticks[row] / (double)l->most, heat);

@@ -141,6 +141,8 @@ static int load(const struct ls_tui *t, struct ls_profile *p, struct ls_labels *
         unsigned dims = t->o->by[0]->dims | (t->o->by[1] ? t->o->by[1]->dims : 0);
         int r = labels ? 0 : ls_labels_new(p, t->o->full_path, &ret->labels);
 
+        if (ret->labels)
+                ret->labels->inlined = t->o->inlined;
         if (!r)
                 r = ls_filter_init(&ret->filter, p, labels ? labels : ret->labels, &t->o->want);
         if (!r)

@@ -117,6 +117,72 @@ static void frames_of_the_map_replace_the_one_below(void **state)
         ls_profile_close(p);
 }
 
+/* A C function right above machine code stands for the builtin that called it; the sample is in the
+ * trace. */
+static void c_function_of_the_ffi(void **state)
+{
+        struct ls_function_def c = { .kind = LS_FUNC_C, .offset = 1 },
+                               call = { .kind = LS_FUNC_BUILTIN };
+        struct making m = begin();
+        uint32_t below = ls_trace_stack(m.w, 0, ls_trace_location(m.w, m.a, 11)), stack, function;
+        struct ls_profile *p;
+
+        (void)state;
+        c.identity_name = str(m.w, "usleep");
+        function = ls_trace_function(m.w, &c);
+        put_trace(&m, m.trace, 0, 5);
+        stack = ls_trace_stack(m.w, below, ls_trace_location(m.w, m.trace, JIT_PART_BYTES + 1));
+        put_sample(&m, stack, function, 0);
+        put_sample(&m, ls_trace_stack(m.w, stack, ls_trace_location(m.w, function, 0)), function,
+                   0);
+        call.identity_name = str(m.w, "ffi.cdata.__call");
+        m.b = ls_trace_function(m.w, &call);
+        m.trace = trace_of(m.w, 2);
+        put_trace(&m, m.trace, 0, 6);
+        stack = ls_trace_stack(m.w, below, ls_trace_location(m.w, m.trace, JIT_PART_BYTES + 1));
+        put_sample(&m, stack, function, 0);
+        put_sample(&m, below, m.trace, JIT_PART_BYTES + 1);
+        p = finish(&m);
+        assert_string_equal(text,
+                            "5 a:12;b:25;usleep:0\n0 a:12;b:25;usleep:0;usleep:0\n6 a:12;usleep:0\n"
+                            "6 a:12;ffi.cdata.__call:25\n");
+        ls_profile_close(p);
+}
+
+/* A builtin without a call in its code has a function of its own there. */
+static void builtin_that_is_inlined(void **state)
+{
+        static const struct jit_part parts[] = { { 0, 0, 12 }, { 1, 1, 0 } };
+        struct making m = begin();
+        struct ls_function_def floor_def = { .kind = LS_FUNC_BUILTIN };
+        struct ls_rec_jittrace head = {
+                .vm_id = m.vm, .number = 5, .start_line = 12, .link_kind = 2
+        };
+        uint32_t below = ls_trace_stack(m.w, 0, ls_trace_location(m.w, m.a, 11)),
+                 functions[2] = { m.a }, size;
+        struct ls_rec_jittrace *rec;
+        struct ls_profile *p;
+        const struct ls_function *last;
+
+        (void)state;
+        floor_def.identity_name = str(m.w, "math.floor");
+        functions[1] = ls_trace_function(m.w, &floor_def);
+        head.jit_id = m.trace;
+        rec = jit_record(head, functions, 2, parts, 2, &size);
+        ls_trace_jittrace(m.w, rec, size, m.a);
+        free(rec);
+        put_sample(&m, below, m.trace, JIT_PART_BYTES + 1);
+        put_sample(&m, ls_trace_stack(m.w, 0, ls_trace_location(m.w, functions[1], 0)), m.a, 11);
+        p = finish(&m);
+        assert_string_equal(text, "5 a:12;math.floor:0\n0 math.floor:0;a:11\n");
+        last = &p->functions[p->n_functions - 1];
+        assert_true(last->kind == LS_FUNC_BUILTIN && last->flags == LS_FUNCF_INLINED &&
+                    str_is(last->name, "math.floor"));
+        for (uint32_t i = 1; i + 1 < p->n_functions; i++)
+                assert_false(p->functions[i].flags & LS_FUNCF_INLINED);
+        ls_profile_close(p);
+}
+
 static void without_a_record(void **state)
 {
         struct making m = begin();
@@ -222,6 +288,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(frames_of_the_map_replace_the_one_below), cmocka_unit_test(without_a_record),
+                cmocka_unit_test(c_function_of_the_ffi), cmocka_unit_test(builtin_that_is_inlined),
                 cmocka_unit_test(many_places), cmocka_unit_test(hostile_rows), cmocka_unit_test(damaged),
         };
 
