@@ -180,6 +180,7 @@ static void end(struct keeper *k, int status)
 {
         if (k->open)
                 ls_output_close(&k->out, 1);
+        sigprocmask(SIG_SETMASK, &k->mask, NULL);       /* Ctrl-Z stops it beside the pager */
         if (ls_pager_finish() && WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE)
                 _exit(0);               /* the user may quit the pager at any time */
         if (WIFSIGNALED(status)) {
