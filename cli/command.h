@@ -16,8 +16,8 @@ struct ls_command {
         int (*run)(int argc, const char **argv);        /* argv[0] is the name; returns the exit
                                                          * status. NULL = options that are typed
                                                          * inside a command: there is no --help */
-        int shows;                      /* 1 = it shows what the store has, with root's
-                                         * rights given up (ls_store_apart) */
+        int shows;                      /* 1 = it shows traces, with root's rights given up
+                                         * (ls_store_apart) */
 };
 
 /* The table of luasample.c, ended by name NULL. */

@@ -16,10 +16,31 @@
 #include "formats/escape.h"
 #include "record/worker/apart.h"
 
+/* A sink is in the middle of it: to merge moves samples to the end of their second, and the next
+ * ones of them would be sent twice, or what is sent again would have another id. */
+static int is_being_sent(const struct ls_daemon *d, const struct ls_window *w)
+{
+        const uint64_t end_ms = w->end_ms + 2 * d->config.chunk_ns / 1000000;
+
+        for (unsigned i = 0; i < d->config.n_sinks; i++)
+                for (unsigned k = 0; k < d->n_sendings; k++) {
+                        const struct ls_sending *s = &d->sendings[k];
+
+                        if (strcmp(s->name, d->config.sinks[i].name))
+                                continue;
+                        if ((s->from_ms > w->begin_ms && s->from_ms < end_ms) ||
+                            (s->until_ms > w->begin_ms && s->from_ms < end_ms))
+                                return 1;
+                }
+        return 0;
+}
+
 static int is_unmerged(void *ctx, const struct ls_window *w)
 {
         const struct ls_daemon *d = ctx;
 
+        if (is_being_sent(d, w))
+                return 1;
         for (unsigned i = 0; i < sizeof(d->unmerged) / sizeof(*d->unmerged); i++)
                 if (d->unmerged[i].level == w->level && d->unmerged[i].begin_ms == w->begin_ms &&
                     !strcmp(d->unmerged[i].service, w->service))

@@ -316,8 +316,10 @@ static int open_range(struct pushing *s)
                 status = LS_EXIT_FAIL;
         if (!status)
                 status = ls_range_read("push");
-        if (!status)
+        if (!status) {
                 ls_range_bounds(o->input, &o->want);
+                ls_range_times(o->input, &s->taker.wall_from_ns, &s->taker.wall_to_ns);
+        }
         return status;
 }
 

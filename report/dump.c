@@ -150,4 +150,5 @@ const struct ls_command ls_cmd_dump = {
         .usage = "[-i FILE] [OPTION...]",
         .options = options,
         .run = dump_run,
+        .shows = 1,
 };

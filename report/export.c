@@ -224,6 +224,8 @@ static int give_parts(struct ls_export_job *job)
         in.label_keys = t->label_keys;
         in.depth = t->depth;
         in.time_is_end = t->time_is_end;
+        in.wall_from_ns = t->wall_from_ns;
+        in.wall_to_ns = t->wall_to_ns;
         for (size_t i = 0; !error && i < n; i += t->cells)
                 error = give_cells(t, &in, cells + i, n - i < t->cells ? n - i : t->cells);
         return error;

@@ -364,4 +364,5 @@ const struct ls_command ls_cmd_info = {
         .usage = "[-i FILE] [OPTION...]",
         .options = options,
         .run = info_run,
+        .shows = 1,
 };

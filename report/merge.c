@@ -53,6 +53,7 @@ static int write_trace(const struct ls_merge_input *in, unsigned n, uint64_t int
 {
         const char *path = strcmp(opt.output, "-") ? opt.output : NULL;
         struct ls_output out;
+        mode_t mask;
         int r, end;
 
         if (!path && isatty(STDOUT_FILENO)) {
@@ -61,13 +62,13 @@ static int write_trace(const struct ls_merge_input *in, unsigned n, uint64_t int
         }
         signal(SIGXFSZ, SIG_IGN);       /* the writer reports both as errors of its writes */
         signal(SIGPIPE, SIG_IGN);
+        mask = umask(0177);             /* as record: it may hold private text */
         r = ls_output_open(&out, path, LS_COLOR_NEVER, 0);
+        umask(mask);
         if (r) {
                 ls_error("merge: cannot write %s: %s", opt.output, strerror(-r));
                 return LS_EXIT_FAIL;
         }
-        if (out.tmp)
-                fchmod(fileno(out.file), 0600); /* as record: it may hold private text */
         r = ls_merge_write(fileno(out.file), in, n, interval_ns, NULL);
         end = ls_output_close(&out, r != 0);
         if (r || end)
@@ -105,6 +106,8 @@ static int open_and_merge(const char **files, unsigned n)
 
         if (!in)
                 ls_error("merge: %s", strerror(ENOMEM));
+        if (in && ls_open_traces_first(files, n))
+                status = LS_EXIT_FAIL;
         for (unsigned i = 0; !status && i < n; i++) {
                 in[i].name = files[i];
                 status = ls_open_trace("merge", files[i], &in[i].profile);
@@ -144,4 +147,5 @@ const struct ls_command ls_cmd_merge = {
         .usage = "A B... -o FILE",
         .options = options,
         .run = merge_run,
+        .shows = 1,
 };

@@ -246,19 +246,58 @@ struct merging {
         unsigned n, boots;
 };
 
-#define CLOCK_NS 2000000000ull          /* a clock that moves by less was not set */
+#define LATE_NS 2000000000ull           /* samples may be of so long before or behind the piece */
 
-/* Nothing of it is of the time, by its own clock: a file that was written while the clock was set
- * is of a longer time by its name. With such a one no clock would fit all. */
-static int is_of_other_time(const struct merging *m, const struct ls_profile *p)
+struct looking { uint64_t from_ns, to_ns, offset; };    /* of the wall clock, and to it */
+
+/* Stops at the first that is of the time. */
+static int look(void *ctx, const struct ls_sample_block *b)
 {
-        const uint64_t start = ls_profile_u64(p, LS_INFO_START_REALTIME, 0),
-                       elapsed = ls_profile_u64(p, LS_INFO_ELAPSED, 0);
+        const struct looking *l = ctx;
 
-        if (!start || !elapsed)         /* it is being written */
+        for (uint32_t i = 0; i < b->n; i++)
+                if (b->time_ns[i] + l->offset > l->from_ns && b->time_ns[i] + l->offset <= l->to_ns)
+                        return 1;
+        return 0;
+}
+
+static uint64_t begin_of(const struct ls_profile *p)
+{
+        if (!p->n_clocks)
+                return ls_profile_u64(p, LS_INFO_START_REALTIME, 0);
+        return ls_profile_u64(p, LS_INFO_START_MONOTONIC, p->clocks[0].monotonic_ns) +
+               p->clocks[0].realtime_ns - p->clocks[0].monotonic_ns;
+}
+
+/* Nothing of it is of the time, by its own clock: such a piece is left out, so that what is made of
+ * a time is the same whether the piece is there yet or not. And a file that was written while the
+ * clock was set is of a longer time by its name; with such a one no clock would fit all. */
+static int is_of_other_time(const struct merging *m, struct ls_profile *p)
+{
+        const uint64_t begin = begin_of(p), elapsed = ls_profile_u64(p, LS_INFO_ELAPSED, 0),
+                       end = elapsed ? begin + elapsed : UINT64_MAX;    /* 0: not over */
+        struct looking l = { m->from_ms * 1000000, UINT64_MAX, 0 };
+
+        if (m->to_ms < UINT64_MAX / 1000000)
+                l.to_ns = m->to_ms * 1000000;
+        if (!begin || (begin < l.to_ns && end > l.from_ns))
                 return 0;
-        return start + elapsed + CLOCK_NS < m->from_ms * 1000000 ||
-               (m->to_ms < UINT64_MAX / 1000000 && start > m->to_ms * 1000000 + CLOCK_NS);
+        if (end < l.from_ns ? l.from_ns - end > LATE_NS
+                            : begin > l.to_ns && begin - l.to_ns > LATE_NS)
+                return 1;
+        if (p->n_clocks)
+                l.offset = p->clocks[0].realtime_ns - p->clocks[0].monotonic_ns;
+        else
+                l.offset = begin - ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0);
+        return ls_profile_samples(p, LS_COL_TIME, look, &l) != 1;
+}
+
+static int compare_inputs(const void *a, const void *b)
+{
+        const struct ls_merge_input *x = a, *y = b;
+        uint64_t at = begin_of(x->profile), other = begin_of(y->profile);
+
+        return at != other ? at < other ? -1 : 1 : strcmp(x->name, y->name);
 }
 
 /* One at least stays, if any can be read. */
@@ -296,6 +335,9 @@ static void open_inputs(struct merging *m, const struct piece *v, size_t n)
                 m->in[m->n++] = spare;
         else if (spare.profile)
                 ls_profile_close(spare.profile);
+        /* What waits to be committed has its place there already. */
+        if (m->n)
+                qsort(m->in, m->n, sizeof(*m->in), compare_inputs);
 }
 
 static int merge_some(struct merging *m, const struct piece *v, size_t n, struct ls_pieces *to)
@@ -313,6 +355,7 @@ static int merge_some(struct merging *m, const struct piece *v, size_t n, struct
         for (unsigned i = 0; i < m->n; i++)
                 m->boots += !ls_merge_one_clock(&m->in[0], &m->in[i]);
         if (!r && m->n) {
+                ls_merge_by_wall(m->in, m->n);
                 fd = make_file();
                 r = fd < 0 ? fd : ls_merge_write(fd, m->in, m->n, interval, &pieces);
                 if (!r)

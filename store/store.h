@@ -49,7 +49,6 @@ struct ls_store_apart {
         int (*drop)(void);
         uint64_t bytes_most;
         int error;
-        int store_only;                 /* rights are kept for files that the user names */
 };
 extern struct ls_store_apart ls_store_apart;
 #define LS_STORE_APART_BYTES (512ull << 20)

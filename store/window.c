@@ -56,6 +56,8 @@ static int merge_to(int fd, uint32_t level, struct ls_merge_input *in, unsigned 
                 if (!ls_merge_one_clock(&in[0], &in[i]))        /* no time of the day fits both */
                         r = -EXDEV;
         if (!r)
+                ls_merge_by_wall(in, n);
+        if (!r)
                 r = ls_merge_write(fd, in, n, interval, &pieces);
         return !r && fsync(fd) < 0 ? -errno : r;
 }

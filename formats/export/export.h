@@ -91,6 +91,8 @@ struct ls_export {
                                          * NULL = all */
         unsigned depth;                 /* pprof: most frames of a stack, from the leaf; 0 = all */
         int time_is_end;                /* pprof: its time is that of the end */
+        uint64_t wall_from_ns, wall_to_ns;      /* CLOCK_REALTIME of a time of the store, whatever
+                                                 * there is at its ends; 0 = as the trace says */
 };
 
 /* When it was recorded (CLOCK_REALTIME), and how long, from the facts of the recording or its
@@ -103,9 +105,10 @@ int ls_export_wants_label(const struct ls_export *in, struct ls_str key);
  * each; -EFBIG = it is too large, and is to come as two; else non-zero stops and is returned. */
 struct ls_export_taker {
         size_t cells;
-        unsigned without, depth;        /* as in struct ls_export, and the next two */
+        unsigned without, depth;        /* as in struct ls_export, and the next four */
         const char *const *label_keys;
         int time_is_end;
+        uint64_t wall_from_ns, wall_to_ns;
         int (*take)(void *ctx, const struct ls_export *part);
         void *ctx;
 };

@@ -425,8 +425,9 @@ static void add_resource(struct otlp *s, struct ls_buf *resource, uint32_t proce
 /* samples: a profile already, but for what is the same in all. */
 static void add_profile_facts(struct otlp *s, struct ls_buf *profile)
 {
-        uint64_t start = ls_profile_u64(s->p, LS_INFO_START_REALTIME, 0);
+        uint64_t start, elapsed;
 
+        ls_export_times(s->in, &start, &elapsed);
         for (int i = 0; i < 2; i++) {
                 ls_proto_u64(&s->inner, TYPE_TYPE, s->event);
                 ls_proto_u64(&s->inner, TYPE_UNIT, s->unit);
@@ -434,7 +435,7 @@ static void add_profile_facts(struct otlp *s, struct ls_buf *profile)
         }
         ls_proto_u64(profile, PROFILE_PERIOD, s->in->exact ? 1 : s->in->interval_ns < INT64_MAX ? s->in->interval_ns : 0);
         ls_proto_fixed64(profile, PROFILE_TIME, start);
-        ls_proto_u64(profile, PROFILE_DURATION, ls_profile_u64(s->p, LS_INFO_ELAPSED, 0));
+        ls_proto_u64(profile, PROFILE_DURATION, elapsed);
 }
 
 static void put_process(struct otlp *s, uint32_t process)

@@ -123,6 +123,22 @@ static void place(struct ls_merge_input *in, unsigned n)
         }
 }
 
+static uint64_t offset_of(const struct ls_profile *p)
+{
+        return p->clocks[0].realtime_ns - p->clocks[0].monotonic_ns;
+}
+
+void ls_merge_by_wall(struct ls_merge_input *in, unsigned n)
+{
+        unsigned first = 0;
+
+        while (first < n && !in[first].profile->n_clocks)
+                first++;
+        for (unsigned i = first + 1; i < n; i++)
+                if (in[i].profile->n_clocks && ls_merge_one_clock(&in[first], &in[i]))
+                        in[i].shift_ns += offset_of(in[i].profile) - offset_of(in[first].profile);
+}
+
 static int plan_intervals(struct ls_merge_input *in, unsigned n, uint64_t *ret_interval,
                           unsigned *ret_a, unsigned *ret_b)
 {

@@ -93,6 +93,13 @@ int ls_diff_open(struct ls_diff *d)
                 ls_error("diff: %s", strerror(ENOMEM));
                 return LS_EXIT_FAIL;
         }
+        for (int side = 0; side < 2 && !r; side++)
+                r = ls_open_traces_first((const char *const *)d->o->files[side],
+                                         d->o->n_files[side]);
+        if (r) {
+                ls_error("diff: %s", strerror(-r));
+                return LS_EXIT_FAIL;
+        }
         for (int side = 0; side < 2; side++) {
                 for (unsigned i = 0; !r && i < d->o->n_files[side]; i++) {
                         struct ls_diff_run *run = &d->runs[d->n_runs++];

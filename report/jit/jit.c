@@ -266,4 +266,5 @@ const struct ls_command ls_cmd_jit = {
         .usage = "[-i FILE] [OPTION...]",
         .options = options,
         .run = jit_run,
+        .shows = 1,
 };

@@ -9,6 +9,7 @@
 
 #include "formats/escape.h"
 #include "store/query.h"
+#include "store/store.h"
 
 #define RANGES_MOST 2                   /* diff has two sides */
 
@@ -101,6 +102,14 @@ void ls_range_bounds(const char *name, struct ls_filter_options *want)
         if (r->to_ns != UINT64_MAX)
                 want->to = (struct ls_time_bound){ .kind = LS_BOUND_NS, .ns = r->to_ns };
         want->time = time_text(r);      /* as if it had been given */
+}
+
+void ls_range_times(const char *name, uint64_t *ret_from_ns, uint64_t *ret_to_ns)
+{
+        const struct ls_range *r = find(name);
+
+        *ret_from_ns = r && r->cut ? r->from_ms * 1000000 : 0;
+        *ret_to_ns = r && r->cut && r->to_ms <= ls_store_now_ms() ? r->to_ms * 1000000 : 0;
 }
 
 int ls_range_fd(const char *name)

@@ -385,14 +385,12 @@ int ls_tui_run(const struct ls_command *cmd, struct ls_report_options *o, struct
         return status;
 }
 
-/* The trace may come from stdin: then keys come from the terminal itself. */
-static int take_terminal(const struct ls_command *cmd, const char *input)
+/* The trace may come from stdin: then keys come from the terminal itself. fd: it is opened before
+ * rights are given up, and used when stdin was read. */
+static int take_terminal(const struct ls_command *cmd, const char *input, int fd)
 {
-        int fd;
-
         if (strcmp(input, "-"))
                 return 0;
-        fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
         if (fd < 0 || dup2(fd, STDIN_FILENO) < 0) {
                 ls_error("%s: the trace is on stdin, and keys have no terminal to come from: name it with -i FILE",
                          cmd->name);
@@ -405,16 +403,17 @@ static int take_terminal(const struct ls_command *cmd, const char *input)
 int ls_tui_browse(const struct ls_command *cmd, struct ls_report_options *o)
 {
         struct ls_profile *p;
-        int status;
+        int status, fd;
 
         if (!isatty(STDOUT_FILENO)) {
                 ls_error("%s: the browser needs a terminal on stdout; luasample report writes text", cmd->name);
                 return LS_EXIT_FAIL;
         }
+        fd = strcmp(o->input, "-") ? -1 : open("/dev/tty", O_RDWR | O_CLOEXEC);
         status = ls_open_trace(cmd->name, o->input, &p);
         if (status)
                 return status;
-        status = take_terminal(cmd, o->input);
+        status = take_terminal(cmd, o->input, fd);
         if (!status)
                 status = ls_tui_run(cmd, o, p, NULL);
         ls_profile_close(p);
