@@ -187,7 +187,7 @@ int ls_report_run_on(const struct ls_report_options *o, struct ls_profile *p)
                 labels->inlined = o->inlined;
         if (!error)
                 error = ls_filter_init(&filter, p, labels, &o->want);
-        if (!error && ls_events_count(&filter.choice)) {
+        if (!error && filter.choice.n == 1 && ls_events_count(&filter.choice)) {
                 counted = *o;
                 counted.raw = 1;        /* a number, not a share of a time */
                 r.o = &counted;

@@ -88,7 +88,8 @@ static int id_is_possible(const struct reading *r, uint32_t id)
 
 static int read_proto(struct reading *r, const struct ls_exact_proto *rec)
 {
-        uint64_t name = ((uint64_t)rec->name_len + 3) & ~UINT64_C(3);
+        uint64_t chunk = ((uint64_t)rec->name_len + 3) & ~UINT64_C(3);
+        uint64_t name = chunk + (((uint64_t)rec->function_len + 3) & ~UINT64_C(3));
         struct ls_flow_proto *p;
 
         if (!id_is_possible(r, rec->id) || rec->n > LUA_BC_MOST ||
@@ -105,6 +106,7 @@ static int read_proto(struct reading *r, const struct ls_exact_proto *rec)
                 return -ENOMEM;
         p->rec = rec;
         p->name = (const char *)(rec + 1);
+        p->function = p->name + chunk;
         p->lines = rec->has_lines ? (const uint32_t *)(p->name + name) : NULL;
         p->code = (const uint32_t *)(p->name + name) + (rec->has_lines ? rec->n : 0);
         if (rec->id >= r->flow->nprotos)

@@ -12,6 +12,7 @@
 struct ls_flow_proto {
         const struct ls_exact_proto *rec;       /* in our copy; NULL = there is none of this id */
         const char *name;                       /* rec->name_len bytes */
+        const char *function;                   /* rec->function_len bytes */
         const uint32_t *lines, *code;           /* rec->n each; lines NULL = stripped */
         uint64_t *counts;                       /* rec->n */
         int at_least;                           /* 1 = some of what it did in compiled code could

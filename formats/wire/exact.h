@@ -67,8 +67,10 @@ struct ls_exact_proto {
         uint32_t flags;                 /* LS_FUNCF_* */
         uint8_t op_fori;                /* number of the instruction FORI, by which the others are
                                          * known */
-        uint8_t pad[3];
-        /* char name[]; uint32_t lines[n]; uint32_t instructions[n] */
+        uint8_t pad;
+        uint16_t function_len;          /* of the name that its definition gives it, 0 = none;
+                                         * padded to 4 bytes */
+        /* char name[]; char function[]; uint32_t lines[n]; uint32_t instructions[n] */
 };
 
 /* Another prototype is where one was: the cells of that one, which are its no longer. */

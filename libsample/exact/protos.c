@@ -6,6 +6,7 @@
 
 #include "libsample/agent.h"
 #include "libsample/exact/private.h"
+#include "libsample/handler/names_stack.h"
 #include "libsample/handler/proto_hash.h"
 #include "libsample/handler/walk.h"
 #include "libsample/lock.h"
@@ -13,6 +14,7 @@
 
 #define PAGE_BITS 12u
 #define NAME_MOST 4096u                 /* bytes of a chunk's name, as SOURCE records have it */
+#define FUNCTION_MOST 256u              /* bytes of a function's name */
 #define DEEPEST 190u                    /* nesting of functions that LuaJIT's parser allows, at most */
 
 /* Behind the cells of what lies before a prototype, and before that of its header: the prototype
@@ -183,14 +185,26 @@ static int note(uintptr_t code, uint32_t n, uint32_t id, _Atomic uint32_t *lost)
         return 0;
 }
 
-static void put_body(struct ls_exact_proto *rec, const char *pt, const char *name, uint32_t name_room)
+/* A name that a definition gives; NULL = none. */
+struct given { const char *name; uint32_t len; };
+
+static uint32_t padded(uint32_t len) { return (len + 3) & ~3u; }
+
+static char *put_text(char *at, const char *text, uint32_t len)
 {
-        char *at = (char *)(rec + 1);
+        memset(at, 0, padded(len));
+        if (len)
+                memcpy(at, text, len);
+        return at + padded(len);
+}
+
+static void put_body(struct ls_exact_proto *rec, const char *pt, const char *name,
+                     const struct given *given)
+{
         uint32_t *lines, n = rec->n;
 
-        memset(at, 0, name_room);
-        memcpy(at, ls_str_data(name), rec->name_len);
-        lines = (uint32_t *)(at + name_room);
+        lines = (uint32_t *)put_text(put_text((char *)(rec + 1), ls_str_data(name), rec->name_len),
+                                     given->name, rec->function_len);
         if (rec->has_lines)
                 for (uint32_t i = 0; i < n; i++)
                         *lines++ = ls_pt_line(pt, pt + LS_PT_SIZE + 4 * (size_t)(i + 1));
@@ -198,17 +212,19 @@ static void put_body(struct ls_exact_proto *rec, const char *pt, const char *nam
 }
 
 /* Its record in the log; NULL = there is no room. */
-static struct ls_exact_proto *send(const struct ls_exact *x, const char *pt, uint32_t id)
+static struct ls_exact_proto *send(const struct ls_exact *x, const char *pt, uint32_t id,
+                                   const struct given *given)
 {
         const char *name = LS_READ(const char *, pt, LS_PT_CHUNKNAME);
-        uint32_t n = LS_READ(uint32_t, pt, LS_PT_SIZEBC), len = ls_str_len(name), name_room;
+        uint32_t n = LS_READ(uint32_t, pt, LS_PT_SIZEBC), len = ls_str_len(name);
+        uint32_t given_len = given->len < FUNCTION_MOST ? given->len : FUNCTION_MOST;
         int has_lines = LS_READ(const char *, pt, LS_PT_LINEINFO) != NULL;
         struct ls_exact_proto *rec;
 
         if (len > NAME_MOST)
                 len = NAME_MOST;
-        name_room = (len + 3) & ~3u;
-        rec = ls_exact_log_begin((uint32_t)sizeof *rec + name_room + (has_lines ? 8 : 4) * n);
+        rec = ls_exact_log_begin((uint32_t)sizeof *rec + padded(len) + padded(given_len) +
+                                 (has_lines ? 8 : 4) * n);
         if (!rec)
                 return NULL;
         rec->rec.kind = LS_EXACT_PROTO;
@@ -219,6 +235,7 @@ static struct ls_exact_proto *send(const struct ls_exact *x, const char *pt, uin
         rec->first_line = LS_READ(int32_t, pt, LS_PT_FIRSTLINE);
         rec->last_line = rec->first_line + LS_READ(int32_t, pt, LS_PT_NUMLINE);
         rec->name_len = len;
+        rec->function_len = (uint16_t)given_len;
         rec->has_lines = (uint32_t)has_lines;
         atomic_store(&rec->lost, 0);
         rec->hash = ls_proto_hash(pt);
@@ -226,18 +243,18 @@ static struct ls_exact_proto *send(const struct ls_exact *x, const char *pt, uin
         rec->flags = (rec->first_line == 0 ? LS_FUNCF_MAIN : 0u) |
                      (LS_READ(uint8_t, pt, LS_PT_FLAGS) & LS_PTF_VARARG ? LS_FUNCF_VARARG : 0u);
         rec->op_fori = (uint8_t)ls_vm_facts.op_fori;
-        put_body(rec, pt, name, name_room);
+        put_body(rec, pt, name, given);
         ls_exact_log_end();
         return rec;
 }
 
 /* Describes a prototype and those that are written in it. */
-static void describe(struct ls_exact *x, const char *pt, unsigned depth)
+static void describe(struct ls_exact *x, const char *pt, unsigned depth, const struct given *given)
 {
         struct mark *mark = mark_of(pt);
         const uint64_t *k = LS_READ(const uint64_t *, pt, LS_PT_K);
         uintptr_t code = (uintptr_t)pt + LS_PT_SIZE;
-        uint32_t n = LS_READ(uint32_t, pt, LS_PT_SIZEBC), id;
+        uint32_t n = LS_READ(uint32_t, pt, LS_PT_SIZEBC), id, from = 1;
         struct ls_exact_proto *rec;
 
         if (!mark || !ls_exact_cell(code + 4 * (uintptr_t)n))
@@ -247,7 +264,7 @@ static void describe(struct ls_exact *x, const char *pt, unsigned depth)
                 forget_overlapping((uintptr_t)pt, code + 4 * (uintptr_t)n);
                 memset(ls_exact_cell((uintptr_t)pt + 4), 0, 2 * (LS_PT_SIZE + 4 * (size_t)n));
                 id = ++last_id;
-                rec = send(x, pt, id);
+                rec = send(x, pt, id, given);
                 if (!rec || note(code, n, id, &rec->lost))
                         id = 0;         /* counted all the same: nobody knows whose counts they
                                          * are */
@@ -255,9 +272,13 @@ static void describe(struct ls_exact *x, const char *pt, unsigned depth)
         }
         for (uint32_t i = 0; depth < DEEPEST && i < LS_READ(uint32_t, pt, LS_PT_SIZEKGC); i++) {
                 const char *child = (const char *)(uintptr_t)k[-1 - (int64_t)i];
+                struct given its = { NULL, 0 };
 
-                if (LS_READ(uint8_t, child, LS_GC_TYPE) == LS_T_PROTO)
-                        describe(x, child, depth + 1);
+                if (LS_READ(uint8_t, child, LS_GC_TYPE) != LS_T_PROTO)
+                        continue;
+                /* constants are in the order of the instructions that use them first */
+                its.name = ls_names_defined(pt, i, &from, &its.len);
+                describe(x, child, depth + 1, &its);
         }
 }
 
@@ -267,7 +288,7 @@ void ls_exact_meet(struct ls_exact *x, const char *pc, const uint64_t *base, lua
         sigset_t mask;
 
         ls_lock(&lock, &mask);
-        describe(x, pc - 4 - LS_PT_SIZE, 0);
+        describe(x, pc - 4 - LS_PT_SIZE, 0, &(struct given){ NULL, 0 });
         ls_unlock(&lock, &mask);
         if (cell)
                 ++*cell;

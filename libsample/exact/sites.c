@@ -18,7 +18,6 @@
 #define EXIT_CODE 128u                  /* bytes for the code of exits */
 #define JUMP_LEN 5u
 #define STUB_MOST (8 + 3 * 15 + JUMP_LEN + 16)
-#define MOST 1024                       /* exits and branches of a trace that are looked at */
 
 /* Returns 0, or -1: the kernel does not want it, and it is as it was. */
 static int set_prot(const void *at, size_t n, int prot)
@@ -139,13 +138,14 @@ static int exit_at(const struct ls_exact *x, const uint8_t *p)
 struct code {
         const struct ls_exact *x;
         uint8_t *begin, *loop, *end;
-        struct { const uint8_t *from, *to; } skips[MOST];       /* what a branch may leave out, or
-                                                                 * do again */
-        struct { const uint8_t *at; int exit; } exits[MOST];
-        unsigned nskips, nexits;
+        struct { const uint8_t *from, *to; } *skips;    /* what a branch may leave out, or do
+                                                         * again */
+        struct { const uint8_t *at; int exit; } *exits;
+        size_t nskips, nexits, skips_room, exits_room;
 };
 
-/* Branches within the trace and its exits. Returns 0, or -1: its code is not understood. */
+/* Branches within the trace and its exits, of which a long one has thousands. Returns 0, or -1: its
+ * code is not understood, or there is no memory. */
 static int read_code(struct code *c)
 {
         struct ls_insn insn;
@@ -154,7 +154,11 @@ static int read_code(struct code *c)
                 const uint8_t *target;
                 int exit;
 
-                if (ls_decode(p, (size_t)(c->end - p), &insn) < 0 || c->nskips == MOST || c->nexits == MOST)
+                if (ls_decode(p, (size_t)(c->end - p), &insn) < 0 ||
+                    ls_pages_grow((void **)&c->skips, &c->skips_room, c->nskips + 1,
+                                  sizeof *c->skips) ||
+                    ls_pages_grow((void **)&c->exits, &c->exits_room, c->nexits + 1,
+                                  sizeof *c->exits))
                         return -1;
                 if (!insn.rel_at || insn.flow == LS_FLOW_CALL)
                         continue;
@@ -195,7 +199,7 @@ static size_t movable(const struct code *c, const uint8_t *p)
                 if (insn.flow != LS_FLOW_NEXT)
                         return 0;
         }
-        for (unsigned i = 0; i < c->nskips; i++)
+        for (size_t i = 0; i < c->nskips; i++)
                 if ((p < c->skips[i].to && p + n > c->skips[i].from) || (c->skips[i].to > p && c->skips[i].to < p + n))
                         return 0;
         return n;
@@ -206,12 +210,12 @@ static int exits_before(const struct code *c, const uint8_t *from, const uint8_t
 {
         int n = 0;
 
-        for (unsigned i = 0; i < c->nexits; i++) {
+        for (size_t i = 0; i < c->nexits; i++) {
                 int k = 0;
 
                 if (c->exits[i].at < from || c->exits[i].at >= p)
                         continue;
-                for (unsigned j = 0; j < c->nexits; j++)
+                for (size_t j = 0; j < c->nexits; j++)
                         if (c->exits[j].at >= p && c->exits[j].at < to && c->exits[j].exit == c->exits[i].exit)
                                 return -1;
                 while (k < n && ret[k] != c->exits[i].exit)

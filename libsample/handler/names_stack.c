@@ -76,20 +76,19 @@ static int64_t child_index(const char *parent, const char *child)
         return -1;
 }
 
-/* The name that parent's code gives child where it makes it. */
-static const char *defined_name(const char *parent, const char *child, uint32_t *ret_len)
+const char *ls_names_defined(const char *parent, uint32_t index, uint32_t *from, uint32_t *ret_len)
 {
         const uint32_t *bc = (const uint32_t *)(const void *)(parent + LS_PT_SIZE);
         uint32_t n = LS_READ(uint32_t, parent, LS_PT_SIZEBC);
-        int64_t index = child_index(parent, child);
         const char *name = NULL;
         int slot;
 
-        for (uint32_t i = 1; index >= 0 && i + 1 < n; i++) {
+        for (uint32_t i = *from; i + 1 < n; i++) {
                 uint32_t ins = LS_GET(bc[i]), next, a = ins >> 8 & 0xff;
 
-                if ((ins & 0xff) != ls_vm_facts.op_fnew || ins >> 16 != (uint32_t)index)
+                if ((ins & 0xff) != ls_vm_facts.op_fnew || ins >> 16 != index)
                         continue;
+                *from = i + 1;
                 next = LS_GET(bc[i + 1]);
 
                 if ((next & 0xff) == ls_vm_facts.op_tsets && (next >> 8 & 0xff) == a)
@@ -106,6 +105,15 @@ static const char *defined_name(const char *parent, const char *child, uint32_t 
                 return name;
         }
         return NULL;
+}
+
+/* The name that parent's code gives child where it makes it. */
+static const char *defined_name(const char *parent, const char *child, uint32_t *ret_len)
+{
+        int64_t index = child_index(parent, child);
+        uint32_t from = 1;
+
+        return index < 0 ? NULL : ls_names_defined(parent, (uint32_t)index, &from, ret_len);
 }
 
 static int is(uint64_t value, const char *fn)

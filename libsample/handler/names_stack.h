@@ -15,4 +15,10 @@ void ls_names_from_stack(struct ls_thread *t, const struct ls_walk *walk, size_t
  * that are in no frame. Only where no code of the VM is at work on its objects. */
 void ls_names_enclosed(struct ls_thread *t, const struct ls_walk *walk);
 
+/* The name that a function's code gives to one of its functions where it makes it, or NULL: as a
+ * local variable, a field or a global. parent: a GCproto; index: the function's among its
+ * constants. *from: the first instruction to look at, at least 1; set behind the one that makes
+ * it. The text is the VM's. Any thread, while the VM does not change the function. */
+const char *ls_names_defined(const char *parent, uint32_t index, uint32_t *from, uint32_t *ret_len);
+
 #endif

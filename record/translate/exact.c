@@ -54,7 +54,7 @@ static uint32_t source_id(struct writing *w, const struct ls_flow_proto *p)
 
 static uint32_t function_of(struct writing *w, const struct ls_flow_proto *p)
 {
-        uint32_t source = source_id(w, p);
+        uint32_t source = source_id(w, p), id = 0;
         struct ls_function_def def = {
                 .kind = LS_FUNC_LUA, .flags = (uint8_t)(p->rec->flags & (LS_FUNCF_MAIN | LS_FUNCF_VARARG)),
                 .first_line = (uint32_t)p->rec->first_line, .last_line = (uint32_t)p->rec->last_line, .hash = p->rec->hash,
@@ -63,7 +63,12 @@ static uint32_t function_of(struct writing *w, const struct ls_flow_proto *p)
         def.source = ls_sources_trace_id(&w->t->sources, &w->sources, source);
         if (!p->rec->name_len || !strchr("@=", *p->name) || ls_sources_is_loaded(&w->sources, source))
                 def.flags |= LS_FUNCF_LOADED;
-        return def.source ? ls_trace_function(w->t->cfg.writer, &def) : 0;
+        if (def.source)
+                id = ls_trace_function(w->t->cfg.writer, &def);
+        if (id && p->rec->function_len)
+                ls_trace_name(w->t->cfg.writer, id, LS_NAME_DEFINITION,
+                              ls_trace_string(w->t->cfg.writer, p->function, p->rec->function_len));
+        return id;
 }
 
 /* caller: stack below it, 0 = none. */
@@ -248,6 +253,8 @@ void ls_exact_finish(struct ls_translate *t, int fd, uint32_t events)
                 say_sums(t, &flow, &sums, w.impossible);
                 ls_flow_free(&flow);
         }
+        if (r == -ENODATA && t->notices)
+                return;                 /* the agent has said why */
         if (r == -ENODATA)
                 say(t, "process %d has counted nothing: it was forked, or ran no Lua that can be counted", t->cfg.pid);
         else if (r)

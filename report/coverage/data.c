@@ -16,6 +16,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(elt) ((elt)->failed = 1)
+#include <uthash.h>
+
+struct ls_coverage_path {
+        char *path;                     /* the file's */
+        size_t file;                    /* its index until they are sorted */
+        int failed;
+        UT_hash_handle hh;
+};
+
 struct pass {
         const struct ls_profile *p;
         const char *const *include;
@@ -109,48 +120,14 @@ static int is_wanted(const struct pass *s, const char *path)
         return s->n_include == 0;
 }
 
-static uint32_t *slot_of(const struct ls_coverage *c, const char *path)
-{
-        uint64_t hash = 14695981039346656037u;
-
-        for (const char *p = path; *p; p++)
-                hash = (hash ^ (unsigned char)*p) * 1099511628211u;
-        for (size_t i = (size_t)(hash ^ hash >> 32);; i++) {
-                uint32_t *slot = &c->by_path[i & (c->slots - 1)];
-
-                if (!*slot || !strcmp(c->files[*slot - 1].path, path))
-                        return slot;
-        }
-}
-
-/* Room for one more path. Returns 0 or -ENOMEM. */
-static int grow_slots(struct ls_coverage *c)
-{
-        uint32_t *bigger;
-
-        if (2 * c->n_files + 2 < c->slots)
-                return 0;
-        bigger = calloc(c->slots ? 2 * c->slots : 256, sizeof(*bigger));
-        if (!bigger)
-                return -ENOMEM;
-        free(c->by_path);
-        c->by_path = bigger;
-        c->slots = c->slots ? 2 * c->slots : 256;
-        for (size_t i = 0; i < c->n_files; i++)
-                *slot_of(c, c->files[i].path) = (uint32_t)i + 1;
-        return 0;
-}
-
 /* The file of this path, made at its first use; NULL = no memory. */
 static struct ls_coverage_file *file_of(struct ls_coverage *c, const char *path)
 {
-        uint32_t *slot;
+        struct ls_coverage_path *known;
 
-        if (grow_slots(c))
-                return NULL;
-        slot = slot_of(c, path);
-        if (*slot)
-                return &c->files[*slot - 1];
+        HASH_FIND_STR(c->by_path, path, known);
+        if (known)
+                return &c->files[known->file];
         if (c->n_files == c->room) {
                 struct ls_coverage_file *bigger = reallocarray(c->files, 2 * c->room + 64, sizeof(*bigger));
 
@@ -159,11 +136,20 @@ static struct ls_coverage_file *file_of(struct ls_coverage *c, const char *path)
                 c->files = bigger;
                 c->room = 2 * c->room + 64;
         }
-        c->files[c->n_files] = (struct ls_coverage_file){ .path = strdup(path) };
-        if (!c->files[c->n_files].path)
+        known = calloc(1, sizeof(*known));
+        if (!known || !(known->path = strdup(path))) {
+                free(known);
                 return NULL;
-        *slot = (uint32_t)++c->n_files;
-        return &c->files[c->n_files - 1];
+        }
+        known->file = c->n_files;
+        HASH_ADD_KEYPTR(hh, c->by_path, known->path, strlen(path), known);
+        if (known->failed) {
+                free(known->path);
+                free(known);
+                return NULL;
+        }
+        c->files[c->n_files] = (struct ls_coverage_file){ .path = known->path };
+        return &c->files[c->n_files++];
 }
 
 static int add_arm(struct ls_coverage_file *f, const struct ls_coverage_arm *arm)
@@ -307,12 +293,20 @@ static int is_name(char c)
         return isalnum((unsigned char)c) || c == '_' || c == '.' || c == ':';
 }
 
+/* Whether a name of a text says more than the one that is known: "M.used" of "used". */
+static int says_more(struct ls_str name, struct ls_str known)
+{
+        return name.len > known.len &&
+               !memcmp(name.s + name.len - known.len, known.s, known.len) &&
+               (!known.len || strchr(".:", name.s[name.len - known.len - 1]));
+}
+
 /* "function NAME(", "NAME = function(": the name that stands in its line. */
 static void name_function(struct ls_coverage_function *f, struct ls_str line)
 {
         const char *word = memmem(line.s, line.len, "function", 8), *end = line.s + line.len, *from, *to;
 
-        if (!word || f->name.len)
+        if (!word)
                 return;
         for (from = word + 8; from < end && *from == ' '; from++)
                 ;
@@ -324,7 +318,8 @@ static void name_function(struct ls_coverage_function *f, struct ls_str line)
                 for (from = to; from > line.s && is_name(from[-1]) && memchr(to, '=', (size_t)(word - to)); from--)
                         ;
         }
-        f->name = (struct ls_str){ from, (uint32_t)(to - from) };
+        if (says_more((struct ls_str){ from, (uint32_t)(to - from) }, f->name))
+                f->name = (struct ls_str){ from, (uint32_t)(to - from) };
 }
 
 /* Lines between "-- luacov: disable" and "-- luacov: enable" do not count. For a file that was
@@ -550,6 +545,8 @@ int ls_coverage_new(struct ls_profile *p, const char *const *include, unsigned n
 
 void ls_coverage_free(struct ls_coverage *c)
 {
+        struct ls_coverage_path *known, *next;
+
         for (size_t i = 0; i < c->n_files; i++) {
                 ls_source_done(&c->files[i].text);
                 free(c->files[i].path);
@@ -558,6 +555,9 @@ void ls_coverage_free(struct ls_coverage *c)
                 free(c->files[i].arms);
         }
         free(c->files);
-        free(c->by_path);
+        HASH_ITER(hh, c->by_path, known, next) {
+                HASH_DEL(c->by_path, known);
+                free(known);
+        }
         *c = (struct ls_coverage){ 0 };
 }

@@ -16,18 +16,16 @@ enum {                                  /* options that may come several times, 
         VAL_SOURCE_DIR = LS_VAL_REPORT, VAL_SPLIT, VAL_ANNOTATE,
 };
 
-/* popt stores here. */
+/* popt stores flags where they are read from, and here words that are still to be understood. */
+static struct ls_report_options given;
 static struct raw {
         char *input, *output, *by, *depth, *format, *min, *sort, *color;
         char *words[64];                /* arguments of the VAL_ options: they live as long as the
                                          * process */
         unsigned n_words;
-        int tree, stacks, inverse, whole_file, raw, full_path, inlined, json, html, no_pager, tui,
-                list_keys, no_mouse;
-        int list, per_thread, experimental;
 } raw;
 
-#define FLAG(name, help) POPT_ARG_NONE, &raw.name, 0, help, NULL
+#define FLAG(name, help) POPT_ARG_NONE, &given.name, 0, help, NULL
 #define TEXT(name, arg, help) POPT_ARG_STRING, &raw.name, 0, help, arg
 
 #define BY_OPTION(more) \
@@ -125,7 +123,7 @@ const struct poptOption ls_tui_option_table[] = {
         { "annotate", 0, POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, VAL_ANNOTATE,
           "begin with the source of the hottest file, or of one file or function", "FILE|FUNCTION" },
         TUI_LOOK,
-        { "list-keys", 0, POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, &raw.list_keys, 0, "for tests/check_man.py: the keys",
+        { "list-keys", 0, POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, &given.list_keys, 0, "for tests/check_man.py: the keys",
           NULL },
         POPT_TABLEEND
 };
@@ -323,22 +321,6 @@ static int read_values(struct ls_report_options *o, int is_export)
         o->sort = raw.sort ? (enum ls_sort)sort : usual_sort(o);
         o->input = raw.input ? raw.input : "luasample.data";
         o->output = raw.output;
-        o->tree = raw.tree;
-        o->stacks = raw.stacks;
-        o->inverse = raw.inverse;
-        o->whole_file = raw.whole_file;
-        o->raw = raw.raw;
-        o->full_path = raw.full_path;
-        o->inlined = raw.inlined;
-        o->json |= raw.json;
-        o->html = raw.html;
-        o->no_pager = raw.no_pager;
-        o->tui = raw.tui;
-        o->no_mouse = raw.no_mouse;
-        o->list_keys = raw.list_keys;
-        o->list = raw.list;
-        o->per_thread = raw.per_thread;
-        o->experimental = raw.experimental;
         return 0;
 }
 
@@ -488,10 +470,11 @@ static int count_rest(poptContext ctx)
 }
 
 /* ret_rest: NULL = no word may be left over; else options end at the first word that is none. */
-static int read_line(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *o,
-                     const char ***ret_rest)
+static int read_line(const struct ls_command *cmd, int argc, const char **argv,
+                     struct ls_report_options *ret, const char ***ret_rest)
 {
         poptContext ctx = ls_options_begin(cmd, argc, argv, ret_rest != NULL);
+        struct ls_report_options *o = &given;
         const char *extra;
         int val, r = 0, status, is_export = cmd->options == ls_export_option_table;
 
@@ -515,6 +498,7 @@ static int read_line(const struct ls_command *cmd, int argc, const char **argv, 
         if (ret_rest)
                 *ret_rest = argv + argc - (status == LS_GO_ON ? count_rest(ctx) : 0);
         poptFreeContext(ctx);
+        *ret = given;
         return status;
 }
 

@@ -24,7 +24,7 @@ BENCH = os.path.join(s.TESTS, "bench", "programs")
 # Programs of tests/bench and their argument, for some million bytecodes. strings is none: it sorts what pairs gives, whose order
 # changes from run to run.
 BENCH_ROUNDS = {"fannkuch": "1", "json": "3", "life": "20", "nbody": "3000", "parser": "1", "richards": "1", "ring": "300", "trees": "1"}
-OWN_ROUNDS = {"kinds": "300", "chunks": "3000", "forks": "", "many": "20", "finalizers": "1000"}
+OWN_ROUNDS = {"guards": "400", "kinds": "300", "chunks": "3000", "forks": "", "many": "20", "finalizers": "1000"}
 # kinds has hooks of its own, which take the place of the test's; the child of forks would have them; a hundred million of them are long.
 NO_HOOKS = {"kinds", "forks", "finalizers", "fannkuch", "awfy-havlak", "awfy-mandelbrot",
             "awfy-nbody"}

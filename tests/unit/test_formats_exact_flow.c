@@ -128,6 +128,43 @@ static void a_loop_is_added(void **state)
         ls_flow_free(&flow);
 }
 
+/* The name that its definition gives a function is behind that of its chunk. */
+static void a_definitions_name_is_read(void **state)
+{
+        struct ls_exact_proto *proto = append(LS_EXACT_PROTO, sizeof *proto + 4 + 8 + 8 * N);
+        uint32_t *lines = (uint32_t *)((char *)(proto + 1) + 12);
+        struct ls_flow flow;
+
+        (void)state;
+        proto->id = 1;
+        proto->code = CODE;
+        proto->n = N;
+        proto->name_len = 2;
+        proto->function_len = 5;
+        proto->has_lines = 1;
+        memcpy(proto + 1, "=x\0\0fails", 9);
+        lines[0] = 7;
+        lines[N] = 8;
+        assert_int_equal(ls_flow_read(fd, &flow), 0);
+        assert_memory_equal(flow.protos[1].function, "fails", 5);
+        assert_int_equal(flow.protos[1].lines[0], 7);
+        assert_int_equal(flow.protos[1].code[0], 8);
+        ls_flow_free(&flow);
+}
+
+static void a_name_too_long_is_damage(void **state)
+{
+        struct ls_flow flow;
+
+        (void)state;
+        append_proto(1)->function_len = UINT16_MAX;
+        append_proto(2);
+        assert_int_equal(ls_flow_read(fd, &flow), 0);
+        assert_int_equal(flow.damaged, 1);
+        assert_null(flow.protos[1].rec);
+        ls_flow_free(&flow);
+}
+
 static void an_exit_goes_on_in_a_side_trace(void **state)
 {
         struct ls_exact_trace *side;
@@ -266,6 +303,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(a_loop_is_added, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_definitions_name_is_read, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_name_too_long_is_damage, setup, teardown),
                 cmocka_unit_test_setup_teardown(an_exit_goes_on_in_a_side_trace, setup, teardown),
                 cmocka_unit_test_setup_teardown(what_was_gone_is_kept, setup, teardown),
                 cmocka_unit_test_setup_teardown(calls_have_callers, setup, teardown),
