@@ -111,7 +111,8 @@ static int drop_capabilities(uint32_t keep)
         return syscall(SYS_capset, &head, now) ? -errno : 0;
 }
 
-static int become(const struct ls_rights *r, int root_fd, uint32_t keep)
+/* stay: the working directory stays, from which a view finds sources by relative names. */
+static int become(const struct ls_rights *r, int root_fd, uint32_t keep, int stay)
 {
         if (keep)
                 prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
@@ -119,7 +120,7 @@ static int become(const struct ls_rights *r, int root_fd, uint32_t keep)
                 if (root_fd >= 0 && (fchdir(root_fd) || chroot(".")))
                         return -errno;
                 /* A root of few capabilities stays what it is when the target is root as well. */
-                if (chdir("/") || (setgroups(0, NULL) && r->uid) ||
+                if ((!stay && chdir("/")) || (setgroups(0, NULL) && r->uid) ||
                     setresgid(r->gid, r->gid, r->gid) || setresuid(r->uid, r->uid, r->uid))
                         return -errno;
         }
@@ -403,7 +404,8 @@ int ls_confine(const struct ls_rights *r, int root_fd, enum ls_confine_room room
                 limit(RLIMIT_FSIZE, ROOM_IN_FILES);     /* memory files of its own */
         /* /proc/PID/syscall asks for it at each read; what else it allows takes system calls that
          * the room has not. */
-        err = become(r, root_fd, room == LS_CONFINE_MEMORY && filter ? 1u << CAP_SYS_PTRACE : 0);
+        err = become(r, root_fd, room == LS_CONFINE_MEMORY && filter ? 1u << CAP_SYS_PTRACE : 0,
+                     room == LS_CONFINE_VIEW);
         prctl(PR_SET_PDEATHSIG, end_signal);    /* it is lost when the user changes */
         return err || !filter ? err : forbid(room);
 }
