@@ -70,9 +70,9 @@ def add(suite, luajits):
         print({p: "%.3f s, %.1f %%" % (least[p], 100 * (seen[p] / 1e9 / least[p] - 1)) for p in names}, line.group(0))
         for part in names:
             off = seen[part] / 1e9 / least[part] - 1
-            # One cost stands for all calls, which differ by what the processor does beside them.
+            # One cost stands for all calls, which differ by what the processor does beside them, and a busy machine moves both.
             cost = CALLS[part] * float(line[4]) / 1e9 / least[part]
-            s.check(abs(off) < max(0.03, 0.35 * cost), "%s: %.1f %% from its truth, of %.1f %% that were taken off" %
+            s.check(abs(off) < max(0.05, 0.6 * cost), "%s: %.1f %% from its truth, of %.1f %% that were taken off" %
                     (part, 100 * off, 100 * cost))
 
     @suite.test("calltime.views", "took: how long calls took, in powers of two; the summary says what was taken off", True)
