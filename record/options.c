@@ -318,6 +318,16 @@ static int set_event(struct ls_record_options *o, const char *text)
                         continue;
                 if (o->events & 1u << LS_EVENT_BRANCHES)        /* lie in lines */
                         o->events |= LS_RECORD_COVERAGE;
+                if (o->events & LS_RECORD_CALLTIME)             /* are those that were timed */
+                        o->events |= 1u << LS_EVENT_CALLS;
+                if (o->events & LS_RECORD_CALLTIME &&
+                    o->events & LS_RECORD_EXACT & ~(LS_RECORD_CALLTIME | 1u << LS_EVENT_CALLS)) {
+                        ls_error("-e %s: calltime is measured with the JIT compiler off, the "
+                                 "others are counted with it on; "
+                                 "record them one after the other",
+                                 text);
+                        return -EINVAL;
+                }
                 if (!(o->events & ~(LS_RECORD_EXACT | LS_RECORD_MEMORY)))
                         o->bare_tick = 2;
                 else if (alone)         /* beside the time on a CPU, then */
@@ -401,7 +411,8 @@ int ls_record_attaches(const struct ls_record_options *o)
 static int check_attach(const struct ls_record_options *o)
 {
         if (o->events & LS_RECORD_EXACT) {
-                ls_error("record: coverage, lines, calls, branches and instructions are counted from a program's start; give the program, as in: "
+                ls_error("record: coverage, lines, calls, calltime, branches and instructions are "
+                         "counted from a program's start; give the program, as in: "
                          "luasample record -e lines -- luajit app.lua");
                 return LS_EXIT_USAGE;
         }
@@ -441,7 +452,8 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
                 return LS_EXIT_USAGE;
         }
         if (ret->events & LS_RECORD_EXACT && (ret->ring_ns || ret->switch_ns || ret->switch_bytes)) {
-                ls_error("record: what is counted is of the whole recording; leave out %s, or coverage, lines, calls, branches and instructions",
+                ls_error("record: what is counted is of the whole recording; leave out %s, or "
+                         "coverage, lines, calls, calltime, branches and instructions",
                          ret->ring_ns ? "--last" : "--switch-output");
                 return LS_EXIT_USAGE;
         }

@@ -29,7 +29,7 @@ struct reading {
         uint64_t *counters;
         struct ls_flow *flow;
         struct trace *traces;                   /* by id, from 1 */
-        size_t ntraces, traces_room, protos_room, calls_room;
+        size_t ntraces, traces_room, protos_room, calls_room, nodes_room;
         int no_memory;
 };
 
@@ -155,6 +155,24 @@ static int read_calls(struct reading *r, const struct ls_exact_calls *rec)
         return 0;
 }
 
+static int read_node(struct reading *r, const struct ls_exact_node *rec)
+{
+        struct ls_flow *flow = r->flow;
+
+        if (!id_is_possible(r, rec->id) || rec->parent >= rec->id ||
+            !is_instruction(r, rec->proto, 0) ||
+            (rec->parent && (rec->parent >= flow->nnodes || !flow->nodes[rec->parent])))
+                return -EBADMSG;
+        if (grow((void **)&flow->nodes, &r->nodes_room, rec->id + (size_t)1, sizeof *flow->nodes))
+                return -ENOMEM;
+        if (flow->nodes[rec->id])
+                return -EBADMSG;
+        flow->nodes[rec->id] = rec;
+        if (rec->id >= flow->nnodes)
+                flow->nnodes = rec->id + (size_t)1;
+        return 0;
+}
+
 static int by_callee(const void *a, const void *b)
 {
         const struct ls_flow_calls *x = a, *y = b;
@@ -220,6 +238,7 @@ static int is_whole(const struct ls_exact_rec *rec)
         static const size_t least[] = {
                 [LS_EXACT_PROTO] = sizeof(struct ls_exact_proto), [LS_EXACT_GONE] = sizeof(struct ls_exact_gone),
                 [LS_EXACT_TRACE] = sizeof(struct ls_exact_trace), [LS_EXACT_CALLS] = sizeof(struct ls_exact_calls),
+                [LS_EXACT_NODE] = sizeof(struct ls_exact_node),
         };
 
         return rec->kind < sizeof least / sizeof *least && rec->size >= least[rec->kind];
@@ -243,6 +262,8 @@ static int read_log(struct reading *r)
                         error = read_trace(r, (const struct ls_exact_trace *)rec);
                 else if (rec->kind == LS_EXACT_CALLS)
                         error = read_calls(r, (const struct ls_exact_calls *)rec);
+                else if (rec->kind == LS_EXACT_NODE)
+                        error = read_node(r, (const struct ls_exact_node *)rec);
                 if (error == -ENOMEM)
                         return error;
                 r->flow->damaged += error != 0;
@@ -435,6 +456,8 @@ static int begin(struct reading *r)
         if (r->used > LS_EXACT_LOG_SIZE || r->used & 7 || r->ncounters > LS_EXACT_COUNTERS_MOST)
                 return -EBADMSG;
         r->flow->outside = head.outside;
+        r->flow->clock = (struct ls_exact_clock){ head.clock_begin, head.clock_begin_ns,
+                                                  head.in_callee, head.in_caller };
         r->flow->lost = atomic_load(&head.lost);
         r->flow->log = malloc(r->used + 8);
         r->counters = malloc(8 * r->ncounters);
@@ -488,6 +511,7 @@ void ls_flow_free(struct ls_flow *flow)
                 free(flow->protos[i].counts);
         free(flow->protos);
         free(flow->calls);
+        free(flow->nodes);
         free(flow->log);
         *flow = (struct ls_flow){ 0 };
 }

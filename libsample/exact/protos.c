@@ -295,6 +295,16 @@ void ls_exact_meet(struct ls_exact *x, const char *pc, const uint64_t *base, lua
         ls_exact_called(x, pc, base, L);
 }
 
+uint32_t ls_exact_describe(struct ls_exact *x, const char *pt)
+{
+        sigset_t mask;
+
+        ls_lock(&lock, &mask);
+        describe(x, pt, 0, &(struct given){ NULL, 0 });
+        ls_unlock(&lock, &mask);
+        return ls_exact_proto_id(pt);
+}
+
 void ls_exact_no_proto(uintptr_t from, uintptr_t to)
 {
         sigset_t mask;

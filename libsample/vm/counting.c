@@ -44,6 +44,24 @@ static const char *map(const lua_State *L)
         return why;
 }
 
+/* What watching a call costs is measured in a VM of our own. */
+static void calibrate(void)
+{
+        static int done;
+        lua_State *L;
+
+        if (done)
+                return;
+        done = 1;
+        ls_vm_probing = 1;
+        L = ls_lua.luaL_newstate();
+        if (L) {
+                ls_exact_calibrate(L);
+                ls_lua.lua_close(L);
+        }
+        ls_vm_probing = 0;
+}
+
 static void say(const char *why)
 {
         static const char *said;
@@ -62,7 +80,9 @@ int ls_counting_begin(struct ls_vm *vm, lua_State *L)
                 return 0;
         why = !ls_vm_facts.ok ? ls_vm_facts.why :
               vm->engine == LS_ENGINE_HOOK ? "LuaJIT's own profiler reads its stacks (engine hook)" : (why = ls_exact_why_not(ls_agent.shm->exact == LS_EXACT_ALL)) ? why : map(L);
-        exact = why ? NULL : ls_exact_open(L, vm->vm_id, ls_agent.shm->exact == LS_EXACT_ALL, &why);
+        if (!why && ls_agent.shm->exact == LS_EXACT_TIME)
+                calibrate();
+        exact = why ? NULL : ls_exact_open(L, vm->vm_id, ls_agent.shm->exact, &why);
         if (!exact) {
                 say(why);
                 return 0;

@@ -41,9 +41,10 @@
 #define LS_RECORD_LIVE (1u << LS_EVENT_LIVE)
 #define LS_RECORD_MEMORY (LS_RECORD_ALLOC | LS_RECORD_LIVE)
 #define LS_RECORD_COVERAGE (1u << LS_EVENT_COVERAGE)
+#define LS_RECORD_CALLTIME (1u << LS_EVENT_CALLTIME)
 #define LS_RECORD_EXACT                                                                            \
         (LS_RECORD_COVERAGE | 1u << LS_EVENT_LINES | 1u << LS_EVENT_CALLS |                        \
-         1u << LS_EVENT_INSTRUCTIONS | 1u << LS_EVENT_BRANCHES)
+         1u << LS_EVENT_INSTRUCTIONS | 1u << LS_EVENT_BRANCHES | LS_RECORD_CALLTIME)
 
 struct ls_record_options {
         uint64_t interval_ns;

@@ -268,7 +268,8 @@ static int add_totals(struct making *m)
         for (uint32_t i = 0; i < g->n_groups; i++)
                 if (total[i])
                         r->rows[r->n_rows++] = (struct ls_row){ .id = i, .total = total[i] };
-        r->has_total = !m->a->could;    /* what is counted has no callers: its total is not known */
+        /* What is counted has no callers but where it is timed: its total is not known. */
+        r->has_total = !m->a->could || ls_events_have(m->p, LS_EVENT_CALLTIME);
 out:
         free(total);
         return error;

@@ -8,12 +8,14 @@ module exacttruth (truth.c), which count.lua loads: no recording is made.
 
 same.PROGRAM: with and without counts the same traces are compiled, at the same places, in the same order. killed: what a
 process counted that ended by SIGKILL. control: a count that is moved by one must be found. luacov.*: coverage
-against luacov's. record.*, lines.*: recordings with -e lines, calls, instructions and coverage (record.py)."""
+against luacov's. record.*, lines.*: recordings with -e lines, calls, instructions and coverage (record.py).
+calltime.*: with -e calltime (calltime.py)."""
 import os
 import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import calltime
 import luacov
 import record
 import support as s
@@ -191,6 +193,7 @@ def control():
 suite.count = count
 luacov.add(suite)
 record.add(suite, ("debian", "shared", "luajit2"))
+calltime.add(suite, ("debian", "shared", "luajit2"))
 
 if __name__ == "__main__":
     sys.exit(suite.main())

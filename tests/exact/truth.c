@@ -223,7 +223,7 @@ static int begin_exact(lua_State *L)
 
         begin_vm(L);
         if (fd >= 0 && !ls_exact_map(fd, (uintptr_t)L)) {
-                vm.exact = ls_exact_open(L, 1, 1, &why);
+                vm.exact = ls_exact_open(L, 1, LS_EXACT_ALL, &why);
                 pthread_atfork(NULL, NULL, after_fork);
         }
         ls_lua.lua_settop(L, 0);
