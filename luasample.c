@@ -95,7 +95,8 @@ int main(int argc, const char **argv)
                 return ls_http_main(argc, argv);
 #endif
         if (argc > 0 && !strcmp(argv[0], LS_WORKER_ARGV0))
-                return argc > 1 && !strcmp(argv[1], LS_OUT_ROLE) ? ls_serve_main(argc, argv) : ls_worker_main(argc, argv);
+                return argc > 1 && !strcmp(argv[1], LS_OUT_ROLE) ? ls_serve_main(argc, argv)
+                                                                 : ls_worker_main(argc, argv);
         if (!geteuid())
                 show_as_nobody(argc > 1 ? argv[1] : "");
         ls_follow_drop = geteuid() ? NULL : ls_apart_drop;

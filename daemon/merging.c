@@ -56,9 +56,10 @@ static void note_unmerged(struct ls_daemon *d)
 static void become_merger(const struct ls_daemon *d, pid_t parent)
 {
         const struct ls_window *w = &d->window;
-        char *window = ls_print("%" PRIu64 ",%" PRIu64 ",%" PRIu32, w->begin_ms, w->end_ms, w->level);
-        const char *words[] = { LS_APART_ARGV0, "store", "--store", d->store.path, "--service", w->service,
-                                "--window", window, "merge", NULL };
+        char *window =
+                ls_print("%" PRIu64 ",%" PRIu64 ",%" PRIu32, w->begin_ms, w->end_ms, w->level);
+        const char *words[] = { LS_APART_ARGV0, "store",    "--store", d->store.path, "--service",
+                                w->service,     "--window", window,    "merge",       NULL };
         const struct ls_child merger = { .words = words,
                                          .parent = parent,
                                          .end_signal = SIGKILL,
@@ -109,8 +110,10 @@ void ls_merging(struct ls_daemon *d)
                 return;
         remove_hidden(d, &all);
         find_end(d, &all);
-        if (!ls_window_find(&all, 1, d->config.merge_ns / 1000000, before, is_unmerged, d, &d->window) &&
-            !ls_window_find(&all, 2, d->config.merge_old_ns / 1000000, before, is_unmerged, d, &d->window)) {
+        if (!ls_window_find(&all, 1, d->config.merge_ns / 1000000, before, is_unmerged, d,
+                            &d->window) &&
+            !ls_window_find(&all, 2, d->config.merge_old_ns / 1000000, before, is_unmerged, d,
+                            &d->window)) {
                 ls_chunks_done(&all);
                 return;
         }

@@ -9,7 +9,8 @@
 
 #define MAX_PARTS 64            /* directories tried to tell two files apart */
 #define MAX_CHUNK_NAME 40       /* columns of the text of a loaded chunk in its name */
-#define MAX_NAME 512            /* bytes of a name that are shown: a trace may give one long name to many functions */
+#define MAX_NAME                                                                                   \
+        512 /* bytes of a name that are shown: a trace may give one long name to many functions */
 
 struct ls_str ls_source_path(const struct ls_source *s)
 {

@@ -18,8 +18,8 @@
 static struct { char *output; int quiet; } opt;
 
 static const struct poptOption options[] = {
-        { "output", 'o', POPT_ARG_STRING, &opt.output, 0, "write to FILE, which appears when it is whole; - for stdout",
-          "FILE" },
+        { "output", 'o', POPT_ARG_STRING, &opt.output, 0,
+          "write to FILE, which appears when it is whole; - for stdout", "FILE" },
         { "quiet", 'q', POPT_ARG_NONE, &opt.quiet, 0, "do not say what was merged", NULL },
         POPT_TABLEEND
 };
@@ -36,17 +36,22 @@ static void say_plan(const struct ls_merge_input *in, unsigned n, uint64_t inter
                 if (in[i].boot != in[0].boot) {
                         fputs("[ luasample: ", stderr);
                         ls_put_visible(stderr, in[i].name);
-                        fputs(" is of another boot or machine: its times stand behind those before ]\n", stderr);
+                        fputs(" is of another boot or machine: its times stand behind those before "
+                              "]\n",
+                              stderr);
                 }
                 if (in[i].scale != 1) {
                         fputs("[ luasample: ", stderr);
                         ls_put_visible(stderr, in[i].name);
                         fprintf(stderr, " has ticks of %s: each counts as %" PRIu64 " ]\n",
-                                ls_duration_text(in[i].profile->interval_ns, own, sizeof(own)), in[i].scale);
+                                ls_duration_text(in[i].profile->interval_ns, own, sizeof(own)),
+                                in[i].scale);
                 }
         }
-        fprintf(stderr, "[ luasample: merged %u recordings: %" PRIu64 " samples, %" PRIu64 " ticks of %s ]\n", n, samples,
-                ticks, ls_duration_text(interval_ns, interval, sizeof(interval)));
+        fprintf(stderr,
+                "[ luasample: merged %u recordings: %" PRIu64 " samples, %" PRIu64
+                " ticks of %s ]\n",
+                n, samples, ticks, ls_duration_text(interval_ns, interval, sizeof(interval)));
 }
 
 static int write_trace(const struct ls_merge_input *in, unsigned n, uint64_t interval_ns)
@@ -84,9 +89,12 @@ static int merge(struct ls_merge_input *in, unsigned n)
         int status, r = ls_merge_plan(in, n, &interval_ns, &a, &b);
 
         if (r == -EDOM) {
-                ls_error("merge: %s has ticks of %s, which is no multiple of the %s of %s: their ticks cannot be added up",
-                         in[b].name, ls_duration_text(in[b].profile->interval_ns, other, sizeof(other)),
-                         ls_duration_text(in[a].profile->interval_ns, one, sizeof(one)), in[a].name);
+                ls_error("merge: %s has ticks of %s, which is no multiple of the %s of %s: their "
+                         "ticks cannot be added up",
+                         in[b].name,
+                         ls_duration_text(in[b].profile->interval_ns, other, sizeof(other)),
+                         ls_duration_text(in[a].profile->interval_ns, one, sizeof(one)),
+                         in[a].name);
                 return LS_EXIT_FAIL;
         }
         if (r) {

@@ -19,11 +19,14 @@
 static struct { char *store, *service, *max_age, *max_size, *window; } opt;
 
 static const struct poptOption options[] = {
-        { "store", 0, POPT_ARG_STRING, &opt.store, 0, "directory of the store (LUASAMPLE_STORE, else that of the host)", "DIR" },
+        { "store", 0, POPT_ARG_STRING, &opt.store, 0,
+          "directory of the store (LUASAMPLE_STORE, else that of the host)", "DIR" },
         { "service", 0, POPT_ARG_STRING, &opt.service, 0, "this service only, not all", "NAME" },
         { "max-age", 0, POPT_ARG_STRING, &opt.max_age, 0, "prune: remove what is older", "TIME" },
-        { "max-size", 0, POPT_ARG_STRING, &opt.max_size, 0, "prune: remove the oldest until so much is left", "SIZE" },
-        { "window", 0, POPT_ARG_STRING | POPT_ARGFLAG_DOC_HIDDEN, &opt.window, 0, "merge: for the daemon", "BEGIN,END,LEVEL" },
+        { "max-size", 0, POPT_ARG_STRING, &opt.max_size, 0,
+          "prune: remove the oldest until so much is left", "SIZE" },
+        { "window", 0, POPT_ARG_STRING | POPT_ARGFLAG_DOC_HIDDEN, &opt.window, 0,
+          "merge: for the daemon", "BEGIN,END,LEVEL" },
         POPT_TABLEEND
 };
 
@@ -41,8 +44,9 @@ static void put_time(uint64_t ms)
 static void warn_foreign(const struct ls_store *s, const struct ls_chunks *all)
 {
         if (all->foreign)
-                ls_warning(all->foreign == 1 ? "store: %s: %u file that is no chunk: left alone" :
-                                               "store: %s: %u files that are no chunks: left alone", s->path, all->foreign);
+                ls_warning(all->foreign == 1 ? "store: %s: %u file that is no chunk: left alone"
+                                             : "store: %s: %u files that are no chunks: left alone",
+                           s->path, all->foreign);
 }
 
 static int do_ls(struct ls_store *s, const struct ls_chunks *all)
@@ -52,18 +56,20 @@ static int do_ls(struct ls_store *s, const struct ls_chunks *all)
                 const struct ls_chunk *c = &all->v[i];
 
                 put_time(c->begin_ms);
-                printf("  %8.1f s  %7" PRIu64 " KiB  %7" PRIu32 "  ", (double)(c->end_ms - c->begin_ms) / 1000, c->size / 1024,
-                       c->pid);
+                printf("  %8.1f s  %7" PRIu64 " KiB  %7" PRIu32 "  ",
+                       (double)(c->end_ms - c->begin_ms) / 1000, c->size / 1024, c->pid);
                 ls_put_visible(stdout, c->service);
                 printf("/%s/%s\n", c->day, c->name);
         }
         return 0;
 }
 
-static void put_total(const char *name, size_t n, uint64_t bytes, uint64_t first_ms, uint64_t last_ms)
+static void put_total(const char *name, size_t n, uint64_t bytes, uint64_t first_ms,
+                      uint64_t last_ms)
 {
         ls_put_visible(stdout, name);
-        printf("%*s  %6zu chunks  %8" PRIu64 " KiB", strlen(name) < 16 ? (int)(16 - strlen(name)) : 0, "", n, bytes / 1024);
+        printf("%*s  %6zu chunks  %8" PRIu64 " KiB",
+               strlen(name) < 16 ? (int)(16 - strlen(name)) : 0, "", n, bytes / 1024);
         if (n) {
                 fputs("  ", stdout);
                 put_time(first_ms);
@@ -104,10 +110,11 @@ static int verify_chunk(int fd, const struct ls_chunk *c)
         if (fd == -ENOENT)
                 return 0;               /* pruned meanwhile */
         if (r)
-                ls_error("store: %s/%s/%s: %s", c->service, c->day, c->name, why ? why : strerror(-r));
+                ls_error("store: %s/%s/%s: %s", c->service, c->day, c->name,
+                         why ? why : strerror(-r));
         else if (p->n_damages)
-                ls_error("store: %s/%s/%s: %u part%s damaged: %s", c->service, c->day, c->name, p->n_damages,
-                         p->n_damages == 1 ? " is" : "s are", p->damages->why);
+                ls_error("store: %s/%s/%s: %u part%s damaged: %s", c->service, c->day, c->name,
+                         p->n_damages, p->n_damages == 1 ? " is" : "s are", p->damages->why);
         else
                 wrong = 0;
         ls_profile_close(p);
@@ -175,7 +182,8 @@ static int read_limits(void)
 
         if ((opt.max_age && ls_parse_duration(opt.max_age, "", &age)) ||
             (opt.max_size && ls_parse_size(opt.max_size, &limits.max_size))) {
-                ls_error("store: prune: give --max-age a time such as 7d, and --max-size a size such as 4G");
+                ls_error("store: prune: give --max-age a time such as 7d, and --max-size a size "
+                         "such as 4G");
                 return -EINVAL;
         }
         if (opt.max_age)
@@ -206,7 +214,8 @@ static int do_merge(struct ls_store *s, const struct ls_chunks *all)
 
         (void)all;
         if (!opt.service || strlen(opt.service) >= sizeof(w.service) || !opt.window ||
-            sscanf(opt.window, "%" SCNu64 ",%" SCNu64 ",%" SCNu32, &w.begin_ms, &w.end_ms, &w.level) != 3)
+            sscanf(opt.window, "%" SCNu64 ",%" SCNu64 ",%" SCNu32, &w.begin_ms, &w.end_ms,
+                   &w.level) != 3)
                 return LS_EXIT_USAGE;
         strcpy(w.service, opt.service);
         r = ls_window_merge(s, &w);
@@ -218,8 +227,9 @@ static const struct request {
         enum ls_store_mode mode;
         int (*run)(struct ls_store *s, const struct ls_chunks *all);
 } requests[] = {
-        { "ls", LS_STORE_READ, do_ls }, { "du", LS_STORE_READ, do_du }, { "verify", LS_STORE_READ, do_verify },
-        { "prune", LS_STORE_WRITE, do_prune }, { "merge", LS_STORE_READ, do_merge },      /* the last: see find_request */
+        { "ls", LS_STORE_READ, do_ls },         { "du", LS_STORE_READ, do_du },
+        { "verify", LS_STORE_READ, do_verify }, { "prune", LS_STORE_WRITE, do_prune },
+        { "merge", LS_STORE_READ, do_merge }, /* the last: see find_request */
 };
 
 #define N_REQUESTS (sizeof(requests) / sizeof(*requests))
@@ -230,7 +240,8 @@ static const struct request *find_request(const char *name)
         int at;
 
         for (size_t i = 0; i < N_REQUESTS; i++)
-                if (opt.window || strcmp(requests[i].name, "merge"))    /* which is the daemon's alone */
+                if (opt.window ||
+                    strcmp(requests[i].name, "merge")) /* which is the daemon's alone */
                         words[i] = requests[i].name;
         return ls_one_of("store", "request", name, words, &at) ? NULL : &requests[at];
 }

@@ -69,7 +69,8 @@ void ls_store_close(struct ls_store *s);
 
 /* The chunks of a service, NULL = of all, that overlap the time, in the order of service and time.
  * Returns 0 or -errno. */
-int ls_store_list(const struct ls_store *s, const char *service, uint64_t from_ms, uint64_t to_ms, struct ls_chunks *ret);
+int ls_store_list(const struct ls_store *s, const char *service, uint64_t from_ms, uint64_t to_ms,
+                  struct ls_chunks *ret);
 void ls_chunks_done(struct ls_chunks *c);
 /* For reading, never through a link. Returns the descriptor or -errno. */
 int ls_store_open_chunk(const struct ls_store *s, const struct ls_chunk *c);
@@ -112,8 +113,9 @@ uint32_t ls_store_level(const struct ls_chunks *all, const struct ls_chunk *c);
 int ls_window_has(const struct ls_window *w, const struct ls_chunk *c);
 /* The first window of length_ms that ended before before_ms, is not skipped, and has something to
  * merge. Returns 1 when there is one. */
-int ls_window_find(const struct ls_chunks *all, uint32_t level, uint64_t length_ms, uint64_t before_ms,
-                   int (*skip)(void *ctx, const struct ls_window *w), void *ctx, struct ls_window *ret);
+int ls_window_find(const struct ls_chunks *all, uint32_t level, uint64_t length_ms,
+                   uint64_t before_ms, int (*skip)(void *ctx, const struct ls_window *w), void *ctx,
+                   struct ls_window *ret);
 
 #define LS_STORE_MERGING "merging"      /* in incoming: what is being merged */
 /* Merges what a window has into LS_STORE_MERGING, which is on the disk then. For a process of its
@@ -130,7 +132,8 @@ struct ls_pruned {
         unsigned by_age, by_size, by_free;
 };
 /* Removes what is too much, the oldest first. Returns 0 or -errno. */
-int ls_store_prune(const struct ls_store *s, const struct ls_store_limits *limits, uint64_t now_ms, struct ls_pruned *ret);
+int ls_store_prune(const struct ls_store *s, const struct ls_store_limits *limits, uint64_t now_ms,
+                   struct ls_pruned *ret);
 /* Whether the file system has at least that share free; 1 when it cannot be known. */
 int ls_store_has_room(const struct ls_store *s, uint64_t min_free);
 uint64_t ls_store_now_ms(void);

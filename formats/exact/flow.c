@@ -130,7 +130,8 @@ static int read_gone(struct reading *r, const struct ls_exact_gone *rec)
 }
 
 /* Calls of a function by an instruction: the table may have others of them. */
-static void add_calls(struct reading *r, uint32_t caller, uint32_t pos, uint32_t callee, uint64_t times)
+static void add_calls(struct reading *r, uint32_t caller, uint32_t pos, uint32_t callee,
+                      uint64_t times)
 {
         struct ls_flow *flow = r->flow;
 
@@ -144,7 +145,8 @@ static void add_calls(struct reading *r, uint32_t caller, uint32_t pos, uint32_t
 
 static int is_instruction(const struct reading *r, uint32_t proto, uint32_t pos)
 {
-        return proto < r->flow->nprotos && r->flow->protos[proto].rec && pos < r->flow->protos[proto].rec->n;
+        return proto < r->flow->nprotos && r->flow->protos[proto].rec &&
+               pos < r->flow->protos[proto].rec->n;
 }
 
 static int read_calls(struct reading *r, const struct ls_exact_calls *rec)
@@ -210,9 +212,12 @@ static int read_trace(struct reading *r, const struct ls_exact_trace *rec)
 
         if (!id_is_possible(r, rec->id) || rec->parent >= rec->id ||
             rec->nfirst > rec->nsnapshots || rec->nsnapshots > 65535 ||
-            sizeof *rec + 8 * (uint64_t)rec->nevents + 4 * (uint64_t)rec->nsnapshots + 2 * ((uint64_t)rec->nbefore_head +
-            rec->nbefore_loop) > rec->rec.size || !counter_exists(r, rec->entries, 1) || !counter_exists(r, rec->iterations, 1) ||
-            !counter_exists(r, rec->exits, rec->nsnapshots + UINT64_C(1)) || !counter_exists(r, rec->returns, 1))
+            sizeof *rec + 8 * (uint64_t)rec->nevents + 4 * (uint64_t)rec->nsnapshots +
+                            2 * ((uint64_t)rec->nbefore_head + rec->nbefore_loop) >
+                    rec->rec.size ||
+            !counter_exists(r, rec->entries, 1) || !counter_exists(r, rec->iterations, 1) ||
+            !counter_exists(r, rec->exits, rec->nsnapshots + UINT64_C(1)) ||
+            !counter_exists(r, rec->returns, 1))
                 return -EBADMSG;
         if (grow((void **)&r->traces, &r->traces_room, rec->id + (size_t)1, sizeof *t))
                 return -ENOMEM;
@@ -236,8 +241,10 @@ static int read_trace(struct reading *r, const struct ls_exact_trace *rec)
 static int is_whole(const struct ls_exact_rec *rec)
 {
         static const size_t least[] = {
-                [LS_EXACT_PROTO] = sizeof(struct ls_exact_proto), [LS_EXACT_GONE] = sizeof(struct ls_exact_gone),
-                [LS_EXACT_TRACE] = sizeof(struct ls_exact_trace), [LS_EXACT_CALLS] = sizeof(struct ls_exact_calls),
+                [LS_EXACT_PROTO] = sizeof(struct ls_exact_proto),
+                [LS_EXACT_GONE] = sizeof(struct ls_exact_gone),
+                [LS_EXACT_TRACE] = sizeof(struct ls_exact_trace),
+                [LS_EXACT_CALLS] = sizeof(struct ls_exact_calls),
                 [LS_EXACT_NODE] = sizeof(struct ls_exact_node),
         };
 
@@ -305,7 +312,8 @@ static int starts_with_itself(const struct trace *t)
 static uint32_t events_done(const struct reading *r, const struct trace *t)
 {
         const struct ls_exact_trace *rec = t->rec;
-        const struct trace *link = rec->link && rec->link < r->ntraces ? &r->traces[rec->link] : NULL;
+        const struct trace *link = rec->link && rec->link < r->ntraces ? &r->traces[rec->link]
+                                                                       : NULL;
         uint32_t n = rec->nevents;
 
         if (!n)
@@ -314,7 +322,9 @@ static uint32_t events_done(const struct reading *r, const struct trace *t)
                 return starts_with_itself(t) ? n - 1 : n;
         switch (rec->link_kind) {
         case STITCH: case INTERP: case RETURN: case DOWNREC: case NONE:
-                return rec->nsnapshots && t->before[rec->nsnapshots - 1] <= n ? t->before[rec->nsnapshots - 1] : n;
+                return rec->nsnapshots && t->before[rec->nsnapshots - 1] <= n
+                               ? t->before[rec->nsnapshots - 1]
+                               : n;
         case ROOT:                              /* the linked trace does that bytecode itself */
                 return link && link->rec && starts_with_itself(link) ? n - 1 : n;
         default:
@@ -325,7 +335,8 @@ static uint32_t events_done(const struct reading *r, const struct trace *t)
 
 static void add(struct reading *r, const struct ls_exact_event *event, uint64_t times, int at_least)
 {
-        struct ls_flow_proto *p = event->proto < r->flow->nprotos ? &r->flow->protos[event->proto] : NULL;
+        struct ls_flow_proto *p = event->proto < r->flow->nprotos ? &r->flow->protos[event->proto]
+                                                                  : NULL;
 
         if (!p || !p->rec || event->pos >= p->rec->n)
                 return;
@@ -335,7 +346,8 @@ static void add(struct reading *r, const struct ls_exact_event *event, uint64_t 
 }
 
 /* The instruction before event i of a trace, 0 = there is none: in a side trace the parent's. */
-static const struct ls_exact_event *caller_of(const struct reading *r, const struct trace *t, uint32_t i)
+static const struct ls_exact_event *caller_of(const struct reading *r, const struct trace *t,
+                                              uint32_t i)
 {
         const struct trace *parent;
         uint32_t n;
@@ -371,7 +383,8 @@ static void add_event(struct reading *r, const struct trace *t, uint32_t i, uint
 
 /* Events of a part of the trace that is begun so often, with the exits [from, to). Returns how
  * often the part is done to its end. */
-static uint64_t add_part(struct reading *r, const struct trace *t, uint32_t n, uint64_t begun, uint32_t from, uint32_t to)
+static uint64_t add_part(struct reading *r, const struct trace *t, uint32_t n, uint64_t begun,
+                         uint32_t from, uint32_t to)
 {
         uint64_t left = 0, *leave = calloc(n + (size_t)1, sizeof *leave);
 

@@ -9,7 +9,7 @@
 #include "formats/label.h"
 #include "formats/profile.h"
 
-#define LS_EXPORT_LABELS 64u            /* of a sample that are written: a hostile trace may nest any number */
+#define LS_EXPORT_LABELS 64u /* of a sample that are written: a hostile trace may nest any number */
 
 struct ls_export_cell {                 /* ticks of one stack, after all filters */
         uint64_t ticks;
@@ -113,10 +113,10 @@ struct ls_export_taker {
         void *ctx;
 };
 
-#define LS_EXPORT_ROWS         1u       /* reads rows(), not cells: one sample after the other, with its time */
+#define LS_EXPORT_ROWS 1u /* reads rows(), not cells: one sample after the other, with its time */
 #define LS_EXPORT_EXPERIMENTAL 2u       /* needs --experimental: the format is not settled */
 #define LS_EXPORT_PARTS        4u       /* knows --per-thread: a file for each thread */
-#define LS_EXPORT_TABLE        8u       /* reads table(), not cells: any --by, --depth and --split */
+#define LS_EXPORT_TABLE 8u /* reads table(), not cells: any --by, --depth and --split */
 #define LS_EXPORT_BY           16u      /* shows what --by says: tags, frame_of_location */
 #define LS_EXPORT_TIMELINE     64u      /* lays samples on the time line of their thread */
 #define LS_EXPORT_EVENTS       128u     /* knows several events at a time */

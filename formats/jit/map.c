@@ -10,9 +10,9 @@
 #include <string.h>
 
 #define NO_EVENT UINT32_MAX
-#define MAX_BELOW 256                   /* frames that a side trace takes over; LuaJIT's slots do not allow as many */
+#define MAX_BELOW 256 /* frames that a side trace takes over; LuaJIT's slots do not allow as many */
 #define MAX_EVENTS (1u << 17)           /* that are kept; LuaJIT gives up long before */
-#define MAX_SEARCH 64                   /* events around a snapshot that are looked at for its own */
+#define MAX_SEARCH 64 /* events around a snapshot that are looked at for its own */
 
 struct event {                          /* a recorded bytecode, with its function's id (0 = not
                                          * known) */
@@ -147,12 +147,13 @@ static uint32_t event_of_code(const struct ls_jit_map *m, uint32_t ref, uint32_t
         if (ref == LS_JIT_REF_TAIL)
                 return m->nevents - 1;
         if (m->loop && ref >= m->loop)
-                return event_of(m, ref == m->loop || !origin || origin >= m->loop ? m->loop - 1 : origin);
+                return event_of(m, ref == m->loop || !origin || origin >= m->loop ? m->loop - 1
+                                                                                  : origin);
         return event_of(m, ref);
 }
 
-unsigned ls_jit_map_ref_frames(const struct ls_jit_map *map, uint32_t ref, uint32_t origin, struct ls_jit_frame *ret,
-                               unsigned room)
+unsigned ls_jit_map_ref_frames(const struct ls_jit_map *map, uint32_t ref, uint32_t origin,
+                               struct ls_jit_frame *ret, unsigned room)
 {
         struct chain c = { .depth = UINT32_MAX };
         uint32_t event = event_of_code(map, ref, origin);
@@ -191,7 +192,8 @@ static void chain_exit(const struct ls_jit_map *m, uint32_t exit, struct chain *
         chain_below(m, c);
 }
 
-unsigned ls_jit_map_frames(const struct ls_jit_map *map, uint32_t offset, struct ls_jit_frame *ret, unsigned room)
+unsigned ls_jit_map_frames(const struct ls_jit_map *map, uint32_t offset, struct ls_jit_frame *ret,
+                           unsigned room)
 {
         const struct span *s = span_of(map, offset);
 
@@ -246,7 +248,10 @@ static int copy_events(struct ls_jit_map *m, const struct ls_jit_input *in)
 
                 if (e->ref < lowest)
                         lowest = e->ref;
-                m->events[k] = (struct event){ .ref = lowest, .depth = e->depth, .line = e->line, .pos = e->pos,
+                m->events[k] = (struct event){ .ref = lowest,
+                                               .depth = e->depth,
+                                               .line = e->line,
+                                               .pos = e->pos,
                                                .function = function_id(in, e->function) };
         }
         for (uint32_t k = 0; k < n; k++) {
@@ -268,10 +273,12 @@ static int fit(const struct event *e, const struct ls_jit_snapshot *s, uint32_t 
 }
 
 /* The event of the bytecode that a snapshot goes back to: at its reference or close to it. */
-static uint32_t event_of_snapshot(const struct ls_jit_map *m, const struct ls_jit_snapshot *s, uint32_t function,
-                                  const uint16_t *origin)
+static uint32_t event_of_snapshot(const struct ls_jit_map *m, const struct ls_jit_snapshot *s,
+                                  uint32_t function, const uint16_t *origin)
 {
-        uint32_t ref = m->loop && s->ref > m->loop ? (s->ref < m->nir ? origin[s->ref] : m->loop - 1) : s->ref;
+        uint32_t ref = m->loop && s->ref > m->loop
+                               ? (s->ref < m->nir ? origin[s->ref] : m->loop - 1)
+                               : s->ref;
         uint32_t near = event_of(m, ref), found = near;
         int best = 0;
 
@@ -298,15 +305,20 @@ static int copy_exits(struct ls_jit_map *m, const struct ls_jit_input *in, const
                 const struct ls_jit_snapshot *s = &in->snapshots[k];
                 uint32_t function = function_id(in, s->function);
 
-                m->exits[k] = (struct exit){ .event = m->nevents ? event_of_snapshot(m, s, function, origin) : NO_EVENT,
-                                             .function = function, .line = s->line, .depth = s->nframes };
+                m->exits[k] = (struct exit){
+                        .event = m->nevents ? event_of_snapshot(m, s, function, origin) : NO_EVENT,
+                        .function = function,
+                        .line = s->line,
+                        .depth = s->nframes
+                };
         }
         return 0;
 }
 
 /* What the parent has at the exit by which the trace leaves it: the trace's own frames replace
  * those of their depth and more. */
-static int take_below(struct ls_jit_map *m, const struct ls_rec_jittrace *h, const struct ls_jit_map *parent)
+static int take_below(struct ls_jit_map *m, const struct ls_rec_jittrace *h,
+                      const struct ls_jit_map *parent)
 {
         struct chain c = { .depth = UINT32_MAX };
 
@@ -339,7 +351,8 @@ static int make_spans(struct ls_jit_map *m, const struct jit_trace *t)
                 uint16_t ref = t->at[o];
 
                 if (o == 0 || ref != t->at[o - 1])
-                        m->spans[m->nspans++] = (struct span){ o, ref, ref < m->nir ? t->origin[ref] : 0 };
+                        m->spans[m->nspans++] =
+                                (struct span){ o, ref, ref < m->nir ? t->origin[ref] : 0 };
         }
         return 0;
 }
@@ -377,8 +390,8 @@ static void take_calls(struct ls_jit_map *m, const struct jit_trace *t)
         m->knows_calls = !(t->doubt & (LS_JIT_NO_DISASSEMBLY | LS_JIT_TOO_LARGE));
 }
 
-static int make(struct ls_jit_map *m, struct jit_trace *t, const struct ls_jit_input *in, const char *irnames,
-                size_t len)
+static int make(struct ls_jit_map *m, struct jit_trace *t, const struct ls_jit_input *in,
+                const char *irnames, size_t len)
 {
         int r;
 
@@ -409,7 +422,10 @@ int ls_jit_map_new(const struct ls_jit_input *in, const char *irnames, size_t ir
                    const struct ls_jit_map *parent, struct ls_jit_map **ret)
 {
         const struct ls_rec_jittrace *h = in->head;
-        struct jit_trace t = { .head = h, .snapshots = in->snapshots, .code = in->code, .cells = JIT_MAX_CELLS,
+        struct jit_trace t = { .head = h,
+                               .snapshots = in->snapshots,
+                               .code = in->code,
+                               .cells = JIT_MAX_CELLS,
                                .ir = (const struct jit_ir *)in->ir };
         struct ls_jit_map *m = calloc(1, sizeof(*m));
         int r = -ENOMEM;

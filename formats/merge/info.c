@@ -190,7 +190,8 @@ void ls_merge_info(struct ls_merge *m, const struct ls_merge_input *in, unsigned
 
                 for (uint32_t k = 0; k < p->n_infos; k++) {
                         const char *key = p->infos[k].key.s;
-                        int done = strlen(key) != p->infos[k].key.len;  /* a zero inside: no key of ours */
+                        int done = strlen(key) !=
+                                   p->infos[k].key.len; /* a zero inside: no key of ours */
 
                         for (unsigned before = 0; !done && before < i; before++)
                                 done = find(in[before].profile, key) != NULL;

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BOOT_TOLERANCE_NS 2000000000ull /* two boots of a machine are further apart; setting the clock moves it less */
+#define BOOT_TOLERANCE_NS                                                                          \
+        2000000000ull /* two boots of a machine are further apart; setting the clock moves it less */
 #define GAP_NS 1000000000ull            /* between recordings of different clocks */
 
 static int widen(void *ctx, const struct ls_sample_block *b)

@@ -12,8 +12,8 @@
 
 #define COL(KIND, NAME) row[LS_C_##KIND##_##NAME]
 
-#define FRAMES_MAX 128u                 /* inlined frames at a place that are shown: LuaJIT has fewer */
-#define NODES_SPARE (1u << 20)          /* stacks that are made: these, and 8 for each that the file has */
+#define FRAMES_MAX 128u        /* inlined frames at a place that are shown: LuaJIT has fewer */
+#define NODES_SPARE (1u << 20) /* stacks that are made: these, and 8 for each that the file has */
 
 struct place {                          /* a location in machine code */
         uint32_t trace;                 /* index of jittraces */
@@ -191,7 +191,9 @@ static int read_traces(struct work *w)
         }
         for (uint32_t i = 0; i < w->r->n_maps; i++) {
                 const struct ls_map_piece *m = &w->r->maps[i];
-                struct ls_jittrace *t = &p->jittraces[trace_function(p, m->function) ? w->trace_of[m->function] : 0];
+                struct ls_jittrace *t =
+                        &p->jittraces[trace_function(p, m->function) ? w->trace_of[m->function]
+                                                                     : 0];
 
                 if (t->function && !t->map) {
                         t->map = m->bytes;
@@ -290,20 +292,25 @@ static uint32_t start_location(struct work *w, const struct ls_jittrace *t, uint
         struct ls_location start = w->p->locations[t->start];
         uint32_t function = w->p->locations[below].function;
 
-        return make_location(w, function, t->start && start.function == function && function != w->r->lost_function
-                                                  ? start.line : 0);
+        return make_location(w, function,
+                             t->start && start.function == function &&
+                                             function != w->r->lost_function
+                                     ? start.line
+                                     : 0);
 }
 
 /* What is meant by a stack whose innermost frame is in a trace. 0 without memory. */
 static uint32_t meant(struct work *w, uint32_t stack, const struct place *place)
 {
-        const struct ls_stack below = w->p->stacks[w->p->stacks[stack].parent];         /* the table may move */
+        const struct ls_stack below =
+                w->p->stacks[w->p->stacks[stack].parent]; /* the table may move */
         uint32_t base = w->r->jit_moves[below.parent].to,
                  function = w->p->locations[below.location].function;
 
         if (!w->p->stacks[stack].parent)
                 return stack;
-        if (!w->p->locations[w->p->stacks[stack].location].line)        /* the place in the code is not known */
+        if (!w->p->locations[w->p->stacks[stack].location]
+                     .line) /* the place in the code is not known */
                 return make_stack(w, base, make_location(w, function, 0));
         if (!place->n)                  /* nothing is known but the function */
                 return make_stack(w, base,
@@ -391,7 +398,9 @@ static int resolve_stacks(struct work *w)
         w->n_places = w->cap_places = 1;
         for (uint32_t i = 1; !e && i < w->file_stacks; i++) {
                 w->r->jit_moves[i].to = i;
-                e = is_trace(p, p->stacks[i].location) ? resolve_stack(w, i) : p->stacks[i].parent ? follow(w, i) : 0;
+                e = is_trace(p, p->stacks[i].location) ? resolve_stack(w, i)
+                    : p->stacks[i].parent              ? follow(w, i)
+                                                       : 0;
         }
         return e;
 }

@@ -240,7 +240,9 @@ static int open_profile(int fd, struct ls_profile **ret_profile, const char **re
 
 int ls_profile_open(const char *path, struct ls_profile **ret_profile, const char **ret_error)
 {
-        return open_profile(strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO), ret_profile, ret_error);
+        return open_profile(strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC)
+                                              : dup(STDIN_FILENO),
+                            ret_profile, ret_error);
 }
 
 int ls_profile_open_fd(int fd, struct ls_profile **ret_profile, const char **ret_error)

@@ -124,7 +124,7 @@ enum {
         LS_EXACT_COUNTS_RETURN = 8,     /* a return that is done from the trace's own copy has a
                                          * counter */
 };
-#define LS_EXACT_UNKNOWN UINT32_MAX     /* in place of a prototype's id: a function that is not Lua's */
+#define LS_EXACT_UNKNOWN UINT32_MAX /* in place of a prototype's id: a function that is not Lua's */
 
 struct ls_exact_event { uint32_t proto, pos; };
 

@@ -51,11 +51,13 @@ static const char *chunk_name(lua_State *L, char *buf, size_t size)
 
 /* Loads one of the sources at its lines of LuaJIT's file and calls it. Returns 0, or an error of
  * Lua's on the stack. */
-static int load_module(lua_State *L, struct ls_vm_zones *zones, const struct source *source, const char *name)
+static int load_module(lua_State *L, struct ls_vm_zones *zones, const struct source *source,
+                       const char *name)
 {
         const char *g = LS_READ(const char *, L, LS_L_GLREF);
         char padded[LUA_MOST + FILE_ASSERT_LINE];
-        size_t lines = FILE_ASSERT_LINE - 1, len = *source->len < LUA_MOST ? *source->len : LUA_MOST;
+        size_t lines = FILE_ASSERT_LINE - 1,
+               len = *source->len < LUA_MOST ? *source->len : LUA_MOST;
         const char *end = memmem(source->text, len, "assert(", 7);
         int error;
 

@@ -18,7 +18,8 @@
 
 static int on_execve(const char *path, char *const argv[], char *const envp[]);
 static int on_fexecve(int fd, char *const argv[], char *const envp[]);
-static int on_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
+static int on_execveat(int dirfd, const char *path, char *const argv[], char *const envp[],
+                       int flags);
 
 enum { EXECVE, FEXECVE, EXECVEAT, NPATCHES };
 static struct ls_patch patches[NPATCHES] = {
@@ -69,10 +70,12 @@ static int on_fexecve(int fd, char *const argv[], char *const envp[])
         return r;
 }
 
-static int on_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags)
+static int on_execveat(int dirfd, const char *path, char *const argv[], char *const envp[],
+                       int flags)
 {
-        int (*original)(int, const char *, char *const [], char *const [], int) =
-                (int (*)(int, const char *, char *const [], char *const [], int))patches[EXECVEAT].original;
+        int (*original)(int, const char *, char *const[], char *const[], int) =
+                (int (*)(int, const char *, char *const[], char *const[], int))patches[EXECVEAT]
+                        .original;
         int ours = before(), r = original(dirfd, path, argv, envp, flags);
 
         failed(ours);
@@ -96,8 +99,10 @@ void ls_attach_exec_begin(void)
         ls_patch_install(patches, NPATCHES, PROT_READ | PROT_EXEC, 0);
         for (int i = 0; i < NPATCHES; i++)
                 if (patches[i].target && patches[i].why)
-                        ls_agent_notice("%s cannot be watched (%s): if the program calls it while it is recorded, a tick "
-                                        "may kill the new image", patches[i].name, patches[i].why);
+                        ls_agent_notice("%s cannot be watched (%s): if the program calls it while "
+                                        "it is recorded, a tick "
+                                        "may kill the new image",
+                                        patches[i].name, patches[i].why);
 }
 
 void ls_attach_exec_end(void)

@@ -21,12 +21,13 @@
 #include "libsample/recording/tick_action.h"
 
 #define QUIET_NS UINT64_C(20000000)     /* a handler that is about to say that it runs needs less */
-#define HANDLER_NS UINT64_C(2000000000) /* the longest that one is waited for; its thread may be stopped */
+#define HANDLER_NS                                                                                 \
+        UINT64_C(2000000000) /* the longest that one is waited for; its thread may be stopped */
 
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ 51
 #endif
-#define HANDLER_BYTES 8192u             /* that a tick takes of a signal stack beside the kernel's frame */
+#define HANDLER_BYTES 8192u /* that a tick takes of a signal stack beside the kernel's frame */
 
 struct ls_thread *ls_attach_threads_newcomer(const void *context)
 {

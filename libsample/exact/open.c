@@ -48,7 +48,8 @@ static struct ls_exact *take(void)
         for (x = atomic_load(&all); x; x = x->next) {
                 const char *none = NULL;
 
-                if (__atomic_compare_exchange_n(&x->global, &none, (const char *)x, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+                if (__atomic_compare_exchange_n(&x->global, &none, (const char *)x, 0,
+                                                __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
                         return x;
         }
         x = ls_pages_new(sizeof *x);
@@ -69,7 +70,9 @@ struct ls_exact *ls_exact_open(lua_State *L, uint32_t vm_id, unsigned want, cons
             time = want == LS_EXACT_TIME || want == LS_EXACT_TIME_TRIAL;
         struct ls_exact *x;
 
-        *ret_why = ls_exact_facts.why ? ls_exact_facts.why : !ls_exact_head ? "there is no memory for counts" : NULL;
+        *ret_why = ls_exact_facts.why ? ls_exact_facts.why
+                   : !ls_exact_head   ? "there is no memory for counts"
+                                      : NULL;
         if (*ret_why)
                 return NULL;
         *ret_why = "there is no memory for the stubs";

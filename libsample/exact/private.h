@@ -11,8 +11,19 @@
 
 /* Numbers of instructions, less that of FORI, which the VM's probe finds; verified by probe.c. */
 enum {
-        LS_OP_CALLMT = -10, LS_OP_CALLT = -9, LS_OP_ITERN = -7, LS_OP_RETM = -4, LS_OP_RET1 = -1, LS_OP_FORI = 0, LS_OP_FORL = 2, LS_OP_ITERL = 5, LS_OP_LOOP = 8,
-        LS_OP_JLOOP = 10, LS_OP_FUNCF = 12, LS_OP_FUNCV = 15, LS_OP_END = 18,
+        LS_OP_CALLMT = -10,
+        LS_OP_CALLT = -9,
+        LS_OP_ITERN = -7,
+        LS_OP_RETM = -4,
+        LS_OP_RET1 = -1,
+        LS_OP_FORI = 0,
+        LS_OP_FORL = 2,
+        LS_OP_ITERL = 5,
+        LS_OP_LOOP = 8,
+        LS_OP_JLOOP = 10,
+        LS_OP_FUNCF = 12,
+        LS_OP_FUNCV = 15,
+        LS_OP_END = 18,
 };
 #define LS_OPS_MOST 256u
 #define LS_DISPATCH_CALL 1u             /* bits of dispatchmode: hooks of calls, */

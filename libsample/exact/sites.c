@@ -22,7 +22,8 @@
 /* Returns 0, or -1: the kernel does not want it, and it is as it was. */
 static int set_prot(const void *at, size_t n, int prot)
 {
-        uintptr_t from = (uintptr_t)at & ~(uintptr_t)(PAGE - 1), to = ((uintptr_t)at + n + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+        uintptr_t from = (uintptr_t)at & ~(uintptr_t)(PAGE - 1),
+                  to = ((uintptr_t)at + n + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
 
         return mprotect((void *)from, to - from, prot);
 }
@@ -49,7 +50,9 @@ static uint8_t *put_bytes(uint8_t *to, const void *bytes, size_t n)
         memcpy(to, bytes, n);
         return to + n;
 }
-#define PUT(p, ...) (p = put_bytes(p, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ })))
+#define PUT(p, ...)                                                                                \
+        (p = put_bytes(p, (const uint8_t[]){ __VA_ARGS__ },                                        \
+                       sizeof((const uint8_t[]){ __VA_ARGS__ })))
 #define PUT_VALUE(p, type, v) (p = put_bytes(p, &(const type){ v }, sizeof(type)))
 
 /* Counts by the trace that runs and the number that the exit stub has pushed, then goes to the exit
@@ -170,7 +173,8 @@ static int read_code(struct code *c)
                 } else if (target > p && target < c->end) {
                         c->skips[c->nskips].from = p + insn.length;
                         c->skips[c->nskips++].to = target;
-                } else if (target > c->begin && target <= p && !(c->loop && target >= c->loop && target < c->loop + 64)) {
+                } else if (target > c->begin && target <= p &&
+                           !(c->loop && target >= c->loop && target < c->loop + 64)) {
                         /* not the loop itself, nor a trace that goes on to its own head */
                         c->skips[c->nskips].from = target;
                         c->skips[c->nskips++].to = p + insn.length;
@@ -192,21 +196,23 @@ static size_t movable(const struct code *c, const uint8_t *p)
                         return 0;
                 target = insn.rel_at ? ls_insn_target(p + n, &insn) : NULL;
                 n += insn.length;
-                if (insn.flow == LS_FLOW_JUMP && n >= JUMP_LEN && insn.rel_size == 4 && exit_at(c->x, target) < 0 &&
-                    (target < c->begin || target >= c->end))
+                if (insn.flow == LS_FLOW_JUMP && n >= JUMP_LEN && insn.rel_size == 4 &&
+                    exit_at(c->x, target) < 0 && (target < c->begin || target >= c->end))
                         break;          /* the way out at the trace's end, which is not changed
                                          * later */
                 if (insn.flow != LS_FLOW_NEXT)
                         return 0;
         }
         for (size_t i = 0; i < c->nskips; i++)
-                if ((p < c->skips[i].to && p + n > c->skips[i].from) || (c->skips[i].to > p && c->skips[i].to < p + n))
+                if ((p < c->skips[i].to && p + n > c->skips[i].from) ||
+                    (c->skips[i].to > p && c->skips[i].to < p + n))
                         return 0;
         return n;
 }
 
 /* Exits between from and p. Returns how many, or -1: one of them is behind p too. */
-static int exits_before(const struct code *c, const uint8_t *from, const uint8_t *p, const uint8_t *to, uint16_t *ret)
+static int exits_before(const struct code *c, const uint8_t *from, const uint8_t *p,
+                        const uint8_t *to, uint16_t *ret)
 {
         int n = 0;
 
@@ -216,7 +222,8 @@ static int exits_before(const struct code *c, const uint8_t *from, const uint8_t
                 if (c->exits[i].at < from || c->exits[i].at >= p)
                         continue;
                 for (size_t j = 0; j < c->nexits; j++)
-                        if (c->exits[j].at >= p && c->exits[j].at < to && c->exits[j].exit == c->exits[i].exit)
+                        if (c->exits[j].at >= p && c->exits[j].at < to &&
+                            c->exits[j].exit == c->exits[i].exit)
                                 return -1;
                 while (k < n && ret[k] != c->exits[i].exit)
                         k++;
@@ -238,7 +245,9 @@ static int flags_of(const uint8_t *p, const struct ls_insn *insn)
         op = *p;
         if (op == 0x0f) {
                 op = p[1];
-                return op == 0x2e || op == 0x2f ? 1 : (op & 0xf0) == 0x40 || (op & 0xf0) == 0x90 ? -1 : 0;
+                return op == 0x2e || op == 0x2f                     ? 1
+                       : (op & 0xf0) == 0x40 || (op & 0xf0) == 0x90 ? -1
+                                                                    : 0;
         }
         if (op < 0x40 && (op & 7) < 6)
                 return (op & 0x38) == 0x10 || (op & 0x38) == 0x18 ? -1 : 1;
@@ -271,7 +280,8 @@ static uint32_t put_counter(struct ls_exact *x, uint8_t *site, size_t n)
         struct ls_insn insn;
         int64_t far = site + JUMP_LEN - stub;
 
-        if (p + STUB_MOST > x->near + NEAR_SIZE || far != (int32_t)far || !(counter = ls_exact_new_counters(1)))
+        if (p + STUB_MOST > x->near + NEAR_SIZE || far != (int32_t)far ||
+            !(counter = ls_exact_new_counters(1)))
                 return 0;
         if (set_prot(stub, STUB_MOST, PROT_READ | PROT_WRITE | PROT_EXEC))
                 return 0;
@@ -296,13 +306,16 @@ static uint32_t put_counter(struct ls_exact *x, uint8_t *site, size_t n)
 }
 
 /* Puts a counter at the first place in [from, to) where one may stand. */
-static uint32_t count_from(struct ls_exact *x, const struct code *c, uint8_t *from, uint8_t *to, uint16_t *ret_before, uint16_t *ret_n)
+static uint32_t count_from(struct ls_exact *x, const struct code *c, uint8_t *from, uint8_t *to,
+                           uint16_t *ret_before, uint16_t *ret_n)
 {
         struct ls_insn insn;
 
         for (uint8_t *p = from; p < to; p += insn.length) {
                 size_t n = movable(c, p);
-                int before = n && p + n <= to && (p == from || flags_are_free(c, p)) ? exits_before(c, from, p, to, ret_before) : -1;
+                int before = n && p + n <= to && (p == from || flags_are_free(c, p))
+                                     ? exits_before(c, from, p, to, ret_before)
+                                     : -1;
                 uint32_t counter = before >= 0 ? put_counter(x, p, n) : 0;
 
                 if (counter) {
@@ -322,7 +335,8 @@ static uint8_t *behind_store(const struct code *c)
         uint32_t at = ls_vm_facts.vmstate_offset - ls_exact_facts.table, disp;
         struct ls_insn insn;
 
-        for (uint8_t *p = c->begin; p + 11 <= c->end && !ls_decode(p, (size_t)(c->end - p), &insn); p += insn.length) {
+        for (uint8_t *p = c->begin; p + 11 <= c->end && !ls_decode(p, (size_t)(c->end - p), &insn);
+             p += insn.length) {
                 memcpy(&disp, p + 3, 4);
                 if (p[0] == 0x41 && p[1] == 0xc7 && p[2] == 0x86 && disp == at)
                         return p + insn.length;

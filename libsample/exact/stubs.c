@@ -59,7 +59,8 @@ static void put(struct code *c, const void *bytes, size_t n)
                 memcpy(c->at, bytes, n);
         c->at += n;
 }
-#define PUT(c, ...) put(c, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+#define PUT(c, ...)                                                                                \
+        put(c, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
 static void put32(struct code *c, uint32_t v) { put(c, &v, 4); }
 static void put64(struct code *c, uint64_t v) { put(c, &v, 8); }
@@ -158,7 +159,8 @@ static void jloop_stub(struct ls_exact *x, struct code *c, int op)
 
         PUT(c, 0x4d, 0x8b, 0x96), put32(c, traces);             /* mov r10, [r14 + traces] */
         PUT(c, 0x4d, 0x8b, 0x14, 0xc2);                         /* mov r10, [r10 + rax * 8] */
-        PUT(c, 0x41, 0x80, 0x7a, LS_TR_STARTINS, (uint8_t)(ls_vm_facts.op_fori + LS_OP_LOOP));  /* cmp byte [r10 + ...], LOOP */
+        PUT(c, 0x41, 0x80, 0x7a, LS_TR_STARTINS,
+            (uint8_t)(ls_vm_facts.op_fori + LS_OP_LOOP)); /* cmp byte [r10 + ...], LOOP */
         other = branch(c, 0x75);
         instruction_stub(x, c, op);
         here(c, other);
@@ -171,7 +173,8 @@ static void find_print(struct code *c)
         enum { PT = -4 - LS_PT_SIZE };
 
         PUT(c, 0x4c, 0x8b, 0x43, (uint8_t)(PT + LS_PT_CHUNKNAME));      /* mov r8, [rbx + ...] */
-        PUT(c, 0x4c, 0x8b, 0x5b, (uint8_t)(PT + LS_PT_FIRSTLINE));      /* mov r11, [rbx + ...]: and the number of lines */
+        PUT(c, 0x4c, 0x8b, 0x5b,
+            (uint8_t)(PT + LS_PT_FIRSTLINE)); /* mov r11, [rbx + ...]: and the number of lines */
         PUT(c, 0x44, 0x8b, 0x4b, (uint8_t)(PT + LS_PT_SIZEBC));         /* mov r9d, [rbx + ...] */
         PUT(c, 0x45, 0x8b, 0x40, LS_STR_HASH);                  /* mov r8d, [r8 + ...] */
         PUT(c, 0x4d, 0x69, 0xc0), put32(c, 0x3c6ef372);         /* imul r8, r8, ... */
@@ -183,7 +186,8 @@ static void find_print(struct code *c)
 
 /* f(x, pc, base, lua_State) */
 static void call_c(struct ls_exact *x, struct code *c,
-                   void (*f)(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L))
+                   void (*f)(struct ls_exact *x, const char *pc, const uint64_t *base,
+                             lua_State *L))
 {
         PUT(c, 0x50, 0x51, 0x52);                               /* push rax, rcx, rdx */
         PUT(c, 0x48, 0x83, 0xec, 0x08);                         /* sub rsp, 8 */
@@ -233,7 +237,8 @@ static uint8_t *look_for_room(struct code *c, int op)
         uint32_t mode = ls_vm_facts.hookmask_offset + 1 - ls_exact_facts.table;
         uint8_t *hooked, *grows;
 
-        PUT(c, 0x41, 0xf6, 0x86), put32(c, mode), PUT(c, LS_DISPATCH_CALL);     /* test byte [r14 + mode], CALL */
+        PUT(c, 0x41, 0xf6, 0x86), put32(c, mode),
+                PUT(c, LS_DISPATCH_CALL); /* test byte [r14 + mode], CALL */
         hooked = branch(c, 0x75);
         PUT(c, 0x4c, 0x8d, 0x14, 0xca);                         /* lea r10, [rdx + rcx * 8] */
         if (op >= ls_vm_facts.op_fori + LS_OP_FUNCV)

@@ -11,7 +11,8 @@
 #include "libsample/layout.h"
 
 #define MOST_WORDS 512                  /* of the C stack that are searched for a return address */
-#define EXIT_CODE  256u                 /* bytes of LuaJIT's exit handlers that may run before the VM state says so */
+#define EXIT_CODE                                                                                  \
+        256u /* bytes of LuaJIT's exit handlers that may run before the VM state says so */
 #define PAGE       4096u
 #define MOST_SCAN                                                                                  \
         16384u /* bytes of machine code that are searched for an exit's branch, or for calls */
@@ -20,7 +21,7 @@
 #define OWN_SLOTS  2u                   /* of a frame, below its first variable */
 #define PARENTS    1u                   /* in an SLOAD: the value is the parent's, and in no slot */
 
-#define STATE_GC   (~2)                 /* VM states of the interpreter, of C and of the collector are ~0 to ~2 */
+#define STATE_GC (~2) /* VM states of the interpreter, of C and of the collector are ~0 to ~2 */
 
 const char *ls_jit_trace_of(struct ls_guard *g, const char *global, uint32_t number)
 {
@@ -40,13 +41,16 @@ const char *ls_jit_trace_of(struct ls_guard *g, const char *global, uint32_t num
 
 int ls_jit_is_at(const char *trace, uintptr_t ip)
 {
-        return ip - LS_READ(uintptr_t, trace, LS_TR_MCODE) < LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE);
+        return ip - LS_READ(uintptr_t, trace, LS_TR_MCODE) <
+               LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE);
 }
 
 int ls_jit_in_running(struct ls_guard *guard, const char *global, uintptr_t ip)
 {
         int32_t number = LS_READ(const volatile int32_t, global, ls_vm_facts.vmstate_offset);
-        const char *trace = ls_vm_facts.traces_offset && number > 0 ? ls_jit_trace_of(guard, global, (uint32_t)number) : NULL;
+        const char *trace = ls_vm_facts.traces_offset && number > 0
+                                    ? ls_jit_trace_of(guard, global, (uint32_t)number)
+                                    : NULL;
 
         return trace && ls_jit_is_at(trace, ip);
 }
@@ -55,7 +59,8 @@ int ls_jit_is_known(const struct ls_jit *jit, const char *trace)
 {
         const struct ls_jit_entry *e = ls_jit_entry(jit, LS_READ(uint16_t, trace, LS_TR_NUMBER));
 
-        return e && LS_LOAD(e, jit_id, memory_order_relaxed) && LS_FIELD(e, mcode) == LS_READ(uintptr_t, trace, LS_TR_MCODE) &&
+        return e && LS_LOAD(e, jit_id, memory_order_relaxed) &&
+               LS_FIELD(e, mcode) == LS_READ(uintptr_t, trace, LS_TR_MCODE) &&
                LS_FIELD(e, mcode_size) == LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE) &&
                LS_FIELD(e, start) == LS_READ(uintptr_t, trace, LS_TR_STARTPC);
 }
@@ -117,7 +122,8 @@ static int is_call(const struct trace *t, uintptr_t address)
         if (address - t->mcode < 5 || address - t->mcode > t->size)
                 return 0;
         return LS_READ(uint8_t, address, -5) == 0xe8 ||
-               (LS_READ(uint8_t, address, -2) == 0xff && (LS_READ(uint8_t, address, -1) & 0xf8) == 0xd0);
+               (LS_READ(uint8_t, address, -2) == 0xff &&
+                (LS_READ(uint8_t, address, -1) & 0xf8) == 0xd0);
 }
 
 static int found(const struct trace *t, uint32_t offset, uint32_t *ret_jit_id, uint32_t *ret_offset)
@@ -127,7 +133,8 @@ static int found(const struct trace *t, uint32_t offset, uint32_t *ret_jit_id, u
         return LS_JIT_IN_TRACE;
 }
 
-static int called_out(const struct trace *t, uint32_t offset, uint32_t *ret_jit_id, uint32_t *ret_offset)
+static int called_out(const struct trace *t, uint32_t offset, uint32_t *ret_jit_id,
+                      uint32_t *ret_offset)
 {
         found(t, offset, ret_jit_id, ret_offset);
         return LS_JIT_CALLED_OUT;
@@ -137,7 +144,8 @@ static int called_out(const struct trace *t, uint32_t offset, uint32_t *ret_jit_
  * one that sp is in: only what lies in sp's own page is there for sure. */
 static int in_use(uintptr_t at, size_t n, uintptr_t sp)
 {
-        return at >= sp && !(at & 7) && ((at + n - 1) / PAGE == sp / PAGE || ls_readable((const void *)at, n));
+        return at >= sp && !(at & 7) &&
+               ((at + n - 1) / PAGE == sp / PAGE || ls_readable((const void *)at, n));
 }
 
 static int read_word(uintptr_t at, uintptr_t sp, uintptr_t *ret)
@@ -169,8 +177,8 @@ static uint32_t branch_to(const struct trace *t, uintptr_t stub)
  * LuaJIT's exit handler, where the exit's number lies on the stack, or where the interpreter takes
  * over at the end of a trace. This last one loads much that is not in the cache: up to 2 of 5 ticks
  * of a program's compiled code are seen there. */
-static int leaving(const struct ls_jit *jit, const struct trace *t, const char *g, uintptr_t frame, uintptr_t ip,
-                   uintptr_t sp, uint32_t *ret_offset)
+static int leaving(const struct ls_jit *jit, const struct trace *t, const char *g, uintptr_t frame,
+                   uintptr_t ip, uintptr_t sp, uint32_t *ret_offset)
 {
         unsigned stubs = LS_FIELD(jit, at.stubs);
         const uintptr_t *groups = (const uintptr_t *)(g + LS_FIELD(jit, at.state) + stubs);
@@ -192,10 +200,12 @@ static int leaving(const struct ls_jit *jit, const struct trace *t, const char *
                 *ret_offset = LS_JIT_NO_OFFSET;
                 if (read_word(frame - t->spadjust - 8, sp, &low)) {
                         high = i;
-                        if (in_group >= LS_STUBS_SIZE && !read_word(frame - t->spadjust - 16, sp, &high))
+                        if (in_group >= LS_STUBS_SIZE &&
+                            !read_word(frame - t->spadjust - 16, sp, &high))
                                 return 1;
                         if (in_group >= LS_STUBS_SIZE)
-                                high = (high & 0xff) * 256 / LS_STUBS_PER_GROUP + (low & 0xff) / LS_STUBS_PER_GROUP;
+                                high = (high & 0xff) * 256 / LS_STUBS_PER_GROUP +
+                                       (low & 0xff) / LS_STUBS_PER_GROUP;
                         if (high < LS_STUB_GROUPS && (group = LS_GET(groups[high])))
                                 *ret_offset = branch_to(t, group + (low & 31) * LS_STUB_SIZE);
                 }
@@ -206,7 +216,8 @@ static int leaving(const struct ls_jit *jit, const struct trace *t, const char *
 
 /* The return address of a call from compiled code: the words where one of the live traces may have
  * left it, the lowest first, which is the newest. */
-static int find_caller(const struct ls_jit *jit, uintptr_t frame, uintptr_t sp, struct trace *ret, uint32_t *ret_offset)
+static int find_caller(const struct ls_jit *jit, uintptr_t frame, uintptr_t sp, struct trace *ret,
+                       uint32_t *ret_offset)
 {
         uintptr_t at = frame - 8 - ((uintptr_t)LS_FIELD(jit, deepest) & ~(uintptr_t)7), word;
 
@@ -216,7 +227,8 @@ static int find_caller(const struct ls_jit *jit, uintptr_t frame, uintptr_t sp, 
                 return 0;
         for (; at < frame; at += 8) {
                 word = LS_READ(uintptr_t, at, 0);
-                if (find_trace(jit, word - 1, ret) && at == frame - ret->spadjust - 8 && is_call(ret, word)) {
+                if (find_trace(jit, word - 1, ret) && at == frame - ret->spadjust - 8 &&
+                    is_call(ret, word)) {
                         *ret_offset = (uint32_t)(word - 1 - ret->mcode);
                         return 1;
                 }
@@ -224,8 +236,8 @@ static int find_caller(const struct ls_jit *jit, uintptr_t frame, uintptr_t sp, 
         return 0;
 }
 
-int ls_jit_locate(const struct ls_vm *vm, const lua_State *L, uintptr_t ip, uintptr_t sp, uint32_t *ret_jit_id,
-                  uint32_t *ret_offset)
+int ls_jit_locate(const struct ls_vm *vm, const lua_State *L, uintptr_t ip, uintptr_t sp,
+                  uint32_t *ret_jit_id, uint32_t *ret_offset)
 {
         const struct ls_jit *jit = vm->jit;
         const char *g = jit ? LS_LOAD(jit, global, memory_order_acquire) : NULL;
@@ -243,7 +255,8 @@ int ls_jit_locate(const struct ls_vm *vm, const lua_State *L, uintptr_t ip, uint
         frame = (LS_READ(uintptr_t, L, LS_L_CFRAME) & ~(uintptr_t)3) - LS_TRACE_SAVED;
         if (state > 0 && read_trace(jit, (uint32_t)state, &t)) {
                 if (read_word(frame - t.spadjust - 8, sp, &word) && is_call(&t, word))
-                        return called_out(&t, (uint32_t)(word - 1 - t.mcode), ret_jit_id, ret_offset);
+                        return called_out(&t, (uint32_t)(word - 1 - t.mcode), ret_jit_id,
+                                          ret_offset);
                 if (leaving(jit, &t, g, frame, ip, sp, &offset))
                         return called_out(&t, offset, ret_jit_id, ret_offset);
                 if (find_caller(jit, frame, sp, &other, &offset))

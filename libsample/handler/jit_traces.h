@@ -15,21 +15,49 @@
  * x86-64 with GC64, and compared with jit.util's answers by the probe. jit_State begins with a
  * GCtrace: the one being recorded. */
 enum {
-        LS_TR_NSNAP = 10, LS_TR_NINS = 12, LS_TR_IR = 32, LS_TR_NK = 40, LS_TR_SNAP = 48, LS_TR_SNAPMAP = 56, LS_TR_STARTPT = 64,
-        LS_TR_STARTPC = 72, LS_TR_MCODE_SIZE = 84, LS_TR_MCODE = 88, LS_TR_MCLOOP = 96, LS_TR_SPADJUST = 102,
-        LS_TR_NUMBER = 104, LS_TR_LINK = 106, LS_TR_ROOT = 108, LS_TR_LINKTYPE = 116, LS_TR_SIZE = 120,
-        LS_SNAP_MAPOFS = 0, LS_SNAP_REF = 4, LS_SNAP_MCOFS = 6, LS_SNAP_NSLOTS = 8, LS_SNAP_NENT = 10,
+        LS_TR_NSNAP = 10,
+        LS_TR_NINS = 12,
+        LS_TR_IR = 32,
+        LS_TR_NK = 40,
+        LS_TR_SNAP = 48,
+        LS_TR_SNAPMAP = 56,
+        LS_TR_STARTPT = 64,
+        LS_TR_STARTPC = 72,
+        LS_TR_MCODE_SIZE = 84,
+        LS_TR_MCODE = 88,
+        LS_TR_MCLOOP = 96,
+        LS_TR_SPADJUST = 102,
+        LS_TR_NUMBER = 104,
+        LS_TR_LINK = 106,
+        LS_TR_ROOT = 108,
+        LS_TR_LINKTYPE = 116,
+        LS_TR_SIZE = 120,
+        LS_SNAP_MAPOFS = 0,
+        LS_SNAP_REF = 4,
+        LS_SNAP_MCOFS = 6,
+        LS_SNAP_NSLOTS = 8,
+        LS_SNAP_NENT = 10,
         LS_SNAP_SIZE = 12,
-        LS_IR_OP1 = 0, LS_IR_OP2 = 2, LS_IR_TYPE = 4, LS_IR_OP = 5, LS_IR_SIZE = 8,
+        LS_IR_OP1 = 0,
+        LS_IR_OP2 = 2,
+        LS_IR_TYPE = 4,
+        LS_IR_OP = 5,
+        LS_IR_SIZE = 8,
 };
-#define LS_REF_BIAS 0x8000u             /* reference of the first instruction; constants lie below */
+#define LS_REF_BIAS 0x8000u /* reference of the first instruction; constants lie below */
 #define LS_SNAP_SLOT(entry) ((entry) >> 24)
-#define LS_SNAP_FRAMES 0x30000u         /* an entry that begins an inlined frame or is a continuation */
+#define LS_SNAP_FRAMES 0x30000u /* an entry that begins an inlined frame or is a continuation */
 
 /* Exit stubs: a group of 32, each a push of the exit's low byte and a jump to the group's end,
  * which pushes the high byte and jumps to the exit handler. */
-enum { LS_STUBS_PER_GROUP = 32, LS_STUB_SIZE = 4, LS_STUB_HIGH = 126, LS_STUB_JUMP = 128, LS_STUBS_SIZE = 133,
-       LS_STUB_GROUPS = 16 };
+enum {
+        LS_STUBS_PER_GROUP = 32,
+        LS_STUB_SIZE = 4,
+        LS_STUB_HIGH = 126,
+        LS_STUB_JUMP = 128,
+        LS_STUBS_SIZE = 133,
+        LS_STUB_GROUPS = 16
+};
 
 /* The C stack in compiled code: two saved registers below the interpreter's C frame, the trace's
  * own bytes, and the return address when it has called out. */

@@ -30,7 +30,10 @@ struct writing {
         uint32_t events;
         struct ls_sample_row row;       /* what all rows have */
         struct ls_source_table sources;
-        struct name { uint64_t hash; uint32_t len, id; } *names;        /* sources by chunk name: open addressing */
+        struct name {
+                uint64_t hash;
+                uint32_t len, id;
+        } * names;                      /* sources by chunk name: open addressing */
         size_t room;                    /* a power of two */
         uint32_t n;
         uint32_t *functions;            /* of the trace, by prototype */
@@ -46,7 +49,8 @@ static uint32_t source_id(struct writing *w, const struct ls_flow_proto *p)
         struct ls_rec_source def = { .text_hash = p->rec->name_hash, .name_len = p->rec->name_len };
         size_t i = (size_t)p->rec->name_hash & (w->room - 1);
 
-        while (w->names[i].id && (w->names[i].hash != p->rec->name_hash || w->names[i].len != p->rec->name_len))
+        while (w->names[i].id &&
+               (w->names[i].hash != p->rec->name_hash || w->names[i].len != p->rec->name_len))
                 i = (i + 1) & (w->room - 1);
         if (w->names[i].id)
                 return w->names[i].id;
@@ -61,12 +65,16 @@ static uint32_t function_of(struct writing *w, const struct ls_flow_proto *p)
 {
         uint32_t source = source_id(w, p), id = 0;
         struct ls_function_def def = {
-                .kind = LS_FUNC_LUA, .flags = (uint8_t)(p->rec->flags & (LS_FUNCF_MAIN | LS_FUNCF_VARARG)),
-                .first_line = (uint32_t)p->rec->first_line, .last_line = (uint32_t)p->rec->last_line, .hash = p->rec->hash,
+                .kind = LS_FUNC_LUA,
+                .flags = (uint8_t)(p->rec->flags & (LS_FUNCF_MAIN | LS_FUNCF_VARARG)),
+                .first_line = (uint32_t)p->rec->first_line,
+                .last_line = (uint32_t)p->rec->last_line,
+                .hash = p->rec->hash,
         };
 
         def.source = ls_sources_trace_id(&w->t->sources, &w->sources, source);
-        if (!p->rec->name_len || !strchr("@=", *p->name) || ls_sources_is_loaded(&w->sources, source))
+        if (!p->rec->name_len || !strchr("@=", *p->name) ||
+            ls_sources_is_loaded(&w->sources, source))
                 def.flags |= LS_FUNCF_LOADED;
         if (def.source)
                 id = ls_trace_function(w->t->cfg.writer, &def);
@@ -102,7 +110,8 @@ static void write_row(struct writing *w, enum ls_event_kind event, uint32_t call
 
 /* The calls of a function, by who called it; first: its first ones of flow->calls. Those of C, and
  * none at all, are of the function alone. Returns the first calls of another function. */
-static size_t write_calls(struct writing *w, const struct ls_flow *flow, uint32_t callee, size_t first)
+static size_t write_calls(struct writing *w, const struct ls_flow *flow, uint32_t callee,
+                          size_t first)
 {
         const struct ls_flow_proto *p = &flow->protos[callee];
         struct ls_trace_writer *writer = w->t->cfg.writer;
@@ -118,8 +127,11 @@ static size_t write_calls(struct writing *w, const struct ls_flow *flow, uint32_
 
                 known += times;
                 if (times)
-                        write_row(w, LS_EVENT_CALLS, ls_trace_stack(writer, 0, ls_trace_location(writer, w->functions[c->caller],
-                                                                                                 from->lines ? from->lines[c->pos] : 0)),
+                        write_row(w, LS_EVENT_CALLS,
+                                  ls_trace_stack(writer, 0,
+                                                 ls_trace_location(writer, w->functions[c->caller],
+                                                                   from->lines ? from->lines[c->pos]
+                                                                               : 0)),
                                   w->functions[callee], line, times);
         }
         if (calls != known || !calls)
@@ -151,7 +163,8 @@ static void write_arms(struct writing *w, const struct ls_exact_solved *s, uint3
 }
 
 /* Lines that were never executed have rows without weight: so a reader knows that they could be. */
-static int write_lines(struct writing *w, const struct ls_flow_proto *p, uint32_t function, struct sums *sums)
+static int write_lines(struct writing *w, const struct ls_flow_proto *p, uint32_t function,
+                       struct sums *sums)
 {
         struct ls_exact_solved s;
         int r = ls_exact_solve(p, &s);
@@ -299,7 +312,8 @@ static int write_all(struct writing *w, const struct ls_flow *flow, struct sums 
                 w->room *= 2;
         w->names = calloc(w->room, sizeof(*w->names));
         w->functions = calloc(flow->nprotos + 1, sizeof(*w->functions));
-        w->row = (struct ls_sample_row){ .thread = ls_translate_thread(w->t, 0), .vmstate = LS_VMSTATE_INTERPRETED,
+        w->row = (struct ls_sample_row){ .thread = ls_translate_thread(w->t, 0),
+                                         .vmstate = LS_VMSTATE_INTERPRETED,
                                          .time_ns = w->t->now_ns };
         r = w->names && w->functions ? write_protos(w, flow, sums) : -ENOMEM;
         if (!r && w->events & 1u << LS_EVENT_CALLTIME)
@@ -336,18 +350,29 @@ static void say_sums(struct ls_translate *t, const struct ls_flow *flow, const s
                     sums->calls, (double)sums->corrected_ns / 1e9, (double)sums->measured_ns / 1e9,
                     sums->in_callee_ns + sums->in_caller_ns, sums->in_callee_ns);
         if (sums->at_least)
-                say(t, "of %" PRIu64 " functions not all was counted: some of their compiled code has no place for a counter",
+                say(t,
+                    "of %" PRIu64 " functions not all was counted: some of their compiled code has "
+                                  "no place for a counter",
                     sums->at_least);
         if (sums->no_way)
-                say(t, "%" PRIu64 " branches are left out: their counts do not say which way they went", sums->no_way);
+                say(t,
+                    "%" PRIu64
+                    " branches are left out: their counts do not say which way they went",
+                    sums->no_way);
         if (flow->outside)
-                say(t, "%" PRIu64 " instructions were not counted: their functions lie too far away from the first VM",
+                say(t,
+                    "%" PRIu64 " instructions were not counted: their functions lie too far away "
+                               "from the first VM",
                     flow->outside);
         if (flow->lost)
-                say(t, "%" PRIu64 " functions and traces were not counted: there are too many", flow->lost);
+                say(t, "%" PRIu64 " functions and traces were not counted: there are too many",
+                    flow->lost);
         if (flow->unbalanced)
-                say(t, "%" PRIu64 " compiled loops were not left as often as entered: the program goes on in them, was ended there, or "
-                    "their counts are wrong", flow->unbalanced);
+                say(t,
+                    "%" PRIu64 " compiled loops were not left as often as entered: the program "
+                               "goes on in them, was ended there, or "
+                    "their counts are wrong",
+                    flow->unbalanced);
         if (impossible)
                 say(t, "%" PRIu64 " counts were cut: the recording is too short for them, so the "
                     "memory that holds them was changed", impossible);
@@ -376,7 +401,10 @@ void ls_exact_finish(struct ls_translate *t, int fd, uint32_t events)
         if (r == -ENODATA && t->notices)
                 return;                 /* the agent has said why */
         if (r == -ENODATA)
-                say(t, "process %d has counted nothing: it was forked, or ran no Lua that can be counted", t->cfg.pid);
+                say(t,
+                    "process %d has counted nothing: it was forked, or ran no Lua that can be "
+                    "counted",
+                    t->cfg.pid);
         else if (r)
                 say(t, "what process %d has counted cannot be read: %s", t->cfg.pid, strerror(-r));
 }

@@ -73,8 +73,9 @@ static int take_arm(struct pass *s, uint32_t location, uint32_t label, uint64_t 
                 s->arms = bigger;
                 s->room_arms = 2 * s->room_arms + 256;
         }
-        s->arms[s->n_arms++] = (struct arm){ at->function, { at->line, pos / 2, pos & 1,
-                                                             s->p->functions[at->function].hash, weight } };
+        s->arms[s->n_arms++] = (struct arm){ at->function,
+                                             { at->line, pos / 2, pos & 1,
+                                               s->p->functions[at->function].hash, weight } };
         return 0;
 }
 
@@ -83,7 +84,8 @@ static int take_block(void *ctx, const struct ls_sample_block *b)
         struct pass *s = ctx;
 
         for (uint32_t i = 0; i < b->n; i++) {
-                uint32_t location = s->p->stacks[b->stack[i]].location, function = s->p->locations[location].function;
+                uint32_t location = s->p->stacks[b->stack[i]].location,
+                         function = s->p->locations[location].function;
 
                 if (b->event[i] == s->lines_event) {
                         s->could[location] = 1;
@@ -129,7 +131,8 @@ static struct ls_coverage_file *file_of(struct ls_coverage *c, const char *path)
         if (known)
                 return &c->files[known->file];
         if (c->n_files == c->room) {
-                struct ls_coverage_file *bigger = reallocarray(c->files, 2 * c->room + 64, sizeof(*bigger));
+                struct ls_coverage_file *bigger =
+                        reallocarray(c->files, 2 * c->room + 64, sizeof(*bigger));
 
                 if (!bigger)
                         return NULL;
@@ -155,8 +158,8 @@ static struct ls_coverage_file *file_of(struct ls_coverage *c, const char *path)
 static int add_arm(struct ls_coverage_file *f, const struct ls_coverage_arm *arm)
 {
         if ((f->n_arms & (f->n_arms - 1)) == 0) {
-                struct ls_coverage_arm *bigger = reallocarray(f->arms,
-                                                              f->n_arms ? 2 * f->n_arms : 1, sizeof(*bigger));
+                struct ls_coverage_arm *bigger =
+                        reallocarray(f->arms, f->n_arms ? 2 * f->n_arms : 1, sizeof(*bigger));
 
                 if (!bigger)
                         return -ENOMEM;
@@ -169,7 +172,8 @@ static int add_arm(struct ls_coverage_file *f, const struct ls_coverage_arm *arm
 static int add_line(struct ls_coverage_file *f, uint32_t line, uint64_t hits)
 {
         if ((f->n_lines & (f->n_lines - 1)) == 0) {
-                struct ls_coverage_line *bigger = reallocarray(f->lines, f->n_lines ? 2 * f->n_lines : 1, sizeof(*bigger));
+                struct ls_coverage_line *bigger =
+                        reallocarray(f->lines, f->n_lines ? 2 * f->n_lines : 1, sizeof(*bigger));
 
                 if (!bigger)
                         return -ENOMEM;
@@ -179,11 +183,13 @@ static int add_line(struct ls_coverage_file *f, uint32_t line, uint64_t hits)
         return 0;
 }
 
-static int add_function(struct ls_coverage_file *f, uint32_t line, struct ls_str name, uint64_t calls)
+static int add_function(struct ls_coverage_file *f, uint32_t line, struct ls_str name,
+                        uint64_t calls)
 {
         if ((f->n_functions & (f->n_functions - 1)) == 0) {
-                struct ls_coverage_function *bigger = reallocarray(f->functions, f->n_functions ? 2 * f->n_functions : 1,
-                                                                   sizeof(*bigger));
+                struct ls_coverage_function *bigger =
+                        reallocarray(f->functions, f->n_functions ? 2 * f->n_functions : 1,
+                                     sizeof(*bigger));
 
                 if (!bigger)
                         return -ENOMEM;
@@ -194,7 +200,8 @@ static int add_function(struct ls_coverage_file *f, uint32_t line, struct ls_str
 }
 
 /* The file of a source; NULL in *ret = it is none, or not wanted. */
-static int source_file(struct pass *s, uint32_t source, struct ls_coverage_file **ret, size_t *ret_none)
+static int source_file(struct pass *s, uint32_t source, struct ls_coverage_file **ret,
+                       size_t *ret_none)
 {
         const struct ls_source *src = &s->p->sources[source];
         const char *path;
@@ -224,7 +231,8 @@ static int add_functions(struct pass *s, struct ls_coverage_file **files, const 
                 struct ls_coverage_file *file = f->kind == LS_FUNC_LUA ? files[f->source] : NULL;
 
                 if (file && (s->has_calls[i] || hit[i]) && !(f->flags & LS_FUNCF_MAIN))
-                        r = add_function(file, f->first_line, f->name, s->has_calls[i] ? s->calls[i] : hit[i] > 1);
+                        r = add_function(file, f->first_line, f->name,
+                                         s->has_calls[i] ? s->calls[i] : hit[i] > 1);
         }
         return r;
 }
@@ -251,7 +259,9 @@ static int add_rows(struct pass *s)
                 if (!s->could[i])
                         continue;
                 hit[at->function] |= s->hits[i] ? 3 : 1;
-                f = p->functions[at->function].kind == LS_FUNC_LUA ? files[p->functions[at->function].source] : NULL;
+                f = p->functions[at->function].kind == LS_FUNC_LUA
+                            ? files[p->functions[at->function].source]
+                            : NULL;
                 if (f && at->line)
                         r = add_line(f, at->line, s->hits[i]);
         }
@@ -273,17 +283,20 @@ static int add_rows(struct pass *s)
  * more than what closes a block. */
 static int may_have_code(struct ls_str line)
 {
-        static const char *const closers[] = { "end", "else", "})", "}", ")", "end)", "end,", "},", "repeat", "do" };
+        static const char *const closers[] = { "end",  "else", "})", "}",      ")",
+                                               "end)", "end,", "},", "repeat", "do" };
         size_t from = 0, to = line.len;
 
         while (from < to && isspace((unsigned char)line.s[from]))
                 from++;
         while (to > from && isspace((unsigned char)line.s[to - 1]))
                 to--;
-        if (from == to || (to - from >= 2 && !strncmp(line.s + from, "--", 2)) || line.s[from] == '#')
+        if (from == to || (to - from >= 2 && !strncmp(line.s + from, "--", 2)) ||
+            line.s[from] == '#')
                 return 0;
         for (size_t i = 0; i < sizeof(closers) / sizeof(*closers); i++)
-                if (to - from == strlen(closers[i]) && !strncmp(line.s + from, closers[i], to - from))
+                if (to - from == strlen(closers[i]) &&
+                    !strncmp(line.s + from, closers[i], to - from))
                         return 0;
         return 1;
 }
@@ -304,7 +317,8 @@ static int says_more(struct ls_str name, struct ls_str known)
 /* "function NAME(", "NAME = function(": the name that stands in its line. */
 static void name_function(struct ls_coverage_function *f, struct ls_str line)
 {
-        const char *word = memmem(line.s, line.len, "function", 8), *end = line.s + line.len, *from, *to;
+        const char *word = memmem(line.s, line.len, "function", 8), *end = line.s + line.len, *from,
+                   *to;
 
         if (!word)
                 return;
@@ -315,7 +329,9 @@ static void name_function(struct ls_coverage_function *f, struct ls_str line)
         if (to == from) {
                 for (to = word; to > line.s && (to[-1] == ' ' || to[-1] == '='); to--)
                         ;
-                for (from = to; from > line.s && is_name(from[-1]) && memchr(to, '=', (size_t)(word - to)); from--)
+                for (from = to;
+                     from > line.s && is_name(from[-1]) && memchr(to, '=', (size_t)(word - to));
+                     from--)
                         ;
         }
         if (says_more((struct ls_str){ from, (uint32_t)(to - from) }, f->name))
@@ -436,7 +452,9 @@ static void settle(struct ls_coverage_file *f)
 static int read_text(struct pass *s, struct ls_coverage_file *f)
 {
         struct ls_report_options o = { 0 };
-        struct ls_source src[2] = { { .name = { "", 0 } }, { .name = { "@", 1 }, .path = { f->path, (uint32_t)strlen(f->path) } } };
+        struct ls_source src[2] = { { .name = { "", 0 } },
+                                    { .name = { "@", 1 },
+                                      .path = { f->path, (uint32_t)strlen(f->path) } } };
         struct ls_profile alone = { .sources = src, .n_sources = 2 };
         int r = ls_source_read(f->source ? s->p : &alone, f->source ? f->source : 1, &o, &f->text);
 
@@ -453,14 +471,17 @@ static int add_never_loaded(struct pass *s)
 
         for (unsigned i = 0; !r && i < s->n_include; i++) {
                 char real[PATH_MAX], *roots[] = { real, NULL };
-                FTS *walk = realpath(s->include[i], real) ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
+                FTS *walk = realpath(s->include[i], real)
+                                    ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL)
+                                    : NULL;
                 FTSENT *e;
 
                 while (walk && !r && (e = fts_read(walk))) {
                         size_t known = s->c->n_files;
                         struct ls_coverage_file *f;
 
-                        if (e->fts_info != FTS_F || e->fts_namelen < 5 || strcmp(e->fts_name + e->fts_namelen - 4, ".lua"))
+                        if (e->fts_info != FTS_F || e->fts_namelen < 5 ||
+                            strcmp(e->fts_name + e->fts_namelen - 4, ".lua"))
                                 continue;
                         f = file_of(s->c, e->fts_path);
                         r = f ? 0 : -ENOMEM;
@@ -477,7 +498,8 @@ static int add_never_loaded(struct pass *s)
 
 static int by_path(const void *a, const void *b)
 {
-        return strcmp(((const struct ls_coverage_file *)a)->path, ((const struct ls_coverage_file *)b)->path);
+        return strcmp(((const struct ls_coverage_file *)a)->path,
+                      ((const struct ls_coverage_file *)b)->path);
 }
 
 static void add_up(struct ls_coverage *c)
@@ -503,7 +525,8 @@ static void add_up(struct ls_coverage *c)
         }
 }
 
-int ls_coverage_new(struct ls_profile *p, const char *const *include, unsigned n, struct ls_coverage *ret)
+int ls_coverage_new(struct ls_profile *p, const char *const *include, unsigned n,
+                    struct ls_coverage *ret)
 {
         struct pass s = { .p = p, .include = include, .n_include = n, .c = ret };
         int r = -ENOMEM;

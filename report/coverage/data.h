@@ -48,7 +48,8 @@ struct ls_coverage {
 /* include: only files below these directories, or that match as patterns; those below that were
  * never loaded too. n of them, 0 = all files of the trace. Returns 0, -ENODATA: the trace has no
  * coverage, or -ENOMEM. */
-int ls_coverage_new(struct ls_profile *p, const char *const *include, unsigned n, struct ls_coverage *ret);
+int ls_coverage_new(struct ls_profile *p, const char *const *include, unsigned n,
+                    struct ls_coverage *ret);
 void ls_coverage_free(struct ls_coverage *c);
 
 #endif

@@ -28,12 +28,25 @@ static struct raw {
 #define FLAG(name, help) POPT_ARG_NONE, &given.name, 0, help, NULL
 #define TEXT(name, arg, help) POPT_ARG_STRING, &raw.name, 0, help, arg
 
-#define BY_OPTION(more) \
-        { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|process|thread|vm|coroutine|" \
-               "jit-trace|label" more, \
-                        "group by this; two levels with a comma: --by vmstate,function") }
-#define RANGE_OPTIONS { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_range_option_table, 0, NULL, NULL }
-#define FILTER_OPTIONS { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL }
+#define BY_OPTION(more)                                                                            \
+        {                                                                                          \
+                "by", 0,                                                                           \
+                        TEXT(by,                                                                   \
+                             "function|module-function|line|module|vmstate|zone|zone-path|"        \
+                             "process|thread|vm|coroutine|"                                        \
+                             "jit-trace|label" more,                                               \
+                             "group by this; two levels with a comma: --by vmstate,function")      \
+        }
+#define RANGE_OPTIONS                                                                              \
+        {                                                                                          \
+                NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_range_option_table, 0,      \
+                        NULL, NULL                                                                 \
+        }
+#define FILTER_OPTIONS                                                                             \
+        {                                                                                          \
+                NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0,     \
+                        NULL, NULL                                                                 \
+        }
 
 #define LS_EXPORTER(ident, name) "|" name
 static const char report_formats[] = "text|json"
@@ -121,10 +134,11 @@ const struct poptOption ls_tui_option_table[] = {
         { "tree", 0, FLAG(tree, "begin with the call tree") },
         { "inverse", 0, FLAG(inverse, "with --tree: callees as roots") },
         { "annotate", 0, POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, NULL, VAL_ANNOTATE,
-          "begin with the source of the hottest file, or of one file or function", "FILE|FUNCTION" },
+          "begin with the source of the hottest file, or of one file or function",
+          "FILE|FUNCTION" },
         TUI_LOOK,
-        { "list-keys", 0, POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, &given.list_keys, 0, "for tests/check_man.py: the keys",
-          NULL },
+        { "list-keys", 0, POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, &given.list_keys, 0,
+          "for tests/check_man.py: the keys", NULL },
         POPT_TABLEEND
 };
 
@@ -264,7 +278,8 @@ static int read_format(const char *text, struct ls_report_options *o, int is_exp
         if (at < 0 && ls_suggest(text, words))
                 return ls_options_one_of("--format", text, words, &at);
         if (at < 0)
-                return ls_options_bad("--format", text, "not known (luasample export --list shows all)");
+                return ls_options_bad("--format", text,
+                                      "not known (luasample export --list shows all)");
         if ((unsigned)at >= first)
                 o->exporter = ls_exporters[(unsigned)at - first];
         o->json |= !is_export && at == 1;
@@ -311,7 +326,8 @@ static int read_values(struct ls_report_options *o, int is_export)
         o->depth = 1;
         o->min = -1;
         o->gc = raw.by && !strcmp(raw.by, "gc");
-        if ((raw.by && !o->gc && ls_options_by(raw.by, o)) || (raw.min && ls_options_percent("--min", raw.min, &o->min)) ||
+        if ((raw.by && !o->gc && ls_options_by(raw.by, o)) ||
+            (raw.min && ls_options_percent("--min", raw.min, &o->min)) ||
             (raw.depth && read_depth(raw.depth, &o->depth)) || ls_options_filters(&o->want) ||
             (raw.format && read_format(raw.format, o, is_export)) ||
             (raw.sort && ls_options_one_of("--sort", raw.sort, sorts, &sort)))
@@ -330,17 +346,20 @@ static int settle_exporter(struct ls_report_options *o)
         const struct ls_exporter *e = o->exporter;
 
         if ((e->flags & LS_EXPORT_EXPERIMENTAL) && !o->experimental) {
-                ls_error("%s: the format %s is not settled yet: luasample export --experimental writes it", command,
-                         e->name);
+                ls_error("%s: the format %s is not settled yet: luasample export --experimental "
+                         "writes it",
+                         command, e->name);
                 return -EINVAL;
         }
         if (o->by_text && !(e->flags & (LS_EXPORT_BY | LS_EXPORT_TABLE))) {
-                ls_error("%s: --by is not for the format %s, which has everything; it is for csv and collapsed", command,
-                         e->name);
+                ls_error("%s: --by is not for the format %s, which has everything; it is for csv "
+                         "and collapsed",
+                         command, e->name);
                 return -EINVAL;
         }
         if (o->per_thread && !(e->flags & LS_EXPORT_PARTS)) {
-                ls_error("%s: --per-thread is not for the format %s; --thread TID picks one thread", command, e->name);
+                ls_error("%s: --per-thread is not for the format %s; --thread TID picks one thread",
+                         command, e->name);
                 return -EINVAL;
         }
         if (o->per_thread && (!o->output || !strcmp(o->output, "-"))) {
@@ -348,7 +367,8 @@ static int settle_exporter(struct ls_report_options *o)
                 return -EINVAL;
         }
         if ((o->depth > 1 || o->split) && !(e->flags & LS_EXPORT_TABLE)) {
-                ls_error("%s: --depth and --split are not for the format %s; csv has them", command, e->name);
+                ls_error("%s: --depth and --split are not for the format %s; csv has them", command,
+                         e->name);
                 return -EINVAL;
         }
         return 0;
@@ -358,7 +378,8 @@ static int settle_exporter(struct ls_report_options *o)
 static int settle(struct ls_report_options *o, int is_export)
 {
         int table = o->exporter && (o->exporter->flags & LS_EXPORT_TABLE);
-        int views = o->split + o->tree + o->stacks + o->annotate + o->html + (o->exporter && !(o->split && table));
+        int views = o->split + o->tree + o->stacks + o->annotate + o->html +
+                    (o->exporter && !(o->split && table));
         int several = o->exporter && (o->exporter->flags & LS_EXPORT_EVENTS);
         int frames = o->by[0]->is_frame + (o->by[1] && o->by[1]->is_frame);
 
@@ -366,29 +387,40 @@ static int settle(struct ls_report_options *o, int is_export)
                 return -EINVAL;
         if (o->exporter && (o->exporter->flags & LS_EXPORT_TIMELINE) && o->want.events.n &&
             ls_event_overlaps(o->want.events.id[0])) {
-                ls_error("%s: --event %s: coroutines wait beside each other, and %s has one line of time for a thread; "
-                         "see collapsed, pprof, callgrind", command, ls_event_name(o->want.events.id[0]), o->exporter->name);
+                ls_error("%s: --event %s: coroutines wait beside each other, and %s has one line "
+                         "of time for a thread; "
+                         "see collapsed, pprof, callgrind",
+                         command, ls_event_name(o->want.events.id[0]), o->exporter->name);
                 return -EINVAL;
         }
-        if (o->want.events.n > 1 && (o->tui || !strcmp(command, "tui") || !strcmp(command, "top"))) {
+        if (o->want.events.n > 1 &&
+            (o->tui || !strcmp(command, "tui") || !strcmp(command, "top"))) {
                 ls_error("%s: --event: one event at a time on the terminal", command);
                 return -EINVAL;
         }
-        if (o->gc && (is_export || views || o->tui || o->depth > 1 || o->want.events.n || strcmp(command, "report"))) {
-                ls_error("%s: --by gc is a view of report, of CPU time: no other view, format or event goes with it", command);
+        if (o->gc && (is_export || views || o->tui || o->depth > 1 || o->want.events.n ||
+                      strcmp(command, "report"))) {
+                ls_error("%s: --by gc is a view of report, of CPU time: no other view, format or "
+                         "event goes with it",
+                         command);
                 return -EINVAL;
         }
         if (views > 1) {
-                ls_error("%s: one view at a time: --split, --tree, --stacks, --annotate, --html or --format", command);
+                ls_error("%s: one view at a time: --split, --tree, --stacks, --annotate, --html or "
+                         "--format",
+                         command);
                 return -EINVAL;
         }
-        if (o->want.events.n > 1 && ((views && !o->annotate && !several) || o->by[1] || o->depth > 1)) {
-                ls_error("%s: --event with several events goes with the flat view, of one level, with --annotate, and with callgrind and pprof",
+        if (o->want.events.n > 1 &&
+            ((views && !o->annotate && !several) || o->by[1] || o->depth > 1)) {
+                ls_error("%s: --event with several events goes with the flat view, of one level, "
+                         "with --annotate, and with callgrind and pprof",
                          command);
                 return -EINVAL;
         }
         if (o->exporter && o->json) {
-                ls_error("%s: --json and --format %s exclude each other", command, o->exporter->name);
+                ls_error("%s: --json and --format %s exclude each other", command,
+                         o->exporter->name);
                 return -EINVAL;
         }
         if (o->html && (o->json || raw.format || o->by_text || o->depth > 1)) {
@@ -397,21 +429,26 @@ static int settle(struct ls_report_options *o, int is_export)
                 return -EINVAL;
         }
         if (o->html && (!o->output || !strcmp(o->output, "-")) && isatty(STDOUT_FILENO)) {
-                ls_error("%s: --html writes a page, and stdout is a terminal: name a file, such as -o profile.html",
+                ls_error("%s: --html writes a page, and stdout is a terminal: name a file, such as "
+                         "-o profile.html",
                          command);
                 return -EINVAL;
         }
         if ((o->split || o->tree) && (o->by[1] || !frames)) {
-                ls_error("%s: --%s follows calls: give --by one of function, module-function, line or module",
+                ls_error("%s: --%s follows calls: give --by one of function, module-function, line "
+                         "or module",
                          command, o->split ? "split" : "tree");
                 return -EINVAL;
         }
         if (o->depth > 1 && !frames) {
-                ls_error("%s: --depth counts frames: give --by one of function, module-function, line or module", command);
+                ls_error("%s: --depth counts frames: give --by one of function, module-function, "
+                         "line or module",
+                         command);
                 return -EINVAL;
         }
         if (o->tui && (o->json || o->exporter || o->output)) {
-                ls_error("%s: --tui shows on the terminal: give neither --json, --format nor -o", command);
+                ls_error("%s: --tui shows on the terminal: give neither --json, --format nor -o",
+                         command);
                 return -EINVAL;
         }
         if (o->no_mouse && !o->tui && !strcmp(command, "report")) {
@@ -422,7 +459,8 @@ static int settle(struct ls_report_options *o, int is_export)
                 ls_error("%s: --whole-file goes with --annotate", command);
                 return -EINVAL;
         }
-        if (o->inverse && !o->tree && !o->split && (o->depth < 2 || o->annotate || (o->exporter && !table))) {
+        if (o->inverse && !o->tree && !o->split &&
+            (o->depth < 2 || o->annotate || (o->exporter && !table))) {
                 ls_error("%s: --inverse goes with --depth, --split or --tree", command);
                 return -EINVAL;
         }
@@ -451,10 +489,12 @@ static int find_exporter(struct ls_report_options *o)
         if (o->exporter)
                 return 0;
         if (o->output && strcmp(o->output, "-"))
-                ls_error("%s: '%s' does not tell the format: give --format NAME or a known suffix (luasample export --list)",
+                ls_error("%s: '%s' does not tell the format: give --format NAME or a known suffix "
+                         "(luasample export --list)",
                          command, o->output);
         else
-                ls_error("%s: which format? Give --format NAME, or -o FILE with a known suffix (luasample export --list)",
+                ls_error("%s: which format? Give --format NAME, or -o FILE with a known suffix "
+                         "(luasample export --list)",
                          command);
         return -EINVAL;
 }
@@ -489,7 +529,8 @@ static int read_line(const struct ls_command *cmd, int argc, const char **argv,
                 ls_error("%s: unexpected argument '%s'%s", command, extra,
                          access(extra, R_OK) == 0 ? "; a trace is named with -i FILE" : "");
                 status = LS_EXIT_USAGE;
-        } else if (read_values(o, is_export) || (is_export && find_exporter(o)) || settle(o, is_export)) {
+        } else if (read_values(o, is_export) || (is_export && find_exporter(o)) ||
+                   settle(o, is_export)) {
                 status = LS_EXIT_USAGE;
         } else if (ls_range_wanted() && !ret_rest) {
                 r = ls_range_use(o, raw.input);
@@ -502,13 +543,14 @@ static int read_line(const struct ls_command *cmd, int argc, const char **argv,
         return status;
 }
 
-int ls_report_options_read(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret)
+int ls_report_options_read(const struct ls_command *cmd, int argc, const char **argv,
+                           struct ls_report_options *ret)
 {
         return read_line(cmd, argc, argv, ret, NULL);
 }
 
-int ls_report_options_read_rest(const struct ls_command *cmd, int argc, const char **argv, struct ls_report_options *ret,
-                                const char ***ret_rest)
+int ls_report_options_read_rest(const struct ls_command *cmd, int argc, const char **argv,
+                                struct ls_report_options *ret, const char ***ret_rest)
 {
         return read_line(cmd, argc, argv, ret, ret_rest);
 }

@@ -21,10 +21,13 @@ static unsigned n_ranges;
 #define TEXT(name, arg, help) POPT_ARG_STRING, &raw.name, 0, help, arg
 
 const struct poptOption ls_range_option_table[] = {
-        { "service", 0, TEXT(service, "NAME", "read what the daemon has stored of this service, not a file") },
-        { "since", 0, TEXT(since, "TIME", "from then on: 2h ago, or 14:30, or '2026-11-22 14:30'") },
+        { "service", 0,
+          TEXT(service, "NAME", "read what the daemon has stored of this service, not a file") },
+        { "since", 0,
+          TEXT(since, "TIME", "from then on: 2h ago, or 14:30, or '2026-11-22 14:30'") },
         { "until", 0, TEXT(until, "TIME", "until then, given likewise (now)") },
-        { "store", 0, TEXT(store, "DIR", "store of the daemon (LUASAMPLE_STORE, else that of the host)") },
+        { "store", 0,
+          TEXT(store, "DIR", "store of the daemon (LUASAMPLE_STORE, else that of the host)") },
         POPT_TABLEEND
 };
 

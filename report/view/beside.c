@@ -60,7 +60,8 @@ static int by_rank(const void *a, const void *b)
 {
         const struct line *x = a, *y = b;
         int total = by_total(sorting->r);
-        uint64_t left = ticks_of(x, sorting->most, total), right = ticks_of(y, sorting->most, total);
+        uint64_t left = ticks_of(x, sorting->most, total),
+                 right = ticks_of(y, sorting->most, total);
 
         if (left == right) {            /* as of all rows that never wait in yield */
                 left = ticks_of_all(sorting, x, total);
@@ -106,7 +107,8 @@ static int join(struct beside *b)
 
                 of[i].cut = 1;
                 for (unsigned e = 0; e < b->events; e++) {
-                        of[i].cut &= ls_below_min(b->r, ticks_of(&of[i], e, by_total(b->r)), b->a[e]->ticks);
+                        of[i].cut &= ls_below_min(b->r, ticks_of(&of[i], e, by_total(b->r)),
+                                                  b->a[e]->ticks);
                         self += ticks_of(&of[i], e, 0);
                 }
                 b->hidden += of[i].cut && self;
@@ -134,12 +136,14 @@ static int begin(const struct ls_report *r, struct beside *b)
                         b->timed = (int)e;
         }
         for (unsigned e = 0; e < b->events; e++) {
-                int title = (int)strlen("Total ") + (int)strlen(ls_event_name(r->filter->choice.id[e]));
+                int title = (int)strlen("Total ") +
+                            (int)strlen(ls_event_name(r->filter->choice.id[e]));
 
                 b->width = title > b->width ? title : b->width;
                 /* Counts and times have no common sum: the first says what the others are measured
                  * by. */
-                if (ls_events_time(&r->filter->choice) && ls_event_is_time(r->filter->choice.id[e]) &&
+                if (ls_events_time(&r->filter->choice) &&
+                    ls_event_is_time(r->filter->choice.id[e]) &&
                     b->a[e]->ticks > b->a[b->most]->ticks)
                         b->most = e;
         }
@@ -158,11 +162,13 @@ static void put_time(const struct beside *b, unsigned event, uint64_t ticks)
         char amount[LS_AMOUNT];
 
         if (!r->o->raw && ls_event_is_amount(r->filter->choice.id[event]))
-                fprintf(r->out, " %*s", b->width, ls_amount_text(r->filter->choice.id[event], (double)ticks, amount));
+                fprintf(r->out, " %*s", b->width,
+                        ls_amount_text(r->filter->choice.id[event], (double)ticks, amount));
         else if (r->o->raw || ls_event_is_exact(r->filter->choice.id[event]))
                 fprintf(r->out, " %*" PRIu64, b->width, ticks);
         else
-                fprintf(r->out, " %*.3fs", b->width - 1, (double)ticks * (double)r->profile->interval_ns / 1e9);
+                fprintf(r->out, " %*.3fs", b->width - 1,
+                        (double)ticks * (double)r->profile->interval_ns / 1e9);
 }
 
 static int has_time_of_call(const struct beside *b)
@@ -216,8 +222,10 @@ static int put_line(const struct beside *b, const struct line *l)
 {
         const struct ls_report *r = b->r;
         double share = ls_share(ticks_of(l, b->most, by_total(r)), b->a[b->most]->ticks);
-        uint32_t function = r->o->by[0]->function ? r->o->by[0]->function(b->rows[0]->grouping[0], l->id) : 0;
-        char *name = ls_rows_text(b->rows[0], 0, l->id), *place = function ? ls_place_text(r, function) : NULL;
+        uint32_t function =
+                r->o->by[0]->function ? r->o->by[0]->function(b->rows[0]->grouping[0], l->id) : 0;
+        char *name = ls_rows_text(b->rows[0], 0, l->id),
+             *place = function ? ls_place_text(r, function) : NULL;
         unsigned columns = b->events * (1 + b->rows[0]->has_total) + has_time_of_call(b);
         unsigned left = 10 + columns * (unsigned)(b->width + 1);
         size_t room = r->width > left + 20 ? r->width - left : 0;
@@ -254,8 +262,9 @@ static int beside_text(const struct ls_report *r)
                 if (!b.lines[i].cut)
                         error = put_line(&b, &b.lines[i]);
         if (!error && b.hidden)
-                fprintf(r->out, "%s# %zu more row%s below %g%% of each event (--min 0 shows all)%s\n", ls_dim(r), b.hidden,
-                        b.hidden == 1 ? "" : "s", r->o->min, ls_plain(r));
+                fprintf(r->out,
+                        "%s# %zu more row%s below %g%% of each event (--min 0 shows all)%s\n",
+                        ls_dim(r), b.hidden, b.hidden == 1 ? "" : "s", r->o->min, ls_plain(r));
         done(&b);
         return error;
 }

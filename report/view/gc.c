@@ -98,8 +98,10 @@ static void put_allocators(const struct ls_report *r, const struct payers *p, ui
 
         if (!p->n)
                 return;
-        fprintf(r->out, "\n%s#  Share  +-95%%  Allocated  Collector  By the function that allocated; the "
-                        "collector's time by bytes%s\n", ls_dim(r), ls_plain(r));
+        fprintf(r->out,
+                "\n%s#  Share  +-95%%  Allocated  Collector  By the function that allocated; the "
+                "collector's time by bytes%s\n",
+                ls_dim(r), ls_plain(r));
         for (uint32_t i = 0; i < p->n && i < PAYERS_SHOWN; i++) {
                 double share = ls_share(p->all[i].weight, p->weight);
 
@@ -126,20 +128,23 @@ static uint64_t ticks_of(const struct ls_gc_cycle *c)
 
 static uint64_t end_of(const struct ls_profile *p, const struct ls_gc_cycle *c)
 {
-        uint64_t end = ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0) + ls_profile_u64(p, LS_INFO_ELAPSED, 0);
+        uint64_t end = ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0) +
+                       ls_profile_u64(p, LS_INFO_ELAPSED, 0);
 
         return c->to_ns != UINT64_MAX ? c->to_ns : end > c->from_ns ? end : c->from_ns;
 }
 
 static void put_phases(const struct ls_report *r, const struct ls_gc_times *g)
 {
-        fprintf(r->out, "%s#%*s %7s  Phase%s\n", ls_dim(r), (int)ls_number_width(r) - 1, ls_number_title(r, "Share"), "+-95%", ls_plain(r));
+        fprintf(r->out, "%s#%*s %7s  Phase%s\n", ls_dim(r), (int)ls_number_width(r) - 1,
+                ls_number_title(r, "Share"), "+-95%", ls_plain(r));
         for (unsigned i = 0; i < LS_GC_PHASES; i++) {
                 if (!g->ticks[i])
                         continue;
                 ls_put_number(r, g->ticks[i], r->aggregate->ticks);
                 fputc(' ', r->out);
-                ls_put_margin(r, ls_share(g->ticks[i], r->aggregate->ticks), r->aggregate->effective, r->aggregate->ticks);
+                ls_put_margin(r, ls_share(g->ticks[i], r->aggregate->ticks),
+                              r->aggregate->effective, r->aggregate->ticks);
                 fprintf(r->out, "  %s\n", ls_gc_phase_name(i));
         }
 }
@@ -151,14 +156,19 @@ static void put_cycles(const struct ls_report *r, const struct ls_gc_times *g)
         int vms = r->profile->n_vms > 2;
 
         if (g->n)
-                fprintf(r->out, "\n%s#%9s %9s %9s %9s %9s %9s %9s%s  MiB before, at most, after; CPU time in ms%s\n", ls_dim(r), "Start s", "Length ms",
-                        "Before", "Peak", "After", "CPU ms", "Atomic", vms ? "  VM" : "", ls_plain(r));
+                fprintf(r->out,
+                        "\n%s#%9s %9s %9s %9s %9s %9s %9s%s  MiB before, at most, after; CPU time "
+                        "in ms%s\n",
+                        ls_dim(r), "Start s", "Length ms", "Before", "Peak", "After", "CPU ms",
+                        "Atomic", vms ? "  VM" : "", ls_plain(r));
         for (size_t i = 0; i < g->n && i < CYCLES_SHOWN; i++) {
                 const struct ls_gc_cycle *c = &g->cycles[i];
 
-                fprintf(r->out, "%10.3f %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f", c->from_ns > start ? (double)(c->from_ns - start) / 1e9 : 0,
-                        (double)(end_of(r->profile, c) - c->from_ns) / 1e6, mib(c->before), mib(c->peak), mib(c->after),
-                        (double)ticks_of(c) * ms, (double)c->ticks[LS_GC_ATOMIC] * ms);
+                fprintf(r->out, "%10.3f %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f",
+                        c->from_ns > start ? (double)(c->from_ns - start) / 1e9 : 0,
+                        (double)(end_of(r->profile, c) - c->from_ns) / 1e6, mib(c->before),
+                        mib(c->peak), mib(c->after), (double)ticks_of(c) * ms,
+                        (double)c->ticks[LS_GC_ATOMIC] * ms);
                 if (vms)
                         fprintf(r->out, "  %u", r->profile->vms[c->vm].number);
                 fputs(c->cut ? "  not whole\n" : "\n", r->out);
@@ -176,7 +186,9 @@ static int gc_text(const struct ls_report *r)
 
         ls_heap_sum(r->profile, &sum);
         if (!sum.vms) {
-                fputs("[No heap was recorded: by an older luasample, or of a LuaJIT whose collector could not be verified]\n", r->out);
+                fputs("[No heap was recorded: by an older luasample, or of a LuaJIT whose "
+                      "collector could not be verified]\n",
+                      r->out);
                 return 0;
         }
         error = ls_gc_times_new(r->profile, r->filter, &g);
@@ -189,12 +201,15 @@ static int gc_text(const struct ls_report *r)
                 put_phases(r, &g);
                 put_cycles(r, &g);
                 if (payers.n)
-                        fprintf(r->out, "\n%s#%*s  Of the time in the collector, by the function that it "
-                                        "ran in%s\n", ls_dim(r), (int)ls_number_width(r) - 1,
-                                ls_number_title(r, "Share"), ls_plain(r));
+                        fprintf(r->out,
+                                "\n%s#%*s  Of the time in the collector, by the function that it "
+                                "ran in%s\n",
+                                ls_dim(r), (int)ls_number_width(r) - 1, ls_number_title(r, "Share"),
+                                ls_plain(r));
                 for (uint32_t i = 0; i < payers.n && i < PAYERS_SHOWN; i++) {
                         ls_put_number(r, payers.all[i].weight, payers.weight);
-                        fprintf(r->out, "  %s\n", ls_group_text(payers.groups, payers.all[i].group));
+                        fprintf(r->out, "  %s\n",
+                                ls_group_text(payers.groups, payers.all[i].group));
                 }
                 put_allocators(r, &allocators, payers.weight);
         }
@@ -279,4 +294,6 @@ static unsigned gc_dims(const struct ls_report_options *o)
         return LS_DIM_VMSTATE;
 }
 
-const struct ls_view ls_view_gc = { .name = "gc", .chosen = gc_chosen, .dims = gc_dims, .text = gc_text, .json = gc_json };
+const struct ls_view ls_view_gc = {
+        .name = "gc", .chosen = gc_chosen, .dims = gc_dims, .text = gc_text, .json = gc_json
+};

@@ -71,7 +71,9 @@ __attribute__((visibility("default"))) double truthc_two(double ms)
 int luaopen_truthc(lua_State *L);
 __attribute__((visibility("default"))) int luaopen_truthc(lua_State *L)
 {
-        static const luaL_Reg functions[] = { { "busy", busy }, { "calls", calls }, { NULL, NULL } };
+        static const luaL_Reg functions[] = { { "busy", busy },
+                                              { "calls", calls },
+                                              { NULL, NULL } };
 
         lua_newtable(L);
         luaL_register(L, NULL, functions);

@@ -51,7 +51,8 @@ static struct ls_exact_trace *append_trace(uint32_t id)
 {
         enum { EVENTS = 3, SNAPS = 6 };
         static const uint32_t before[SNAPS] = { 0, 1, 2, 0, 1, 2 };
-        struct ls_exact_trace *trace = append(LS_EXACT_TRACE, sizeof *trace + 8 * EVENTS + 4 * SNAPS);
+        struct ls_exact_trace *trace =
+                append(LS_EXACT_TRACE, sizeof *trace + 8 * EVENTS + 4 * SNAPS);
         struct ls_exact_event *events = (void *)(trace + 1);
 
         trace->id = id;
@@ -87,7 +88,8 @@ static int setup(void **state)
         fd = memfd_create("counts", MFD_CLOEXEC);
         if (fd < 0 || ftruncate(fd, (off_t)LS_EXACT_SIZE))
                 return -1;
-        memory = mmap(NULL, LS_EXACT_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+        memory = mmap(NULL, LS_EXACT_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
+                      0);
         if (memory == MAP_FAILED)
                 return -1;
         head = (struct ls_exact_head *)memory;

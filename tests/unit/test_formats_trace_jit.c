@@ -14,7 +14,8 @@ static uint32_t str(struct ls_trace_writer *w, const char *s)
 
 static uint32_t trace_of(struct ls_trace_writer *w, uint64_t number)
 {
-        return ls_trace_function(w, &(struct ls_function_def){ .kind = LS_FUNC_TRACE, .offset = number, .hash = 1 });
+        return ls_trace_function(w, &(struct ls_function_def){
+                                            .kind = LS_FUNC_TRACE, .offset = number, .hash = 1 });
 }
 
 static struct making begin(void)
@@ -40,8 +41,13 @@ static void put_trace(struct making *m, uint32_t function, uint32_t parent, uint
 {
         static const struct jit_part parts[] = { { 0, 0, 12 }, { 1, 1, 25 } };
         const uint32_t functions[] = { m->a, m->b };
-        struct ls_rec_jittrace head = { .jit_id = function, .vm_id = m->vm, .number = number, .parent_id = parent,
-                                        .root = parent ? 1 : 0, .start_line = 12, .link_kind = 2 };
+        struct ls_rec_jittrace head = { .jit_id = function,
+                                        .vm_id = m->vm,
+                                        .number = number,
+                                        .parent_id = parent,
+                                        .root = parent ? 1 : 0,
+                                        .start_line = 12,
+                                        .link_kind = 2 };
         uint32_t size;
         struct ls_rec_jittrace *rec = jit_record(head, functions, 2, parts, 2, &size);
 
@@ -53,7 +59,10 @@ static void put_sample(struct making *m, uint32_t below, uint32_t function, uint
 {
         uint32_t stack = ls_trace_stack(m->w, below, ls_trace_location(m->w, function, line));
 
-        ls_trace_sample(m->w, &(struct ls_sample_row){ .event = LS_EVENT_CPU, .vm = m->vm, .stack = stack, .weight = 1,
+        ls_trace_sample(m->w, &(struct ls_sample_row){ .event = LS_EVENT_CPU,
+                                                       .vm = m->vm,
+                                                       .stack = stack,
+                                                       .weight = 1,
                                                        .time_ns = START });
 }
 
@@ -71,11 +80,12 @@ static int put_rows(void *ctx, const struct ls_sample_block *b)
                         char whole[512];
 
                         assert_true(p->stacks[s].parent < s);
-                        snprintf(whole, sizeof(whole), "%.40s:%u%s%.400s", p->functions[l->function].name.s, l->line,
-                                 *line ? ";" : "", line);
+                        snprintf(whole, sizeof(whole), "%.40s:%u%s%.400s",
+                                 p->functions[l->function].name.s, l->line, *line ? ";" : "", line);
                         strcpy(line, whole);
                 }
-                sprintf(text + strlen(text), "%u %s\n", b->trace ? p->jittraces[b->trace[i]].number : 0, line);
+                sprintf(text + strlen(text), "%u %s\n",
+                        b->trace ? p->jittraces[b->trace[i]].number : 0, line);
         }
         return 0;
 }
@@ -107,9 +117,13 @@ static void frames_of_the_map_replace_the_one_below(void **state)
                                                                  * b */
         put_sample(&m, 0, m.trace, 1);                          /* nothing below it that could be
                                                                  * named */
-        ls_trace_sample(m.w, &(struct ls_sample_row){ .event = LS_EVENT_CPU, .stack = below, .weight = 1, .time_ns = START });
+        ls_trace_sample(m.w, &(struct ls_sample_row){ .event = LS_EVENT_CPU,
+                                                      .stack = below,
+                                                      .weight = 1,
+                                                      .time_ns = START });
         p = finish(&m);
-        assert_string_equal(text, "5 b:21;a:12\n5 b:21;a:12;b:25\n5 b:21;a:0\n5 a:12;b:25\n5 :1\n0 b:21;a:11\n");
+        assert_string_equal(text, "5 b:21;a:12\n5 b:21;a:12;b:25\n5 b:21;a:0\n5 a:12;b:25\n5 :1\n0 "
+                                  "b:21;a:11\n");
         assert_int_equal(p->jit_ticks, 5);
         assert_int_equal(p->jit_unknown_ticks, 1);
         assert_true(str_is(p->jittraces[1].link_kind, "loop"));
@@ -247,7 +261,8 @@ static void hostile_rows(void **state)
                 ls_buf_add(&m.w->maps, "no map at all", map.len);
                 put_sample(&m, below, f[i], i);
                 /* Something that stands on machine code. */
-                put_sample(&m, ls_trace_stack(m.w, below, ls_trace_location(m.w, f[i], 1)), f[(i + 7) % 64], 3);
+                put_sample(&m, ls_trace_stack(m.w, below, ls_trace_location(m.w, f[i], 1)),
+                           f[(i + 7) % 64], 3);
         }
         p = finish(&m);
         assert_int_equal(p->recorded_samples, 128);
@@ -287,9 +302,13 @@ static void damaged(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(frames_of_the_map_replace_the_one_below), cmocka_unit_test(without_a_record),
-                cmocka_unit_test(c_function_of_the_ffi), cmocka_unit_test(builtin_that_is_inlined),
-                cmocka_unit_test(many_places), cmocka_unit_test(hostile_rows), cmocka_unit_test(damaged),
+                cmocka_unit_test(frames_of_the_map_replace_the_one_below),
+                cmocka_unit_test(without_a_record),
+                cmocka_unit_test(c_function_of_the_ffi),
+                cmocka_unit_test(builtin_that_is_inlined),
+                cmocka_unit_test(many_places),
+                cmocka_unit_test(hostile_rows),
+                cmocka_unit_test(damaged),
         };
 
         return cmocka_run_group_tests_name("trace_jit", tests, NULL, remove_temp);

@@ -39,8 +39,9 @@ double called_by_code(void)
                 return 0;
         outside.calls++;
         e = ls_jit_entry(outside.vm->jit, number);
-        if (ls_jit_locate(outside.vm, L, (uintptr_t)called_by_code, sp & ~(uintptr_t)7, &id, &offset) ==
-            LS_JIT_CALLED_OUT && e && id == e->jit_id && e->mcode + offset == back - 1)
+        if (ls_jit_locate(outside.vm, L, (uintptr_t)called_by_code, sp & ~(uintptr_t)7, &id,
+                          &offset) == LS_JIT_CALLED_OUT &&
+            e && id == e->jit_id && e->mcode + offset == back - 1)
                 outside.right++;
         outside.named += id && is_named(g, id, offset, (void *)called_by_code);
         return 1;
@@ -61,15 +62,16 @@ static void places_are_found(void **state)
 
         (void)state;
         outside.vm = vm;
-        run(vm->main, "local ffi = require 'ffi' ffi.cdef 'double called_by_code(void);'\n"
-                      "local C, t = ffi.C, {}\n"
-                      "local function call(a, b, c)\n"
-                      "  local x = a * b + c t[a % 7] = { x } return C.called_by_code() + x\n"
-                      "end\n"
-                      "local s = 0\n"
-                      "for i = 1, 500 do\n"
-                      "  s = s + call(i, i + 1, i * 3) if i % 5 == 0 then s = s + call(s, 2, 3) end\n"
-                      "end");
+        run(vm->main,
+            "local ffi = require 'ffi' ffi.cdef 'double called_by_code(void);'\n"
+            "local C, t = ffi.C, {}\n"
+            "local function call(a, b, c)\n"
+            "  local x = a * b + c t[a % 7] = { x } return C.called_by_code() + x\n"
+            "end\n"
+            "local s = 0\n"
+            "for i = 1, 500 do\n"
+            "  s = s + call(i, i + 1, i * 3) if i % 5 == 0 then s = s + call(s, 2, 3) end\n"
+            "end");
         assert_true(outside.calls > 400);
         assert_int_equal(outside.right, outside.calls);
         assert_int_equal(outside.named, outside.calls);
@@ -81,7 +83,9 @@ static void places_are_found(void **state)
                 if (!e || !e->jit_id)
                         continue;
                 for (uint32_t at = 0; at < e->mcode_size; at += 5) {
-                        assert_int_equal(ls_jit_locate(vm, vm->main, e->mcode + at, 0, &id, &offset), LS_JIT_IN_TRACE);
+                        assert_int_equal(ls_jit_locate(vm, vm->main, e->mcode + at, 0, &id,
+                                                       &offset),
+                                         LS_JIT_IN_TRACE);
                         assert_true(id == e->jit_id && offset == at);
                 }
                 once = e->mcode;
@@ -91,8 +95,9 @@ static void places_are_found(void **state)
         run(vm->main, "jit.flush()");
         assert_int_equal(ls_jit_locate(vm, vm->main, once, 0, &id, &offset), 0);
         /* a flush that was not told: code of the new traces is where that of old ones was */
-        run(vm->main, "work(300) jit.attach(function() jit.flush() end, 'bc') loadstring('return 1')\n"
-                      "work(300) work(300) jit.off()");
+        run(vm->main,
+            "work(300) jit.attach(function() jit.flush() end, 'bc') loadstring('return 1')\n"
+            "work(300) work(300) jit.off()");
         for (uint32_t number = 1; number < 300; number++) {
                 struct ls_jit_entry *e = ls_jit_entry(vm->jit, number);
 
@@ -184,8 +189,8 @@ static void on_tick(int sig, siginfo_t *info, void *context)
                 return;
         ticks++;
         if (ls_jit_locate(outside.vm, LS_READ(const lua_State *, g, ls_vm_facts.cur_L_offset),
-                          (uintptr_t)uc->uc_mcontext.gregs[REG_RIP], (uintptr_t)uc->uc_mcontext.gregs[REG_RSP], &id,
-                          &offset)) {
+                          (uintptr_t)uc->uc_mcontext.gregs[REG_RIP],
+                          (uintptr_t)uc->uc_mcontext.gregs[REG_RSP], &id, &offset)) {
                 located++;
                 exact += offset != LS_JIT_NO_OFFSET;
         }
