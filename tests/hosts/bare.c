@@ -26,7 +26,7 @@ static inline long call(long nr, long a, long b)
 }
 
 /* Calls nothing of the C library. */
-__attribute__((noinline, optimize("no-stack-protector"))) static int run(void *arg)
+__attribute__((noinline, no_stack_protector)) static int run(void *arg)
 {
         (void)arg;
         if (no_data)
