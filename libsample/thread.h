@@ -29,6 +29,8 @@ struct ls_thread {
         int tid;
         uint32_t thread_id;             /* in ring records */
         uintptr_t stack_low, stack_high;/* its C stack; 0, 0 = not known */
+        uintptr_t data;                 /* attached: address of its thread data, once seen to be its
+                                         * own */
         int quiet;                      /* the agent's own: gets no ticks */
         volatile sig_atomic_t busy;     /* nesting of ls_thread_enter: the handler only adds up
                                          * ticks */

@@ -53,7 +53,7 @@ struct ls_attach {
         uint64_t generation;            /* of the memory */
         uint32_t magic, version;
         volatile uint32_t begin;        /* recorder: 1 = the region is filled, 2 = give up */
-        uint32_t pad;
+        uint32_t tid_offset;            /* in the C library's thread data: of the thread's id */
         uint64_t munmap;                /* address of the function in the program */
         uint64_t refused;               /* address of code that unmaps the region, for a first
                                          * thread that makes no other */

@@ -2,29 +2,35 @@
  * would kill the new image, which has no handler. Nothing is interposed here, so the entries of the
  * C library's calls are patched: threads give up their ticks, the recorder says that it has stopped
  * them, and what is pending is discarded. All of the exec family goes through these three; bare
- * system calls are not seen. Called by attach.c. */
+ * system calls are not seen. With them goes sigaltstack: a signal stack that is too small for a
+ * tick must not get one, and each patch more has all threads looked at once. Called by attach.c. */
 
 #include "libsample/attach/exec.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 #include "libsample/agent.h"
+#include "libsample/handler/guard.h"
 #include "libsample/inject/objects.h"
 #include "libsample/inject/patch.h"
 #include "libsample/recording/notice.h"
 #include "libsample/recording/pass.h"
+#include "libsample/recording/tick_action.h"
 #include "libsample/vm/life.h"
 
+static int on_sigaltstack(const stack_t *stack, stack_t *old);
 static int on_execve(const char *path, char *const argv[], char *const envp[]);
 static int on_fexecve(int fd, char *const argv[], char *const envp[]);
 static int on_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
 
-enum { EXECVE, FEXECVE, EXECVEAT, NPATCHES };
+enum { EXECVE, FEXECVE, EXECVEAT, SIGALTSTACK, NPATCHES };
 static struct ls_patch patches[NPATCHES] = {
         [EXECVE] = { .name = "execve", .replacement = (void *)on_execve },
         [FEXECVE] = { .name = "fexecve", .replacement = (void *)on_fexecve },
         [EXECVEAT] = { .name = "execveat", .replacement = (void *)on_execveat },
+        [SIGALTSTACK] = { .name = "sigaltstack", .replacement = (void *)on_sigaltstack },
 };
 
 /* In a child of vfork or posix_spawn the memory is the parent's, and so are the ticks: then 0. */
@@ -79,6 +85,28 @@ static int on_execveat(int dirfd, const char *path, char *const argv[], char *co
         return r;
 }
 
+/* The stack is the caller's: what cannot be read is left to the kernel to refuse. */
+static int on_sigaltstack(const stack_t *stack, stack_t *old)
+{
+        int (*original)(const stack_t *, stack_t *) =
+                (int (*)(const stack_t *, stack_t *))patches[SIGALTSTACK].original;
+        int saved = errno;
+
+        if (stack && ls_readable(stack, sizeof(*stack)) && !(stack->ss_flags & SS_DISABLE) &&
+            ls_tick_action_is_small(stack->ss_size) && ls_in_recorded_process())
+                ls_tick_action_leave_signal_stacks();
+        errno = saved;
+        return original(stack, old);
+}
+
+static const char *what_may_happen(int i)
+{
+        return i == SIGALTSTACK ? "if the program sets a small signal stack while it is recorded, "
+                                  "a tick may overflow it"
+                                : "if the program calls it while it is recorded, a tick may kill "
+                                  "the new image";
+}
+
 static int is_libc(const struct ls_object *object, void *data)
 {
         (void)data;
@@ -96,8 +124,7 @@ void ls_attach_exec_begin(void)
         ls_patch_install(patches, NPATCHES, PROT_READ | PROT_EXEC, 0);
         for (int i = 0; i < NPATCHES; i++)
                 if (patches[i].target && patches[i].why)
-                        ls_agent_notice("%s cannot be watched (%s): if the program calls it while it is recorded, a tick "
-                                        "may kill the new image", patches[i].name, patches[i].why);
+                        ls_agent_notice("%s cannot be watched (%s): %s", patches[i].name, patches[i].why, what_may_happen(i));
 }
 
 void ls_attach_exec_end(void)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "libsample/agent.h"
+#include "libsample/handler/guard.h"
 #include "libsample/handler/sample.h"
 #include "libsample/handler/tick.h"
 #include "libsample/lock.h"
@@ -23,10 +24,48 @@
 #define QUIET_NS UINT64_C(20000000)     /* a handler that is about to say that it runs needs less */
 #define HANDLER_NS UINT64_C(2000000000) /* the longest that one is waited for; its thread may be stopped */
 
-#ifndef AT_MINSIGSTKSZ
-#define AT_MINSIGSTKSZ 51
+
+#ifndef HWCAP2_FSGSBASE
+#define HWCAP2_FSGSBASE 2u
 #endif
-#define HANDLER_BYTES 8192u             /* that a tick takes of a signal stack beside the kernel's frame */
+#define SELF_AT 16u                     /* in thread data: its own address */
+
+static unsigned tid_at;                 /* 0 = what the thread register holds cannot be read */
+
+void ls_attach_threads_begin(unsigned tid_offset)
+{
+        tid_at = getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE ? tid_offset : 0;
+}
+
+/* A process that was forked by a bare system call has its parent's id there. */
+static int is_own_data(uintptr_t data, int tid)
+{
+        if (data % sizeof(data) || !ls_readable((const void *)data, SELF_AT + sizeof(data)) ||
+            !ls_readable((const void *)(data + tid_at), sizeof(tid)))
+                return 0;
+        return *(const uintptr_t *)(data + SELF_AT) == data &&
+               (*(const int *)(data + tid_at) == tid || tid == (int)syscall(SYS_getpid));
+}
+
+int ls_attach_threads_have_data(void)
+{
+        struct ls_thread *t;
+        uintptr_t data;
+        int tid;
+
+        if (!tid_at)
+                return 1;
+        __asm__ volatile("rdfsbase %0" : "=r"(data));
+        tid = (int)syscall(SYS_gettid);
+        t = ls_thread_of(tid);
+        if (t && t->data == data && data)
+                return 1;
+        if (!data || !is_own_data(data, tid))
+                return 0;
+        if (t)
+                t->data = data;
+        return 1;
+}
 
 struct ls_thread *ls_attach_threads_newcomer(const void *context)
 {
@@ -37,7 +76,7 @@ struct ls_thread *ls_attach_threads_newcomer(const void *context)
         if (!t)
                 return NULL;
         if (sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_DISABLE) &&
-            stack.ss_size < getauxval(AT_MINSIGSTKSZ) + HANDLER_BYTES) {
+            ls_tick_action_is_small(stack.ss_size)) {
                 ls_tick_action_leave_signal_stacks();
                 if (stack.ss_flags & SS_ONSTACK)
                         return NULL;

@@ -598,6 +598,7 @@ LS_HANDLER static int has_waited(struct ls_thread *t, const siginfo_t *info, con
 
 void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
 struct ls_thread *(*ls_tick_newcomer)(const void *context);
+int (*ls_tick_has_data)(void);
 void (*ls_tick_vm_runs)(struct ls_vm *vm, const char *global);
 volatile pid_t ls_tick_past_recorders[LS_PAST_RECORDERS];
 
@@ -614,7 +615,8 @@ LS_HANDLER static int is_foreign(const siginfo_t *info, const struct ls_shm *shm
         return info->si_pid != 0 && info->si_pid != (pid_t)shm->recorder_pid;
 }
 
-LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context)
+/* What a thread with thread data does: errno is there, too. */
+LS_HANDLER __attribute__((noinline)) static void handle(int sig, siginfo_t *info, void *context)
 {
         int saved = errno;
         struct ls_shm *shm = ls_agent.shm;
@@ -640,4 +642,10 @@ LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context)
                 atomic_fetch_add_explicit(&t->ring->ticks_handled, 1, memory_order_release);
         }
         errno = saved;
+}
+
+LS_HANDLER void ls_tick_handler(int sig, siginfo_t *info, void *context)
+{
+        if (!ls_tick_has_data || ls_tick_has_data())
+                handle(sig, info, context);
 }

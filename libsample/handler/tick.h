@@ -15,6 +15,9 @@ extern void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
 /* A thread's first tick in a process that was attached to: what was made for it, NULL = nothing
  * yet. Set by start/attach.c. */
 extern struct ls_thread *(*ls_tick_newcomer)(const void *context);
+/* Where threads may run that the C library did not make: 1 = this one has thread data of its own.
+ * NULL = all have. */
+extern int (*ls_tick_has_data)(void);
 
 /* At a tick that finds this VM running on its thread, whose tables nobody uses; NULL = nobody asks.
  * Set by start/attach.c. */

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/auxv.h>
 
 #include "libsample/agent.h"
 #include "libsample/handler/tick.h"
@@ -136,21 +135,13 @@ LS_EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *
         return ls_libc()->sigaction(sig, act, old);
 }
 
-#ifndef AT_MINSIGSTKSZ
-#define AT_MINSIGSTKSZ 51
-#endif
-
-/* Bytes that the tick's handler takes of a signal stack beside the kernel's frame, with room for a
- * handler of the program's. */
-#define HANDLER_BYTES 8192u
-
 /* A signal stack that is too small for a tick must not be used for one. */
 LS_EXPORT int sigaltstack(const stack_t *stack, stack_t *old)
 {
         int r = ls_libc()->sigaltstack(stack, old);
 
         if (r == 0 && stack && !(stack->ss_flags & SS_DISABLE) && ls_agent.shm &&
-            stack->ss_size < getauxval(AT_MINSIGSTKSZ) + HANDLER_BYTES)
+            ls_tick_action_is_small(stack->ss_size))
                 ls_tick_action_leave_signal_stacks();
         return r;
 }

@@ -4,9 +4,18 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/auxv.h>
 
 #include "libsample/agent.h"
 #include "libsample/handler/tick.h"
+
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
+
+/* Bytes that the tick's handler takes of a signal stack beside the kernel's frame, with room for a
+ * handler of the program's. */
+#define HANDLER_BYTES 8192u
 
 static atomic_int no_signal_stack, installed;
 
@@ -30,6 +39,11 @@ int ls_tick_action_is_installed(void)
 void ls_tick_action_give_up(void)
 {
         atomic_store(&installed, 0);
+}
+
+int ls_tick_action_is_small(size_t size)
+{
+        return size < getauxval(AT_MINSIGSTKSZ) + HANDLER_BYTES;
 }
 
 void ls_tick_action_leave_signal_stacks(void)

@@ -267,6 +267,7 @@ static void end(void)
         ls_attach_threads_end();
         ls_engine_detach();
         ls_tick_newcomer = NULL;
+        ls_tick_has_data = NULL;
         ls_tick_vm_runs = NULL;
         atomic_store(&ls_agent.shm->agent_state, LS_AGENT_DONE);
         ls_thread_end();
@@ -304,6 +305,8 @@ void *luasample_attach(struct ls_attach *page)
         leave_descriptors();
         ls_attach_locked_begin();
         ls_signals_start(1);
+        ls_attach_threads_begin(a.tid_offset);
+        ls_tick_has_data = ls_attach_threads_have_data;
         ls_tick_newcomer = ls_attach_threads_newcomer;
         ls_tick_vm_runs = ls_agent.shm->alloc_interval ? ls_engine_vm_runs : NULL;
         ls_patch_call = call_recorder;

@@ -237,6 +237,7 @@ static int fill_region(struct victim *v, uint32_t carrier)
         in->page.region = in->region;
         in->page.region_size = REGION_SIZE;
         in->page.carrier_tid = tid_at;
+        in->page.tid_offset = v->tid_offset;
         in->page.refused = ls_way_refused(&in->way);
         err = carrier_is_there(in) ? make_tcb(v, in->region + TCB_AT) : -ESRCH;
         if (err == 0)

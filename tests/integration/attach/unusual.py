@@ -88,3 +88,32 @@ def add_to(suite):
         r = attach_until(u.pid, 30)
         end(u.p)
         check(info(r.trace)["samples"] > 20, "%d samples: %s" % (info(r.trace)["samples"], r.err))
+
+    for data in ("none", "shared"):
+        @test("bare-thread-" + data, "a thread that a bare clone made, with %s thread data: it runs on, its time is counted, no tick uses them"
+              % ("no" if data == "none" else "another's"))
+        def _(data=data):
+            for timer in ("perf", "cputime"):
+                p = Started([host("bare"), data])
+                p.wait_for("begin")
+                r = started(p.p.pid, "--timer", timer)
+                runs_for(p.p.pid, 0.6)
+                r.signal(signal.SIGINT)
+                check(r.wait() == 0, r.read(r.err))
+                p.signal(signal.SIGUSR1)
+                check(p.wait() == 0 and p.read(p.out) == "begin\nran\n", "ended with %d: %r" % (p.wait(), p.read(p.out)))
+                i = info(r.trace)
+                check(i["samples"] > 10 and i["ticks"] > 1.5 * i["samples"], "%d ticks, %d samples" % (i["ticks"], i["samples"]))
+
+    for size in (2048, 4096, 8192):
+        @test("signal-stack-%d" % size, "a thread that gets a signal stack of %d bytes while it is recorded: no tick uses it" % size)
+        def _(size=size):
+            p = Started([host("altstack"), str(size)])
+            p.wait_for("begin")
+            r = started(p.p.pid)
+            runs_for(p.p.pid, 0.2)
+            p.signal(signal.SIGUSR1)
+            check(p.wait() == 0, "ended with %d" % p.wait())
+            check(p.read(p.out) == "begin\n0 bytes below it were written\n", p.read(p.out))
+            check(r.wait() == 0, r.read(r.err))
+            check(info(r.trace)["samples"] > 300, "%d samples" % info(r.trace)["samples"])
