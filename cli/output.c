@@ -2,6 +2,7 @@
  * by report/. */
 #include "cli/output.h"
 #include "cli/command.h"
+#include "cli/follow.h"
 #include "cli/keeper.h"
 #include "cli/pager.h"
 
@@ -60,19 +61,12 @@ static int want_color(enum ls_color_when when)
 
 /* A new file beside the old one, so that renaming it is one step and never crosses a file
  * system. */
-static int open_beside(struct ls_output *o)
+static int open_beside(struct ls_output *o, const char *real)
 {
-        char real[PATH_MAX];
         mode_t mask = umask(0);
         int fd;
 
         umask(mask);
-        if (!realpath(o->path, real)) {         /* a link is followed: its target is what is
-                                                 * replaced */
-                if (errno != ENOENT || strlen(o->path) >= sizeof(real))
-                        return -errno;
-                strcpy(real, o->path);
-        }
         o->tmp = malloc(strlen(real) * 2 + 16);
         if (!o->tmp)
                 return -ENOMEM;
@@ -105,23 +99,34 @@ static int open_kept(struct ls_output *o)
         return o->file ? 0 : -ENOMEM;
 }
 
+static int open_special(struct ls_output *o, const char *real, const struct stat *st)
+{
+        int fd = ls_follow_open(real, st);
+
+        if (fd < 0)
+                return fd;
+        o->file = fdopen(fd, "w");
+        return o->file ? 0 : -ENOMEM;
+}
+
 static int open_file(struct ls_output *o)
 {
+        char real[PATH_MAX];
         struct stat st;
+        int r;
 
         if (ls_keeper_there())
                 return open_kept(o);
-        if (stat(o->path, &st) == 0) {
-                if (S_ISDIR(st.st_mode))
-                        return -EISDIR;
-                if (!S_ISREG(st.st_mode)) {     /* a device or pipe cannot be replaced */
-                        o->file = fopen(o->path, "w");
-                        return o->file ? 0 : -errno;
-                }
-                if (access(o->path, W_OK) < 0)
-                        return -errno;
-        }
-        return open_beside(o);
+        r = ls_follow(o->path, real, &st);      /* what a link leads to is what is replaced */
+        if (r == -ENOENT && strlen(o->path) < sizeof(real))
+                return open_beside(o, strcpy(real, o->path));
+        if (r < 0)
+                return r;
+        if (S_ISDIR(st.st_mode))
+                return -EISDIR;
+        if (!S_ISREG(st.st_mode))               /* a device or pipe cannot be replaced */
+                return open_special(o, real, &st);
+        return access(real, W_OK) < 0 ? -errno : open_beside(o, real);
 }
 
 int ls_output_open(struct ls_output *o, const char *path, enum ls_color_when color, int use_pager)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/follow.h"
 #include "record/process/descriptors.h"
 
 static int old_name(const char *path, char old[PATH_MAX])
@@ -72,17 +73,17 @@ static int keep_old(const char *path)
 
 /* A device or a pipe, which is there: nothing is made, and what has become a file meanwhile is not
  * written. */
-static int open_special(const char *path)
+static int open_special(const char *path, const char *real, const struct stat *st)
 {
-        struct stat st;
-        int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        int fd = ls_follow_open(real, st);
 
-        if (fd < 0)
-                return open_failed(path, errno);
-        if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
-                return fd;
-        close(fd);
-        return open_failed(path, EEXIST);
+        return fd < 0 ? open_failed(path, -fd) : fd;
+}
+
+/* /dev/stdout, with stdout a file: it is not ours to be kept as FILE.old. */
+static int is_systems(const char *path)
+{
+        return !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
 }
 
 /* A link that leads nowhere, or to a file, is kept as a file would be: never written through. */
@@ -92,8 +93,9 @@ static int open_new(const char *path, struct ls_trace_file *ret)
         int fd;
 
         if (lstat(path, &st) == 0) {
-                int err = keep_old(path);
+                int err = S_ISLNK(st.st_mode) && is_systems(path) ? -EEXIST : 0;
 
+                err = err ? open_failed(path, -err) : keep_old(path);
                 if (err < 0)
                         return err;
                 ret->kept = 1;
@@ -111,18 +113,19 @@ static int open_new(const char *path, struct ls_trace_file *ret)
 
 int ls_trace_file_open(const char *path, struct ls_trace_file *ret)
 {
+        char real[PATH_MAX];
         struct stat st;
         int fd;
 
         *ret = (struct ls_trace_file){ 0 };
         if (is_stdout(path))
                 return take_stdout();
-        if (stat(path, &st) < 0 || S_ISREG(st.st_mode))
+        if (ls_follow(path, real, &st) < 0 || S_ISREG(st.st_mode))
                 fd = open_new(path, ret);
         else if (S_ISDIR(st.st_mode))
                 return open_failed(path, EISDIR);
         else
-                fd = open_special(path);
+                fd = open_special(path, real, &st);
         if (fd < 0)
                 return fd;
         fd = ls_fd_above_stdio(fd);

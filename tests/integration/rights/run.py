@@ -801,5 +801,42 @@ def headers():
             check(p.poll() is None, "the program has ended")
 
 
+@suite.test("planted", "-o as root: a link that nobody has laid in a directory for all is not followed, to a file or a device")
+def planted():
+    need_root()
+    with shared_dir() as where:
+        os.chown(where, 0, 0)
+        os.chmod(where, 0o1777)
+        kept, trace, node = s.tmpfile(), s.tmpfile(".data"), s.tmpfile()
+        with open(kept, "w", encoding="utf-8") as f:
+            f.write("root's own")
+        os.mkfifo(node)
+        link = os.path.join(where, "link")
+        s.run([s.luasample(), "record", "-q", "-o", trace, s.luajit().program, "-e", "for i = 1, 1e8 do end"]).ok(0)
+        for cmd in (["report", "-i", trace], ["report", "--html", "-i", trace], ["export", "--format", "pprof", "-i", trace]):
+            os.symlink(kept, link)
+            os.lchown(link, NOBODY, NOBODY)
+            r = s.run([s.luasample(), *cmd, "-o", link])
+            check(r.status != 0 and "Permission denied" in r.err, "%s: %d: %s" % (cmd, r.status, r.err))
+            with open(kept, encoding="utf-8") as f:
+                check(f.read() == "root's own", "%s wrote over root's file" % cmd)
+            os.unlink(link)
+        # One that leads to a device, or what stands for it, is kept as FILE.old.
+        os.symlink(node, link)
+        os.lchown(link, NOBODY, NOBODY)
+        r = s.run([s.luasample(), "record", "-q", "-o", link, "true"], timeout=20).ok(0)
+        check(os.path.isfile(link) and not os.path.islink(link) and os.path.islink(link + ".old"), str(os.listdir(where)))
+
+
+@suite.test("device-link", "record -o /dev/stdout as root, with stdout a file: /dev/stdout stays what it is")
+def device_link():
+    need_root()
+    out = s.tmpfile()
+    script = ("mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && ln -s /proc/self/fd/1 /dev/stdout && "
+              "{ \"$1\" record -q -o /dev/stdout true > \"$2\"; echo $?; readlink /dev/stdout; ls /dev; }")
+    r = s.run(["unshare", "-m", "sh", "-c", script, "sh", s.luasample(), out]).ok(0)
+    check(r.out == "1\n/proc/self/fd/1\nnull\nstdout\n" and "cannot write /dev/stdout" in r.err, r.out + r.err)
+
+
 if __name__ == "__main__":
     sys.exit(suite.main())
